@@ -42,14 +42,24 @@ async fn main() {
     }
     let folder = tempfile::tempdir_in(".").unwrap();
     for round in 0..ROUNDS {
-        for (name, store) in
-            [("plain, memory", "plain"), ("detached, memory", "memory"), ("detached, SQLite", "bench.db")]
-        {
-            let store =
-                if store == "bench.db" { format!("{}", folder.path().join(store).display()) } else { store.into() };
+        for (name, store) in [
+            ("plain, memory", "plain"),
+            ("detached, memory", "memory"),
+            ("detached, SQLite", "bench.db"),
+        ] {
+            let store = if store == "bench.db" {
+                format!("{}", folder.path().join(store).display())
+            } else {
+                store.into()
+            };
             let delays = measure(&store).await;
             let at = |share: f64| delays[(delays.len() as f64 * share) as usize] as f64 / 1000.0;
-            println!("{round} {name:18} median {:7.2} ms   p99 {:7.2} ms   {} events", at(0.5), at(0.99), delays.len());
+            println!(
+                "{round} {name:18} median {:7.2} ms   p99 {:7.2} ms   {} events",
+                at(0.5),
+                at(0.99),
+                delays.len()
+            );
         }
     }
 }
@@ -90,7 +100,8 @@ fn micros() -> u64 {
 async fn measure(store: &str) -> Vec<u64> {
     let port = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap().local_addr().unwrap().port();
     let program = std::env::current_exe().unwrap();
-    let mut server = Command::new(program).args(["serve", &port.to_string(), store]).spawn().unwrap();
+    let mut server =
+        Command::new(program).args(["serve", &port.to_string(), store]).spawn().unwrap();
     while TcpStream::connect((Ipv4Addr::LOCALHOST, port)).await.is_err() {
         sleep(Duration::from_millis(20)).await;
     }

@@ -42,13 +42,18 @@ fn decoding(c: &mut Criterion) {
         ("20,000 numbers of state", input("", &format!(",\"state\":[{}0]", "1.5,".repeat(20_000)))),
     ] {
         group.throughput(Throughput::Bytes(body.len() as u64));
-        group.bench_function(name, |b| b.iter(|| decode(black_box(&body)).map(|decoded| decoded.input.messages.len())));
+        group.bench_function(name, |b| {
+            b.iter(|| decode(black_box(&body)).map(|decoded| decoded.input.messages.len()))
+        });
     }
     group.finish();
 }
 
 fn encoding(c: &mut Criterion) {
-    let event = Event::from(TextMessageContent::new("3f2504e0-4f89-41d3-9a0c-0305e82c3301", "token number 000000 "));
+    let event = Event::from(TextMessageContent::new(
+        "3f2504e0-4f89-41d3-9a0c-0305e82c3301",
+        "token number 000000 ",
+    ));
     let mut group = c.benchmark_group("encode a delta");
     let mut out = Vec::with_capacity(256);
     let mut sse = Sse::default();

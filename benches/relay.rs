@@ -55,7 +55,8 @@ const LOADS: [Load; 4] = [
 ];
 
 fn main() {
-    let arguments: Vec<_> = std::env::args().skip(1).filter(|argument| !argument.starts_with("--")).collect();
+    let arguments: Vec<_> =
+        std::env::args().skip(1).filter(|argument| !argument.starts_with("--")).collect();
     let runtime = tokio::runtime::Runtime::new().unwrap();
     match &arguments.iter().map(String::as_str).collect::<Vec<_>>()[..] {
         ["provider"] => runtime.block_on(provider()),
@@ -73,7 +74,8 @@ async fn listen(router: Router) {
 }
 
 fn events(stream: impl futures::Stream<Item = Bytes> + Send + 'static) -> Response {
-    ([(CONTENT_TYPE, "text/event-stream")], Body::from_stream(stream.map(Ok::<_, Infallible>))).into_response()
+    ([(CONTENT_TYPE, "text/event-stream")], Body::from_stream(stream.map(Ok::<_, Infallible>)))
+        .into_response()
 }
 
 /// Serves chat completions. The request's last message is `TOKENS PAUSE`: the number of tokens, and the pause between
@@ -81,9 +83,13 @@ fn events(stream: impl futures::Stream<Item = Bytes> + Send + 'static) -> Respon
 async fn provider() {
     async fn answer(body: Bytes) -> Response {
         let request: Value = serde_json::from_slice(&body).unwrap();
-        let text = request["messages"].as_array().unwrap().last().unwrap()["content"].as_str().unwrap().to_owned();
+        let text = request["messages"].as_array().unwrap().last().unwrap()["content"]
+            .as_str()
+            .unwrap()
+            .to_owned();
         let (tokens, micros) = text.split_once(' ').unwrap();
-        let (tokens, pause): (usize, _) = (tokens.parse().unwrap(), Duration::from_micros(micros.parse().unwrap()));
+        let (tokens, pause): (usize, _) =
+            (tokens.parse().unwrap(), Duration::from_micros(micros.parse().unwrap()));
         events(async_stream::stream! {
             for number in 0..tokens {
                 let chunk = json!({
@@ -104,14 +110,24 @@ async fn provider() {
 
 /// Sends the provider's frames to the client.
 async fn relay(upstream: String) {
-    async fn answer(State((client, upstream)): State<(reqwest::Client, String)>, body: Bytes) -> Response {
+    async fn answer(
+        State((client, upstream)): State<(reqwest::Client, String)>,
+        body: Bytes,
+    ) -> Response {
         let input: Value = serde_json::from_slice(&body).unwrap();
         let request = json!({ "model": "m", "stream": true, "messages": [
             { "role": "user", "content": input["messages"][0]["content"] },
         ] });
-        let answer = client.post(format!("{upstream}/v1/chat/completions")).json(&request).send().await.unwrap();
+        let answer = client
+            .post(format!("{upstream}/v1/chat/completions"))
+            .json(&request)
+            .send()
+            .await
+            .unwrap();
         let frames = SseStream::from_bytes_stream(answer.bytes_stream());
-        events(frames.filter_map(async |frame| Some(Bytes::from(format!("data: {}\n\n", frame.unwrap().data?)))))
+        events(frames.filter_map(async |frame| {
+            Some(Bytes::from(format!("data: {}\n\n", frame.unwrap().data?)))
+        }))
     }
     listen(
         Router::new()
@@ -198,13 +214,20 @@ struct Answer {
 
 /// Requests tokens.
 async fn ask(client: &reqwest::Client, url: &str, tokens: usize, pause: Duration) -> Answer {
-    let (content, id) = (format!("{tokens} {}", pause.as_micros()), uuid::Uuid::new_v4().to_string());
+    let (content, id) =
+        (format!("{tokens} {}", pause.as_micros()), uuid::Uuid::new_v4().to_string());
     let body = json!({
         "threadId": id, "runId": id, "tools": [], "context": [],
         "messages": [{ "id": id, "role": "user", "content": content }],
     });
     let begin = Instant::now();
-    let answer = client.post(url).header(CONTENT_TYPE, "application/json").body(body.to_string()).send().await.unwrap();
+    let answer = client
+        .post(url)
+        .header(CONTENT_TYPE, "application/json")
+        .body(body.to_string())
+        .send()
+        .await
+        .unwrap();
     let mut pieces = answer.bytes_stream();
     let (mut first_byte, mut first_token, mut frames, mut chunks, mut last) = (None, None, 0, 0, 0);
     while let Some(piece) = pieces.next().await {
@@ -237,9 +260,14 @@ async fn run(client: &reqwest::Client, process: &Process, load: &Load) -> Figure
     let runs = (0..load.runs).map(|_| ask(client, &url, load.tokens, load.pause));
     let answers: Vec<_> = stream::iter(runs).buffer_unordered(load.streams).collect().await;
     let tokens = (load.runs * load.tokens) as f64;
-    assert!(answers.iter().all(|answer| answer.frames >= load.tokens), "{}: an answer is incomplete", process.name);
-    let millis =
-        |time: fn(&Answer) -> Duration| median(answers.iter().map(|it| time(it).as_secs_f64() * 1e3).collect());
+    assert!(
+        answers.iter().all(|answer| answer.frames >= load.tokens),
+        "{}: an answer is incomplete",
+        process.name
+    );
+    let millis = |time: fn(&Answer) -> Duration| {
+        median(answers.iter().map(|it| time(it).as_secs_f64() * 1e3).collect())
+    };
     Figures {
         cpu_per_token: (process.cpu() - before).as_secs_f64() * 1e6 / tokens,
         chunks_per_token: answers.iter().map(|answer| answer.chunks).sum::<usize>() as f64 / tokens,
@@ -260,7 +288,9 @@ async fn measure(commands: &[&str]) {
         processes.extend(Process::servers(command, &provider.url));
     }
     let client = agui_server::internal::client(&Default::default()).unwrap();
-    println!("| load | process | µs of CPU a token | × relay | chunks a token | first byte, ms | first token, ms |");
+    println!(
+        "| load | process | µs of CPU a token | × relay | chunks a token | first byte, ms | first token, ms |"
+    );
     println!("|---|---|---|---|---|---|---|");
     for load in &LOADS {
         let mut rounds = Vec::new();
@@ -272,7 +302,9 @@ async fn measure(commands: &[&str]) {
             rounds.push(round);
         }
         for (at, process) in processes.iter().enumerate() {
-            let of = |value: &dyn Fn(&[Figures]) -> f64| median(rounds.iter().map(|round| value(round)).collect());
+            let of = |value: &dyn Fn(&[Figures]) -> f64| {
+                median(rounds.iter().map(|round| value(round)).collect())
+            };
             println!(
                 "| {} | {} | {:.2} | {:.2} | {:.3} | {:.2} | {:.2} |",
                 load.name,

@@ -11,8 +11,9 @@ use agui_server::{
     internal::now,
     protocol::Message,
     store::{
-        BeginOutcome, CopiedMessage, CopiedRun, EventBatch, Lease, MessageQuery, NewRun, PostgresStore, RunEnd,
-        RunRecord, RunStatus, SqliteStore, Store, ThreadContent, ThreadKey, ThreadPage, ThreadParts, ThreadVersion,
+        BeginOutcome, CopiedMessage, CopiedRun, EventBatch, Lease, MessageQuery, NewRun,
+        PostgresStore, RunEnd, RunRecord, RunStatus, SqliteStore, Store, ThreadContent, ThreadKey,
+        ThreadPage, ThreadParts, ThreadVersion,
     },
 };
 
@@ -67,7 +68,8 @@ async fn new_threads(store: &Arc<dyn Store>, concurrent: usize) {
 /// Begins and finishes runs on one thread, which begins with `length` messages. Each run adds two.
 async fn long_thread(store: &Arc<dyn Store>, length: usize) {
     let key = new_key();
-    let messages: Vec<_> = (0..length).map(|n| Message::user(format!("m{n}"), "x".repeat(200))).collect();
+    let messages: Vec<_> =
+        (0..length).map(|n| Message::user(format!("m{n}"), "x".repeat(200))).collect();
     let (lease, last) = begin(&**store, &key, None, 0, &messages).await;
     finish(&**store, &lease, last).await;
     let thread = store.thread(&key, ThreadParts::default()).await.unwrap().unwrap().thread;
@@ -93,14 +95,24 @@ async fn logs(store: &Arc<dyn Store>) {
     for round in 0..rounds {
         let first = 1 + round * EVENTS_PER_BATCH;
         let text = "a few words of a model, about as many as come at a time, again and";
-        let event = |n| format!(r#"{{"type":"TEXT_MESSAGE_CONTENT","messageId":"{n:08}","delta":"{text}"}}"#);
+        let event = |n| {
+            format!(r#"{{"type":"TEXT_MESSAGE_CONTENT","messageId":"{n:08}","delta":"{text}"}}"#)
+        };
         let events = || (first..first + EVENTS_PER_BATCH).map(event).collect();
         let times = || (first..first + EVENTS_PER_BATCH).collect();
-        let batch = |lease: &Lease| EventBatch { lease: lease.clone(), first, events: events(), times: times() };
+        let batch = |lease: &Lease| EventBatch {
+            lease: lease.clone(),
+            first,
+            events: events(),
+            times: times(),
+        };
         let batches: Vec<_> = leases.iter().map(batch).collect();
         assert!(store.append(&batches).await.unwrap().into_iter().all(|is_written| is_written));
     }
-    cost.report("append a batch of 4 events among 300", leases.len() * usize::try_from(rounds).unwrap());
+    cost.report(
+        "append a batch of 4 events among 300",
+        leases.len() * usize::try_from(rounds).unwrap(),
+    );
 }
 
 fn new_key() -> ThreadKey {
@@ -118,7 +130,8 @@ async fn begin(
     let (run_id, holder) = (uuid::Uuid::new_v4().to_string().into(), "bench".into());
     let mut run = NewRun::new(key, &run_id, "bench", &holder);
     (run.lease_until, run.expected) = (now() + 30_000, known);
-    (run.branch.base, run.branch.new) = (base, messages.iter().map(|message| (message, None)).collect());
+    (run.branch.base, run.branch.new) =
+        (base, messages.iter().map(|message| (message, None)).collect());
     match store.begin(&run).await.unwrap() {
         BeginOutcome::Begun { lease, last_message, .. } => (lease, last_message),
         other => panic!("{other:?}"),
@@ -138,7 +151,8 @@ async fn finish(store: &dyn Store, lease: &Lease, head: i64) -> i64 {
 async fn pages(store: &Arc<dyn Store>) {
     const LENGTH: i64 = 20_000;
     let key = new_key();
-    let messages: Vec<_> = (0..LENGTH).map(|n| Message::user(format!("m{n}"), "x".repeat(500))).collect();
+    let messages: Vec<_> =
+        (0..LENGTH).map(|n| Message::user(format!("m{n}"), "x".repeat(500))).collect();
     let (lease, last) = begin(&**store, &key, None, 0, &messages).await;
     finish(&**store, &lease, last).await;
     let thread = store.thread(&key, ThreadParts::default()).await.unwrap().unwrap().thread;
@@ -158,7 +172,8 @@ async fn searches(store: &Arc<dyn Store>) {
     let mut word = Words(1);
     let mut tasks = tokio::task::JoinSet::new();
     for number in 0..THREADS {
-        let texts = [12, 60, 10, 60].map(|length| (0..length).map(|_| word.next()).collect::<Vec<_>>().join(" "));
+        let texts = [12, 60, 10, 60]
+            .map(|length| (0..length).map(|_| word.next()).collect::<Vec<_>>().join(" "));
         let store = store.clone();
         tasks.spawn(async move {
             let key = ThreadKey { owner: "key:ann".into(), id: number.to_string().into() };
@@ -226,7 +241,13 @@ fn content(messages: Vec<CopiedMessage>) -> ThreadContent {
     let mut content = ThreadContent::default();
     (content.agent, content.title) = ("bench".to_owned(), Some("A title".to_owned()));
     content.head = messages.len() as i64;
-    content.runs = vec![CopiedRun { record, head: content.head, state: None, interrupts: vec![], answered: vec![] }];
+    content.runs = vec![CopiedRun {
+        record,
+        head: content.head,
+        state: None,
+        interrupts: vec![],
+        answered: vec![],
+    }];
     content.messages = messages;
     content
 }
@@ -256,5 +277,6 @@ fn cpu_micros() -> f64 {
         let stat = fs::read_to_string(task.path().join("schedstat")).unwrap();
         stat.split(' ').next().unwrap().parse::<u64>().unwrap()
     };
-    fs::read_dir("/proc/self/task").unwrap().map(|task| of(task.unwrap())).sum::<u64>() as f64 / 1000.0
+    fs::read_dir("/proc/self/task").unwrap().map(|task| of(task.unwrap())).sum::<u64>() as f64
+        / 1000.0
 }

@@ -17,7 +17,9 @@ use agui_server::{
     store::{PostgresStore, SqliteStore},
 };
 use tracing::Level;
-use tracing_subscriber::{filter::Targets, layer::SubscriberExt as _, util::SubscriberInitExt as _};
+use tracing_subscriber::{
+    filter::Targets, layer::SubscriberExt as _, util::SubscriberInitExt as _,
+};
 
 /// The same allocator as in the `agui-server` command.
 #[cfg(feature = "jemalloc")]
@@ -26,8 +28,9 @@ static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 
 #[tokio::main]
 async fn main() -> std::io::Result<()> {
-    let (flags, arguments): (Vec<_>, Vec<_>) =
-        std::env::args().skip(1).partition(|argument| ["detached", "spans", "record"].contains(&argument.as_str()));
+    let (flags, arguments): (Vec<_>, Vec<_>) = std::env::args()
+        .skip(1)
+        .partition(|argument| ["detached", "spans", "record"].contains(&argument.as_str()));
     let has_flag = |name| flags.iter().any(|flag| flag == name);
     // Without a subscriber, the server would log a line for each run.
     let spans = has_flag("spans").then_some((TRACE_TARGET, Level::TRACE));
@@ -39,7 +42,9 @@ async fn main() -> std::io::Result<()> {
         Some(url) if url.starts_with("postgres") => {
             server.store(PostgresStore::open(url).await.map_err(std::io::Error::other)?)
         }
-        Some(path) => server.store(SqliteStore::open(Path::new(path)).await.map_err(std::io::Error::other)?),
+        Some(path) => {
+            server.store(SqliteStore::open(Path::new(path)).await.map_err(std::io::Error::other)?)
+        }
     };
     let mut options = ThreadOptions::default();
     options.runs.max_concurrent = 20_000;
@@ -48,7 +53,8 @@ async fn main() -> std::io::Result<()> {
     }
     server = server.thread_options(options);
     if has_flag("record") {
-        let folder = std::env::temp_dir().join(format!("agui-bench-recordings-{}", std::process::id()));
+        let folder =
+            std::env::temp_dir().join(format!("agui-bench-recordings-{}", std::process::id()));
         server = server.record(RecordOptions::to(folder));
     }
     server.serve(("127.0.0.1", port)).await
@@ -58,7 +64,8 @@ fn bench(input: RunAgentInput, _: RunContext) -> EventStream {
     let number = |name| input.forwarded_prop(name).and_then(|value| value.as_u64());
     let deltas = number("n").unwrap_or(10);
     let delay = Duration::from_micros(number("delayUs").unwrap_or(0));
-    let mode = input.forwarded_prop("mode").and_then(|mode| mode.as_str()).unwrap_or("burst").to_owned();
+    let mode =
+        input.forwarded_prop("mode").and_then(|mode| mode.as_str()).unwrap_or("burst").to_owned();
     event_stream(async_stream::try_stream! {
         let message = TextMessage::new();
         yield message.start();

@@ -7,10 +7,10 @@ use agui_server::{
     prelude::*,
     protocol::{MessageId, ResumeEntry, RunId},
     store::{
-        BeginOutcome, EndState, EndedRun, EventBatch, EventPage, Feedback, FinishedRun, Lease, LostRun, MemoryStore,
-        MessagePage, MessageQuery, Millis, NewRun, Retention, RunEnd, RunRecord, RunStart, SharedStore, Store,
-        StoreError, SweepResult, Thread, ThreadContent, ThreadKey, ThreadPage, ThreadParts, ThreadUpdate,
-        ThreadVersion, ThreadView,
+        BeginOutcome, EndState, EndedRun, EventBatch, EventPage, Feedback, FinishedRun, Lease,
+        LostRun, MemoryStore, MessagePage, MessageQuery, Millis, NewRun, Retention, RunEnd,
+        RunRecord, RunStart, SharedStore, Store, StoreError, SweepResult, Thread, ThreadContent,
+        ThreadKey, ThreadPage, ThreadParts, ThreadUpdate, ThreadVersion, ThreadView,
     },
 };
 
@@ -35,7 +35,12 @@ impl<S: Store> Store for AuditedStore<S> {
     async fn begin(&self, run: &NewRun<'_>) -> Result<BeginOutcome, StoreError> {
         let outcome = self.inner.begin(run).await?;
         if matches!(outcome, BeginOutcome::Begun { .. }) {
-            tracing::info!(run = &**run.run_id, agent = run.agent, messages = run.branch.new.len(), "run stored");
+            tracing::info!(
+                run = &**run.run_id,
+                agent = run.agent,
+                messages = run.branch.new.len(),
+                "run stored"
+            );
         }
         Ok(outcome)
     }
@@ -44,17 +49,30 @@ impl<S: Store> Store for AuditedStore<S> {
         self.inner.append(batches).await
     }
 
-    async fn finish(&self, lease: &Lease, end: &RunEnd<'_>) -> Result<Option<FinishedRun>, StoreError> {
+    async fn finish(
+        &self,
+        lease: &Lease,
+        end: &RunEnd<'_>,
+    ) -> Result<Option<FinishedRun>, StoreError> {
         let finished = self.inner.finish(lease, end).await?;
         tracing::info!(status = ?end.status, messages = end.branch.new.len(), "end of run stored");
         Ok(finished)
     }
 
-    async fn set_delivered(&self, thread: i64, run: i64, delivered: bool) -> Result<Option<i64>, StoreError> {
+    async fn set_delivered(
+        &self,
+        thread: i64,
+        run: i64,
+        delivered: bool,
+    ) -> Result<Option<i64>, StoreError> {
         self.inner.set_delivered(thread, run, delivered).await
     }
 
-    async fn thread(&self, key: &ThreadKey, include: ThreadParts) -> Result<Option<ThreadView>, StoreError> {
+    async fn thread(
+        &self,
+        key: &ThreadKey,
+        include: ThreadParts,
+    ) -> Result<Option<ThreadView>, StoreError> {
         self.inner.thread(key, include).await
     }
 
@@ -62,11 +80,19 @@ impl<S: Store> Store for AuditedStore<S> {
         self.inner.threads(owner, page).await
     }
 
-    async fn update(&self, expected: ThreadVersion, update: &ThreadUpdate<'_>) -> Result<bool, StoreError> {
+    async fn update(
+        &self,
+        expected: ThreadVersion,
+        update: &ThreadUpdate<'_>,
+    ) -> Result<bool, StoreError> {
         self.inner.update(expected, update).await
     }
 
-    async fn messages(&self, thread: &Thread, query: &MessageQuery) -> Result<MessagePage, StoreError> {
+    async fn messages(
+        &self,
+        thread: &Thread,
+        query: &MessageQuery,
+    ) -> Result<MessagePage, StoreError> {
         self.inner.messages(thread, query).await
     }
 
@@ -87,11 +113,21 @@ impl<S: Store> Store for AuditedStore<S> {
         self.inner.insert(key, content).await
     }
 
-    async fn run(&self, owner: &str, thread: i64, id: &RunId) -> Result<Option<RunRecord>, StoreError> {
+    async fn run(
+        &self,
+        owner: &str,
+        thread: i64,
+        id: &RunId,
+    ) -> Result<Option<RunRecord>, StoreError> {
         self.inner.run(owner, thread, id).await
     }
 
-    async fn end_state(&self, owner: &str, thread: i64, by: EndedRun<'_>) -> Result<Option<EndState>, StoreError> {
+    async fn end_state(
+        &self,
+        owner: &str,
+        thread: i64,
+        by: EndedRun<'_>,
+    ) -> Result<Option<EndState>, StoreError> {
         self.inner.end_state(owner, thread, by).await
     }
 
@@ -127,7 +163,12 @@ impl<S: Store> Store for AuditedStore<S> {
         self.inner.sweep(retention, now).await
     }
 
-    async fn lost_runs(&self, holder: &str, now: Millis, limit: usize) -> Result<Vec<LostRun>, StoreError> {
+    async fn lost_runs(
+        &self,
+        holder: &str,
+        now: Millis,
+        limit: usize,
+    ) -> Result<Vec<LostRun>, StoreError> {
         self.inner.lost_runs(holder, now, limit).await
     }
 

@@ -38,7 +38,8 @@ impl Model for Parrot {
         let words = newest_words(&request);
         let start = ModelEvent::Start { index: 0, block: BlockStart::Text };
         let deltas = words.into_iter().map(|text| ModelEvent::Delta { index: 0, text });
-        let end = [ModelEvent::End { index: 0, artefact: None }, ModelEvent::Stop(StopReason::Done)];
+        let end =
+            [ModelEvent::End { index: 0, artefact: None }, ModelEvent::Stop(StopReason::Done)];
         stream::iter([start].into_iter().chain(deltas).chain(end).map(Ok)).boxed()
     }
 }

@@ -52,7 +52,11 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
 
 /// Sets the principal of a request. A real application looks up a session; this one trusts the cookie.
 async fn sign_in(mut request: Request, next: Next) -> Response {
-    let cookies = request.headers().get(header::COOKIE).and_then(|cookies| cookies.to_str().ok()).unwrap_or_default();
+    let cookies = request
+        .headers()
+        .get(header::COOKIE)
+        .and_then(|cookies| cookies.to_str().ok())
+        .unwrap_or_default();
     if let Some(user) = cookies.split("; ").find_map(|cookie| cookie.strip_prefix("user=")) {
         let principal = Principal::new("cookie", user);
         request.extensions_mut().insert(principal);

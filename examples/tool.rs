@@ -32,19 +32,24 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let connection = Connection { base_url: Some(base_url), ..Connection::default() };
     let model = OpenAi::chat(ModelOptions::new(model, connection))?;
 
-    let find_order = tool_fn("find_order", "Finds an order by its number.", |query: OrderQuery, cx| async move {
-        cx.report_progress("Looking into the archive", 0.5).await?;
-        if query.order > 1000 {
-            // The model gets this error and can correct its call.
-            return Err(ToolError::new("order numbers end at 1000"));
-        }
-        Ok(json!({ "order": query.order, "status": "sent", "carrier": "by bicycle" }))
-    });
+    let find_order = tool_fn(
+        "find_order",
+        "Finds an order by its number.",
+        |query: OrderQuery, cx| async move {
+            cx.report_progress("Looking into the archive", 0.5).await?;
+            if query.order > 1000 {
+                // The model gets this error and can correct its call.
+                return Err(ToolError::new("order numbers end at 1000"));
+            }
+            Ok(json!({ "order": query.order, "status": "sent", "carrier": "by bicycle" }))
+        },
+    );
     // A person has to agree to each call: the run ends with an interrupt.
-    let cancel_order = tool_fn("cancel_order", "Cancels an order.", |query: OrderQuery, _| async move {
-        format!("Order {} is cancelled.", query.order)
-    })
-    .needs_approval(ApprovalRule::Always);
+    let cancel_order =
+        tool_fn("cancel_order", "Cancels an order.", |query: OrderQuery, _| async move {
+            format!("Order {} is cancelled.", query.order)
+        })
+        .needs_approval(ApprovalRule::Always);
 
     let desk = LlmAgent::new(model).system_prompt("You answer questions about orders.");
     let desk = desk.tool(find_order).tool(cancel_order);

@@ -19,8 +19,8 @@ pub use crate::{
     run::{Guard, Run, Transcript},
     store::{
         files::{
-            DeletedFile, FILE_OVERHEAD, FileDeletion, FileLimit, FileLimits, FileObjects, FileStore, FileStream,
-            ImageSize, NewFile, PutFile, SecretName, StoredFile,
+            DeletedFile, FILE_OVERHEAD, FileDeletion, FileLimit, FileLimits, FileObjects,
+            FileStore, FileStream, ImageSize, NewFile, PutFile, SecretName, StoredFile,
         },
         model::now,
         sealed::{ExpectedValue, SealedStore, SealedValue},

@@ -1,7 +1,13 @@
 //! The integration tests, with a module for each room of `src`. They are one program, because each program is linked with
 //! the whole crate. Those that load the machine for minutes are programs of their own: `chaos` and `memory`.
 
-#![allow(clippy::unwrap_used, clippy::print_stdout, clippy::print_stderr, missing_docs, unreachable_pub)]
+#![allow(
+    clippy::unwrap_used,
+    clippy::print_stdout,
+    clippy::print_stderr,
+    missing_docs,
+    unreachable_pub
+)]
 
 mod agent;
 mod auth;

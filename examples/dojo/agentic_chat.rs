@@ -21,7 +21,8 @@ pub(crate) async fn run(input: RunAgentInput, out: Emitter, pace: Pace) -> Resul
         }
         "backend_tool" => {
             let arguments = json!({ "city": "San Francisco", "weather": "sunny" });
-            let weather = answered_call("lookup_weather", &arguments, "It is sunny in San Francisco.");
+            let weather =
+                answered_call("lookup_weather", &arguments, "It is sunny in San Francisco.");
             out.event(MessagesSnapshot::new(followed_by(&input, weather))).await
         }
         _ => count_down(&out, pace).await,

@@ -11,7 +11,8 @@ pub(crate) async fn run(_: RunAgentInput, out: Emitter, pace: Pace) -> Result<()
     out.set_state(steps("pending")).await?;
     pace.pause(1000).await;
     for index in 0..STEPS {
-        out.patch_state([PatchOperation::replace(format!("/steps/{index}/status"), "completed")]).await?;
+        out.patch_state([PatchOperation::replace(format!("/steps/{index}/status"), "completed")])
+            .await?;
         pace.pause(1000).await;
     }
     // The final snapshot corrects the state of a page that has missed a delta.

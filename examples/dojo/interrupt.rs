@@ -46,7 +46,9 @@ async fn ask(input: &RunAgentInput, out: &Emitter) -> Result<(), AgentError> {
 
 async fn act(answer: &ResumeEntry, input: &RunAgentInput, out: &Emitter) -> Result<(), AgentError> {
     let (result, text) = match chosen_time(answer) {
-        Some(time) => (format!("scheduled for {time}"), format!("Done: the meeting is scheduled for {time}.")),
+        Some(time) => {
+            (format!("scheduled for {time}"), format!("Done: the meeting is scheduled for {time}."))
+        }
         None => ("declined".to_owned(), "All right, I have not scheduled anything.".to_owned()),
     };
     let call = answer.interrupt_id.strip_prefix(INTERRUPT_PREFIX).map(ToolCallId::from);
@@ -58,7 +60,10 @@ async fn act(answer: &ResumeEntry, input: &RunAgentInput, out: &Emitter) -> Resu
 }
 
 fn is_answered(call: &ToolCallId, input: &RunAgentInput) -> bool {
-    input.messages.iter().any(|message| matches!(message, Message::Tool(result) if result.tool_call_id == *call))
+    input
+        .messages
+        .iter()
+        .any(|message| matches!(message, Message::Tool(result) if result.tool_call_id == *call))
 }
 
 /// Returns the chosen time, or `None` if the person declined.
@@ -68,7 +73,8 @@ fn chosen_time(answer: &ResumeEntry) -> Option<&str> {
     if flag("cancelled") == Some(true) || flag("approved") == Some(false) {
         return None;
     }
-    let time = ["chosen_label", "chosen_time"].into_iter().find_map(|name| payload.get(name)?.as_str());
+    let time =
+        ["chosen_label", "chosen_time"].into_iter().find_map(|name| payload.get(name)?.as_str());
     time.or_else(|| flag("approved").map(|_| "tomorrow at ten"))
 }
 
@@ -90,6 +96,7 @@ fn schema() -> Option<JsonObject> {
 /// Returns the name after "with" in the request.
 fn attendee(request: &str) -> &str {
     let Some((_, rest)) = request.split_once(" with ") else { return "you" };
-    let ends = [" to ", " next ", " on ", " at ", ".", "?"].into_iter().filter_map(|end| rest.find(end));
+    let ends =
+        [" to ", " next ", " on ", " at ", ".", "?"].into_iter().filter_map(|end| rest.find(end));
     rest[..ends.min().unwrap_or(rest.len())].trim()
 }

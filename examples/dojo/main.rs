@@ -42,8 +42,12 @@ const PORT: u16 = 8000;
 async fn main() -> std::io::Result<()> {
     logs::init(&LogOptions::default())?;
     let mut arguments = std::env::args().skip(1);
-    let port = arguments.next().map_or(Ok(PORT), |port| port.parse()).map_err(std::io::Error::other)?;
-    let pace = arguments.next().map_or(Ok(Pace::default()), |pace| pace.parse()).map_err(std::io::Error::other)?;
+    let port =
+        arguments.next().map_or(Ok(PORT), |port| port.parse()).map_err(std::io::Error::other)?;
+    let pace = arguments
+        .next()
+        .map_or(Ok(Pace::default()), |pace| pace.parse())
+        .map_err(std::io::Error::other)?;
 
     let server = Server::new();
     let server = feature(server, pace, "agentic_chat", agentic_chat::run);

@@ -41,7 +41,9 @@ fn file(part: &ContentPart) -> Option<String> {
 
 fn details(media: &MediaPart) -> String {
     match &media.source {
-        PartSource::Data { value, mime_type } => format!("{mime_type}, {} bytes", decoded_length(value)),
+        PartSource::Data { value, mime_type } => {
+            format!("{mime_type}, {} bytes", decoded_length(value))
+        }
         PartSource::Url { value, .. } => format!("at {value}"),
         PartSource::File { value, .. } => format!("the provider's file {value}"),
     }

@@ -2,7 +2,9 @@
 
 use std::{num::ParseFloatError, str::FromStr, time::Duration};
 
-use agui_server::protocol::{AssistantMessage, Message, MessageId, RunAgentInput, ToolCall, ToolCallId, ToolMessage};
+use agui_server::protocol::{
+    AssistantMessage, Message, MessageId, RunAgentInput, ToolCall, ToolCallId, ToolMessage,
+};
 use serde_json::Value;
 
 /// The factor of a feature's pauses.
@@ -53,13 +55,17 @@ impl Decision {
     /// Reads a tool result. Without `accepted`, the person has accepted unless the result has an error.
     pub(crate) fn of(result: &ToolMessage) -> Self {
         let answer = serde_json::from_str(&result.content.text()).unwrap_or(Value::Null);
-        let accepted = answer.get("accepted").and_then(Value::as_bool).unwrap_or(result.error.is_none());
+        let accepted =
+            answer.get("accepted").and_then(Value::as_bool).unwrap_or(result.error.is_none());
         Self { accepted, answer }
     }
 }
 
 /// Returns the calls of a tool in the conversation, the newest first.
-pub(crate) fn calls<'a>(input: &'a RunAgentInput, tool: &'a str) -> impl Iterator<Item = &'a ToolCall> {
+pub(crate) fn calls<'a>(
+    input: &'a RunAgentInput,
+    tool: &'a str,
+) -> impl Iterator<Item = &'a ToolCall> {
     let newest_first = input.messages.iter().rev().filter_map(|message| match message {
         Message::Assistant(message) => Some(message.tool_calls().iter().rev()),
         _ => None,
@@ -68,7 +74,11 @@ pub(crate) fn calls<'a>(input: &'a RunAgentInput, tool: &'a str) -> impl Iterato
 }
 
 /// Returns a call of a tool of the agent and its result, as messages.
-pub(crate) fn answered_call(tool: &str, arguments: &Value, result: impl Into<String>) -> [Message; 2] {
+pub(crate) fn answered_call(
+    tool: &str,
+    arguments: &Value,
+    result: impl Into<String>,
+) -> [Message; 2] {
     let call = ToolCallId::random();
     let mut asks = AssistantMessage::new(MessageId::random());
     asks.tool_calls = Some(vec![ToolCall::new(call.clone(), tool, arguments.to_string())]);
@@ -86,6 +96,9 @@ pub(crate) fn answered_call(tool: &str, arguments: &Value, result: impl Into<Str
 }
 
 /// Returns the conversation so far with more messages at its end.
-pub(crate) fn followed_by(input: &RunAgentInput, more: impl IntoIterator<Item = Message>) -> Vec<Message> {
+pub(crate) fn followed_by(
+    input: &RunAgentInput,
+    more: impl IntoIterator<Item = Message>,
+) -> Vec<Message> {
     input.messages.iter().cloned().chain(more).collect()
 }

@@ -16,7 +16,8 @@ pub(crate) async fn run(input: RunAgentInput, out: Emitter, pace: Pace) -> Resul
     if let Some(result) = last_result(&input) {
         return conclude(&input, &Decision::of(result), &out).await;
     }
-    let predicted = json!([{ "state_key": "document", "tool": WRITE, "tool_argument": "document" }]);
+    let predicted =
+        json!([{ "state_key": "document", "tool": WRITE, "tool_argument": "document" }]);
     out.custom("PredictState", predicted).await?;
     let call = ToolCallEvents::new(WRITE);
     out.event(call.start()).await?;
@@ -31,7 +32,11 @@ pub(crate) async fn run(input: RunAgentInput, out: Emitter, pace: Pace) -> Resul
     Ok(())
 }
 
-async fn conclude(input: &RunAgentInput, decision: &Decision, out: &Emitter) -> Result<(), AgentError> {
+async fn conclude(
+    input: &RunAgentInput,
+    decision: &Decision,
+    out: &Emitter,
+) -> Result<(), AgentError> {
     if !decision.accepted {
         return out.text("Ok! The document stays as it was.").await;
     }
@@ -52,8 +57,9 @@ fn written(input: &RunAgentInput) -> Option<Value> {
 /// from the one before.
 fn story(input: &RunAgentInput) -> String {
     let wish = input.last_user_text().unwrap_or_default();
-    let named =
-        wish.split_once(" named ").map(|(_, rest)| rest.split(['.', ',', '!']).next().unwrap_or_default().trim());
+    let named = wish
+        .split_once(" named ")
+        .map(|(_, rest)| rest.split(['.', ',', '!']).next().unwrap_or_default().trim());
     let turn = calls(input, WRITE).count() % NAMES.len();
     let (kind, name) = match named {
         Some(name) if !name.is_empty() => ("someone", name),

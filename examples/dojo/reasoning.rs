@@ -22,7 +22,9 @@ pub(crate) async fn run(input: RunAgentInput, out: Emitter, pace: Pace) -> Resul
 
     let mut message = out.text_message().await?;
     // The dojo's page lets people choose a model, and puts it into the state.
-    if let Some(model) = input.state.as_ref().and_then(|state| state.get("model")).and_then(Value::as_str) {
+    if let Some(model) =
+        input.state.as_ref().and_then(|state| state.get("model")).and_then(Value::as_str)
+    {
         message.push(format!("You picked {model}, but there is no model here. ")).await?;
     }
     message.push("I thought about it in ").await?;

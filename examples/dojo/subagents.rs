@@ -20,7 +20,12 @@ use crate::parts::Pace;
 pub(crate) async fn run(input: RunAgentInput, out: Emitter, pace: Pace) -> Result<(), AgentError> {
     let fails = input.last_user_text().is_some_and(|text| text.to_lowercase().contains("fail"));
     let supervisor = TextMessage::new();
-    out.events([supervisor.start(), supervisor.delta("I ask two others at once."), supervisor.end()]).await?;
+    out.events([
+        supervisor.start(),
+        supervisor.delta("I ask two others at once."),
+        supervisor.end(),
+    ])
+    .await?;
 
     let flights = ["I look ", "for flights", ": there is one at nine."];
     let hotels = ["I look ", "for hotels", ": there is one by the lake."];
@@ -57,7 +62,12 @@ struct Worker {
 }
 
 impl Worker {
-    fn new(tool: &str, supervisor: &TextMessage, words: [&'static str; 3], found: &'static str) -> Self {
+    fn new(
+        tool: &str,
+        supervisor: &TextMessage,
+        words: [&'static str; 3],
+        found: &'static str,
+    ) -> Self {
         let (id, call) = (SubagentRunId::random(), ToolCallEvents::new(tool).within(supervisor));
         Self { id, call, message: TextMessage::new(), words, found }
     }
@@ -83,6 +93,10 @@ impl Worker {
     fn fail(&self) -> Vec<Event> {
         let mut failed = SubagentError::new(self.id.clone(), "The hotels did not answer.");
         failed.code = Some("no_answer".to_owned());
-        vec![self.own(self.message.end()), failed.into(), self.call.result("Error: the hotels did not answer.")]
+        vec![
+            self.own(self.message.end()),
+            failed.into(),
+            self.call.result("Error: the hotels did not answer."),
+        ]
     }
 }

@@ -21,7 +21,9 @@ pub(crate) async fn run(input: RunAgentInput, out: Emitter, pace: Pace) -> Resul
         return out.text(CREATED).await;
     }
     if input.last_user_text().is_some_and(|text| text.trim() == "thanks") {
-        return out.event(snapshot(&input, [Message::assistant(MessageId::random(), CREATED)])).await;
+        return out
+            .event(snapshot(&input, [Message::assistant(MessageId::random(), CREATED)]))
+            .await;
     }
     if input.tool(TOOL).is_none() {
         return out.event(snapshot(&input, answered_call(TOOL, &haiku(), CREATED))).await;

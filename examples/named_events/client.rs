@@ -216,7 +216,8 @@ impl ReasoningState {
 /// Returns the reasoning of LangChain's content blocks in one text; `None` if there is no reasoning.
 #[doc(alias = "extract_reasoning_from_content_blocks")]
 pub fn extract_reasoning(blocks: &[Value]) -> Option<String> {
-    let reasoning = blocks.iter().filter(|block| block.get("type").is_some_and(|kind| kind == "reasoning"));
+    let reasoning =
+        blocks.iter().filter(|block| block.get("type").is_some_and(|kind| kind == "reasoning"));
     let text: String = reasoning.filter_map(|block| block.get("reasoning")?.as_str()).collect();
     (!text.is_empty()).then_some(text)
 }
@@ -230,9 +231,12 @@ pub fn from_langgraph_interrupt(value: &Value, thread_id: &str) -> HitlRequest {
     let content = content.unwrap_or("The agent waits for an answer.");
     let mut request = HitlRequest::new(id, content);
     request.thread_id = Some(thread_id.to_owned());
-    let list = |name: &str| value.get(name).filter(|list| list.as_array().is_some_and(|list| !list.is_empty()));
+    let list = |name: &str| {
+        value.get(name).filter(|list| list.as_array().is_some_and(|list| !list.is_empty()))
+    };
     if let Some(actions) = list("action_requests").and_then(|list| Vec::deserialize(list).ok()) {
-        let configs = list("review_configs").and_then(|list| Vec::deserialize(list).ok()).unwrap_or_default();
+        let configs =
+            list("review_configs").and_then(|list| Vec::deserialize(list).ok()).unwrap_or_default();
         request = request.for_actions(actions, configs);
     } else if let Some(steps) = list("steps").and_then(|list| Vec::deserialize(list).ok()) {
         request = request.for_plan(steps);
@@ -243,7 +247,10 @@ pub fn from_langgraph_interrupt(value: &Value, thread_id: &str) -> HitlRequest {
 /// Returns the frame of the `interrupt` event of a question.
 #[doc(alias = "to_ag_ui_event")]
 pub fn interrupt_event(request: &HitlRequest, thread_id: &str) -> String {
-    make_event("interrupt", &HitlRequest { thread_id: Some(thread_id.to_owned()), ..request.clone() })
+    make_event(
+        "interrupt",
+        &HitlRequest { thread_id: Some(thread_id.to_owned()), ..request.clone() },
+    )
 }
 
 /// Returns the frame of an `interrupt` event that asks for feedback.
@@ -267,7 +274,11 @@ pub struct HitlResponse {
 impl HitlResponse {
     /// A reply that is a text.
     pub fn feedback(interrupt_id: impl Into<InterruptId>, feedback: impl Into<String>) -> Self {
-        Self { interrupt_id: interrupt_id.into(), feedback: Some(feedback.into()), decisions: Vec::new() }
+        Self {
+            interrupt_id: interrupt_id.into(),
+            feedback: Some(feedback.into()),
+            decisions: Vec::new(),
+        }
     }
 
     /// A reply that is decisions about actions.

@@ -61,7 +61,8 @@ where
     AgentFn { run: Arc::new(move |input, out| run(input, out).boxed()), can_continue: false }
 }
 
-type AgentFunction = dyn Fn(RunAgentInput, Emitter) -> BoxFuture<'static, Result<(), AgentError>> + Send + Sync;
+type AgentFunction =
+    dyn Fn(RunAgentInput, Emitter) -> BoxFuture<'static, Result<(), AgentError>> + Send + Sync;
 
 /// An agent made of an async function. Its type does not name the function, so that the compiler reports a wrong function
 /// once.
@@ -244,13 +245,17 @@ mod tests {
             let mut message = out.text_message().await?;
             message.push("a").await?;
             message.push("").await?;
-            let step = out.step("s", async { Err::<(), _>(std::io::Error::other("secret").into()) }).await;
+            let step =
+                out.step("s", async { Err::<(), _>(std::io::Error::other("secret").into()) }).await;
             assert_eq!(step.unwrap_err().code(), "agent_error");
             Err(AgentError::new("sold_out", "Nothing left"))
         }))
         .await;
         let text = ["TEXT_MESSAGE_START", "TEXT_MESSAGE_CONTENT"];
-        assert_eq!(types, [&text[..], &["STEP_STARTED", "STEP_FINISHED", "TEXT_MESSAGE_END"]].concat());
+        assert_eq!(
+            types,
+            [&text[..], &["STEP_STARTED", "STEP_FINISHED", "TEXT_MESSAGE_END"]].concat()
+        );
         assert_eq!(code.as_deref(), Some("sold_out"));
     }
 
@@ -261,7 +266,8 @@ mod tests {
             Ok("twelve".parse()?)
         }
         async fn clerk(_: RunAgentInput, out: Emitter) -> crate::agent::AgentResult {
-            out.patch_state(serde_json::json!([{ "op": "add", "path": "/stock", "value": 2 }])).await?;
+            out.patch_state(serde_json::json!([{ "op": "add", "path": "/stock", "value": 2 }]))
+                .await?;
             out.call("read_stock", ()).await?.result(serde_json::json!({ "stock": 2 })).await?;
             if "12".parse::<u32>()? == 12 {
                 Err(AgentError::new("sold_out", "Nothing left"))?;
@@ -269,7 +275,10 @@ mod tests {
             Ok(())
         }
         let (types, code) = outcome(run(&clerk.into_agent())).await;
-        assert_eq!((types[0], types[4], code.as_deref()), ("STATE_DELTA", "TOOL_CALL_RESULT", Some("sold_out")));
+        assert_eq!(
+            (types[0], types[4], code.as_deref()),
+            ("STATE_DELTA", "TOOL_CALL_RESULT", Some("sold_out"))
+        );
         let counting = |_: RunAgentInput, out: Emitter| async move {
             count(&out).await.map(drop).map_err(|error| error.to_string())
         };
@@ -290,14 +299,18 @@ mod tests {
             Ok(())
         }))
         .await;
-        assert_eq!(types, ["TEXT_MESSAGE_START", "TEXT_MESSAGE_CONTENT", "TEXT_MESSAGE_END"].repeat(3));
+        assert_eq!(
+            types,
+            ["TEXT_MESSAGE_START", "TEXT_MESSAGE_CONTENT", "TEXT_MESSAGE_END"].repeat(3)
+        );
         assert_eq!(code, None);
     }
 
     #[tokio::test]
     async fn an_agent_that_does_not_await_its_calls_is_refused_before_it_fills_the_memory() {
         let (types, code) = outcome(start(|_, out| async move {
-            let endless = std::iter::repeat_with(|| crate::protocol::event::StepStarted::new("s").into());
+            let endless =
+                std::iter::repeat_with(|| crate::protocol::event::StepStarted::new("s").into());
             assert_eq!(out.events(endless).await.unwrap_err().code(), "too_many_events");
             let calls: Vec<_> = (0..70_000).map(|_| out.custom("n", 1)).collect();
             futures::future::try_join_all(calls).await.map(drop)
@@ -327,7 +340,8 @@ mod tests {
         });
         assert!(stream.next().await.is_some());
         drop(stream);
-        let failed = tokio::time::timeout(Duration::from_secs(10), receiver).await.unwrap().unwrap();
+        let failed =
+            tokio::time::timeout(Duration::from_secs(10), receiver).await.unwrap().unwrap();
         assert_eq!(failed, "run_ended");
     }
 }

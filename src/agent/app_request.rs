@@ -37,7 +37,11 @@ impl AppRequest {
             Some(params) => params.as_object()?.clone(),
         };
         // This server gives both members the same value.
-        Some(Self { server: text("serverId").or_else(|| text("serverHash"))?, method: text("method")?, params })
+        Some(Self {
+            server: text("serverId").or_else(|| text("serverHash"))?,
+            method: text("method")?,
+            params,
+        })
     }
 }
 

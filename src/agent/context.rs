@@ -40,7 +40,11 @@ impl Forwarded {
     /// Headers with lower-case names.
     pub(crate) fn new(headers: impl IntoIterator<Item = (String, String)>) -> Self {
         let headers: Arc<[_]> = headers.into_iter().collect();
-        Self { headers: (!headers.is_empty()).then_some(headers), trace: None, seed: Uuid::new_v4() }
+        Self {
+            headers: (!headers.is_empty()).then_some(headers),
+            trace: None,
+            seed: Uuid::new_v4(),
+        }
     }
 
     /// Adds the place of the request in a trace, which the run and its requests to other servers continue.
@@ -130,7 +134,10 @@ impl fmt::Debug for RunContext {
 impl ContextParts {
     /// Those of a run without a server.
     pub(crate) fn new(identity: RunIdentity) -> Self {
-        let asked_for = ThreadKey { owner: owner_of(identity.principal.as_ref()), id: identity.thread_id.clone() };
+        let asked_for = ThreadKey {
+            owner: owner_of(identity.principal.as_ref()),
+            id: identity.thread_id.clone(),
+        };
         Self {
             identity,
             asked_for,
@@ -151,7 +158,14 @@ impl ContextParts {
 impl From<ContextParts> for RunContext {
     fn from(parts: ContextParts) -> Self {
         let trace = TraceScope::new(parts.forwarded.trace().cloned(), false);
-        Self { parts: Arc::new(parts), trace, task: 0, subagent: None, journal: None, surfaces: None }
+        Self {
+            parts: Arc::new(parts),
+            trace,
+            task: 0,
+            subagent: None,
+            journal: None,
+            surfaces: None,
+        }
     }
 }
 
@@ -213,8 +227,13 @@ impl RunContext {
     ///
     /// The ids follow from stored values, so the server that goes on with a run has the same ones. A key that is lost gives
     /// new ids, under which an endpoint gets the whole conversation.
-    pub(crate) async fn replace_ids(&self, input: &mut RunAgentInput, ids: ThreadIds) -> StoreResult<()> {
-        let place = json!([owner_of(self.principal()), self.agent(), self.thread_id(), self.subagent]);
+    pub(crate) async fn replace_ids(
+        &self,
+        input: &mut RunAgentInput,
+        ids: ThreadIds,
+    ) -> StoreResult<()> {
+        let place =
+            json!([owner_of(self.principal()), self.agent(), self.thread_id(), self.subagent]);
         let (key, conversation) = (self.parts.upstream_key.as_deref(), self.parts.conversation);
         ReplacedRun { key, conversation, place, seed: self.seed() }.replace_in(input, ids).await
     }
@@ -293,8 +312,11 @@ impl RunContext {
 
     /// Takes out a mark that is not the agent's own. Returns whether an earlier server has made it.
     pub(crate) fn take_mark(&mut self, mark: &Value) -> bool {
-        let Some(RunJournal { log, continuation: Some(earlier) }) = self.journal.as_deref() else { return false };
-        let marks: Vec<Value> = earlier.marks.iter().filter(|other| *other != mark).cloned().collect();
+        let Some(RunJournal { log, continuation: Some(earlier) }) = self.journal.as_deref() else {
+            return false;
+        };
+        let marks: Vec<Value> =
+            earlier.marks.iter().filter(|other| *other != mark).cloned().collect();
         let is_made = marks.len() < earlier.marks.len();
         let continuation = Some(Continuation { marks, ..earlier.clone() });
         self.journal = Some(Arc::new(RunJournal { log: log.clone(), continuation }));
@@ -363,7 +385,8 @@ mod tests {
 
     #[test]
     fn a_header_is_found_by_its_name() {
-        let cx = RunContext::new("t", "r", "a").with_caller(None, [("x-tenant".to_owned(), "acme".to_owned())]);
+        let cx = RunContext::new("t", "r", "a")
+            .with_caller(None, [("x-tenant".to_owned(), "acme".to_owned())]);
         assert_eq!(cx.header_values("x-tenant").collect::<Vec<_>>(), ["acme"]);
         assert_eq!(cx.header_values("x-other").count(), 0);
     }

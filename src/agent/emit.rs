@@ -6,9 +6,9 @@ use serde::Serialize;
 use crate::protocol::{
     Event, Interrupt, MessageContent, MessageId, ToolCallId,
     event::{
-        ReasoningEnd, ReasoningMessageContent, ReasoningMessageEnd, ReasoningMessageStart, ReasoningStart, RunFinished,
-        RunOutcome, StepFinished, StepStarted, TextMessageContent, TextMessageEnd, TextMessageStart, ToolCallArgs,
-        ToolCallEnd, ToolCallResult, ToolCallStart,
+        ReasoningEnd, ReasoningMessageContent, ReasoningMessageEnd, ReasoningMessageStart,
+        ReasoningStart, RunFinished, RunOutcome, StepFinished, StepStarted, TextMessageContent,
+        TextMessageEnd, TextMessageStart, ToolCallArgs, ToolCallEnd, ToolCallResult, ToolCallStart,
     },
 };
 
@@ -137,7 +137,10 @@ impl ReasoningSpan {
 
     /// Opens the span and its message.
     pub fn start(&self) -> [Event; 2] {
-        [ReasoningStart::new(self.span.clone()).into(), ReasoningMessageStart::new(self.message.clone()).into()]
+        [
+            ReasoningStart::new(self.span.clone()).into(),
+            ReasoningMessageStart::new(self.message.clone()).into(),
+        ]
     }
 
     /// Appends text. AG-UI forbids empty deltas.
@@ -147,7 +150,10 @@ impl ReasoningSpan {
 
     /// Ends the message and the span.
     pub fn end(&self) -> [Event; 2] {
-        [ReasoningMessageEnd::new(self.message.clone()).into(), ReasoningEnd::new(self.span.clone()).into()]
+        [
+            ReasoningMessageEnd::new(self.message.clone()).into(),
+            ReasoningEnd::new(self.span.clone()).into(),
+        ]
     }
 
     /// All events of a new span.
@@ -213,7 +219,12 @@ pub fn finish(cx: &super::RunContext, result: impl Into<serde_json::Value>) -> E
 
 /// Ends the run to ask for something from outside. The next run has the replies in `resume`.
 pub fn interrupt(cx: &super::RunContext, interrupts: Vec<Interrupt>) -> Event {
-    RunFinished::new(cx.thread_id().clone(), cx.run_id().clone(), RunOutcome::Interrupt { interrupts }).into()
+    RunFinished::new(
+        cx.thread_id().clone(),
+        cx.run_id().clone(),
+        RunOutcome::Interrupt { interrupts },
+    )
+    .into()
 }
 
 #[cfg(test)]
@@ -229,7 +240,11 @@ mod tests {
             vec![step.start()],
             ReasoningSpan::whole("Beijing, so I need the weather there."),
             call.whole(&json!({ "city": "Beijing" })),
-            vec![call.result("Sunny, 25°C"), state::snapshot(json!({ "city": "Beijing" })), step.finish()],
+            vec![
+                call.result("Sunny, 25°C"),
+                state::snapshot(json!({ "city": "Beijing" })),
+                step.finish(),
+            ],
             TextMessage::whole("It is sunny in Beijing."),
         ];
         assert_eq!(events.map(|events| events.len()), [1, 5, 3, 3, 3]);

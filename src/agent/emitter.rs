@@ -15,7 +15,10 @@ use crate::{
     files::SharedFile,
     protocol::{
         Event, Interrupt, JsonObject, JsonPatch, MessageContent, MessageId, ToolCallId,
-        event::{ActivityDelta, ActivitySnapshot, Custom, ReasoningMessageContent, StateDelta, TextMessageContent},
+        event::{
+            ActivityDelta, ActivitySnapshot, Custom, ReasoningMessageContent, StateDelta,
+            TextMessageContent,
+        },
     },
 };
 
@@ -101,7 +104,11 @@ impl Emitter {
 
     /// Sends a whole tool call. Send the [result](ToolCallHandle::result) of an own tool; the client's tools are
     /// answered by the client's next run: return after the call.
-    pub async fn call(&self, tool: impl Into<String>, arguments: impl Serialize) -> Result<ToolCallHandle, AgentError> {
+    pub async fn call(
+        &self,
+        tool: impl Into<String>,
+        arguments: impl Serialize,
+    ) -> Result<ToolCallHandle, AgentError> {
         let call = ToolCallEvents::new(tool);
         let arguments = serde_json::to_string(&arguments)?;
         self.events([call.start(), call.delta(arguments), call.end()]).await?;
@@ -140,8 +147,11 @@ impl Emitter {
         activity_type: impl Into<String>,
         content: JsonObject,
     ) -> Result<ActivityHandle, AgentError> {
-        let activity =
-            ActivityHandle { out: self.clone(), id: MessageId::random(), activity_type: activity_type.into() };
+        let activity = ActivityHandle {
+            out: self.clone(),
+            id: MessageId::random(),
+            activity_type: activity_type.into(),
+        };
         activity.replace(content).await?;
         Ok(activity)
     }
@@ -159,19 +169,30 @@ impl Emitter {
         media_type: impl Into<String>,
         bytes: impl Into<Bytes>,
     ) -> Result<(), AgentError> {
-        let file = SharedFile { bytes: bytes.into(), media_type: media_type.into(), name: Some(name.into()) };
+        let file = SharedFile {
+            bytes: bytes.into(),
+            media_type: media_type.into(),
+            name: Some(name.into()),
+        };
         let event = file.into_event(self.context().files()).await?;
         self.event(event).await
     }
 
     /// Sends an event of the application's own.
-    pub async fn custom(&self, name: impl Into<String>, value: impl Serialize) -> Result<(), AgentError> {
+    pub async fn custom(
+        &self,
+        name: impl Into<String>,
+        value: impl Serialize,
+    ) -> Result<(), AgentError> {
         self.event(Custom::new(name, serde_json::to_value(value)?)).await
     }
 
     /// Ends the run to ask for something from outside, such as an approval. The next run has the replies in
     /// [`RunAgentInput::resume`](crate::protocol::RunAgentInput). Code after this call does not run.
-    pub async fn interrupt(&self, interrupts: impl IntoIterator<Item = Interrupt>) -> Result<(), AgentError> {
+    pub async fn interrupt(
+        &self,
+        interrupts: impl IntoIterator<Item = Interrupt>,
+    ) -> Result<(), AgentError> {
         self.event(emit::interrupt(self.context(), interrupts.into_iter().collect())).await
     }
 
@@ -267,7 +288,9 @@ impl ActivityHandle {
 
     /// Replaces the activity's content.
     pub async fn replace(&self, content: JsonObject) -> Result<(), AgentError> {
-        self.out.event(ActivitySnapshot::new(self.id.clone(), self.activity_type.clone(), content)).await
+        self.out
+            .event(ActivitySnapshot::new(self.id.clone(), self.activity_type.clone(), content))
+            .await
     }
 
     /// Changes parts of the activity's content: all operations apply, or none does.

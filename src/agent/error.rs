@@ -71,7 +71,10 @@ impl From<BoxError> for AgentError {
             Ok(error) => return *error,
             Err(error) => error,
         };
-        let mut causes = std::iter::successors(Some(&*error as &(dyn StdError + 'static)), |error| (**error).source());
+        let mut causes =
+            std::iter::successors(Some(&*error as &(dyn StdError + 'static)), |error| {
+                (**error).source()
+            });
         let shown = causes.find_map(|error| error.downcast_ref::<Shown>());
         match shown.map(|shown| Self::new(shown.code.clone(), shown.message.clone())) {
             Some(failure) => failure.caused_by(error),
@@ -83,10 +86,11 @@ impl From<BoxError> for AgentError {
 impl From<UploadError> for AgentError {
     fn from(error: UploadError) -> Self {
         match error {
-            UploadError::Store(error) => {
-                Self::new(RunErrorCode::FilesUnavailable, "the file cannot be stored now; please try again")
-                    .caused_by(error)
-            }
+            UploadError::Store(error) => Self::new(
+                RunErrorCode::FilesUnavailable,
+                "the file cannot be stored now; please try again",
+            )
+            .caused_by(error),
             error => Self::new(error.refusal_code().name, error.to_string()),
         }
     }
@@ -140,7 +144,8 @@ mod tests {
 
     #[test]
     fn an_agent_error_keeps_its_code_in_errors_of_other_types() {
-        let sold_out = || AgentError::new("sold_out", "Nothing left").caused_by("the shelf is empty");
+        let sold_out =
+            || AgentError::new("sold_out", "Nothing left").caused_by("the shelf is empty");
         let sell = || -> AgentResult { Err(sold_out())? };
         let plain = AgentError::from(sell().unwrap_err());
         assert_eq!(format!("{plain:?}"), "sold_out: Nothing left: the shelf is empty");

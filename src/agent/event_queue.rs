@@ -42,8 +42,9 @@ impl EventQueue {
         state.events.extend(events.by_ref().take(MAX_HELD_EVENTS.saturating_sub(before)));
         if events.next().is_some() {
             state.events.truncate(before);
-            let problem =
-                format!("more than {MAX_HELD_EVENTS} events wait for the client: await each call before the next");
+            let problem = format!(
+                "more than {MAX_HELD_EVENTS} events wait for the client: await each call before the next"
+            );
             return Err(AgentError::new("too_many_events", problem));
         }
         let added = state.events.len() - before;
@@ -58,7 +59,10 @@ impl EventQueue {
     }
 
     /// Waits until the stream has taken the events. They are sent even if the future is dropped after its first poll.
-    pub(super) async fn send(&self, events: impl IntoIterator<Item = Event>) -> Result<(), AgentError> {
+    pub(super) async fn send(
+        &self,
+        events: impl IntoIterator<Item = Event>,
+    ) -> Result<(), AgentError> {
         let last = self.push(events)?;
         poll_fn(|cx| self.0.lock().poll_taken(last, cx)).await
     }
@@ -87,7 +91,8 @@ impl EventQueue {
     pub(super) fn close(&self) {
         let mut state = self.0.lock();
         state.is_closed = true;
-        let (events, senders) = (std::mem::take(&mut state.events), std::mem::take(&mut state.senders));
+        let (events, senders) =
+            (std::mem::take(&mut state.events), std::mem::take(&mut state.senders));
         drop(state);
         drop(events);
         senders.into_iter().for_each(|(_, waker)| waker.wake());

@@ -17,11 +17,21 @@ pub(crate) trait Logins: Send + Sync {
 
     /// Returns the URL at the authorization server to which the browser goes next. `button` is that of the page which [`open`](Self::open)
     /// has shown last, and which works once.
-    async fn authorize(self: Arc<Self>, link: &str, button: &str, browser: &str) -> Result<String, LoginError>;
+    async fn authorize(
+        self: Arc<Self>,
+        link: &str,
+        button: &str,
+        browser: &str,
+    ) -> Result<String, LoginError>;
 
     /// Ends a login with what the authorization server says. `callback` is the end of the address to which the browser returns.
     /// Returns the name of the server that is connected now.
-    async fn finish(&self, returned: Returned, callback: Option<&str>, browser: &str) -> Result<String, LoginError>;
+    async fn finish(
+        &self,
+        returned: Returned,
+        callback: Option<&str>,
+        browser: &str,
+    ) -> Result<String, LoginError>;
 
     /// Lists the connections of an owner.
     async fn list(&self, owner: &str) -> Result<Vec<Connected>, LoginError>;

@@ -154,10 +154,13 @@ pub(crate) trait Drawing: Send {
 }
 
 /// Begins the drawing of a run whose agent is called next, and changes what the agent gets. Returns `None` if nothing is drawn.
-pub(crate) type BeginDrawing = fn(&dyn Agent, &mut RunAgentInput, &mut RunContext) -> Option<Box<dyn Drawing>>;
+pub(crate) type BeginDrawing =
+    fn(&dyn Agent, &mut RunAgentInput, &mut RunContext) -> Option<Box<dyn Drawing>>;
 
 /// Makes an [`EventStream`] of any stream of events.
-pub fn event_stream(stream: impl Stream<Item = Result<Event, AgentError>> + Send + 'static) -> EventStream {
+pub fn event_stream(
+    stream: impl Stream<Item = Result<Event, AgentError>> + Send + 'static,
+) -> EventStream {
     stream.boxed()
 }
 

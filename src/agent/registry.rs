@@ -51,6 +51,8 @@ impl AgentRegistry {
     }
 
     pub(crate) fn iter(&self) -> impl Iterator<Item = AgentEntry> + '_ {
-        self.agents.iter().map(|(name, agent)| AgentEntry { name: name.clone(), agent: agent.clone() })
+        self.agents
+            .iter()
+            .map(|(name, agent)| AgentEntry { name: name.clone(), agent: agent.clone() })
     }
 }

@@ -76,7 +76,11 @@ pub(super) struct ReplacedRun<'a> {
 
 impl ReplacedRun<'_> {
     /// Replaces the ids of the thread and its runs in an input.
-    pub(super) async fn replace_in(&self, input: &mut RunAgentInput, ids: ThreadIds) -> StoreResult<()> {
+    pub(super) async fn replace_in(
+        &self,
+        input: &mut RunAgentInput,
+        ids: ThreadIds,
+    ) -> StoreResult<()> {
         if ids == ThreadIds::Client {
             return Ok(());
         }
@@ -85,14 +89,18 @@ impl ReplacedRun<'_> {
             None => *PROCESS_KEY,
         };
         let (created_at, first_run, seed) = match self.conversation {
-            Conversation::Stored { created_at, first_run } => (Some(created_at), Some(first_run), None),
+            Conversation::Stored { created_at, first_run } => {
+                (Some(created_at), Some(first_run), None)
+            }
             Conversation::Once => (None, None, Some(self.seed.simple().to_string())),
         };
         let thread = json!([self.place, created_at, seed]);
         // A version 4 UUID, because some servers take no other ids.
         let id = |of: Value| {
             let digest = hmac_sha256(&key, of.to_string().as_bytes());
-            uuid::Builder::from_random_bytes(digest.first_chunk().copied().unwrap_or_default()).into_uuid().to_string()
+            uuid::Builder::from_random_bytes(digest.first_chunk().copied().unwrap_or_default())
+                .into_uuid()
+                .to_string()
         };
         let branch = first_run.filter(|_| ids == ThreadIds::Branch);
         input.thread_id = id(json!(["thread", thread, branch])).into();
@@ -114,7 +122,8 @@ mod tests {
     };
 
     fn context(owner: &str, agent: &str, thread: &str, conversation: Conversation) -> RunContext {
-        let (thread_id, run_id, principal) = (thread.into(), "r".into(), Some(Principal::new("key", owner)));
+        let (thread_id, run_id, principal) =
+            (thread.into(), "r".into(), Some(Principal::new("key", owner)));
         let identity = RunIdentity { thread_id, run_id, agent: agent.into(), principal };
         let mut parts = ContextParts::new(identity);
         parts.conversation = conversation;
@@ -157,7 +166,8 @@ mod tests {
 
     #[tokio::test]
     async fn branches_have_the_runs_of_one_thread() {
-        let of = |first_run| context("ann", "a", "t", Conversation::Stored { created_at: 1, first_run });
+        let of =
+            |first_run| context("ann", "a", "t", Conversation::Stored { created_at: 1, first_run });
         let [(first, run), (second, same_run)] =
             [ids(&of(1), ThreadIds::Branch).await, ids(&of(2), ThreadIds::Branch).await];
         assert!(first != second && run == same_run);

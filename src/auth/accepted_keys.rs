@@ -35,7 +35,9 @@ impl ApiKeys {
     fn principal(&self, secret: &[u8]) -> Option<&Principal> {
         let digest: [u8; 32] = Sha256::digest(secret).into();
         let matching = |key: &ApiKey| bool::from(key.digest.ct_eq(&digest));
-        self.0.iter().fold(None, |found, key| if matching(key) { Some(&key.principal) } else { found })
+        self.0
+            .iter()
+            .fold(None, |found, key| if matching(key) { Some(&key.principal) } else { found })
     }
 }
 
@@ -75,13 +77,17 @@ mod tests {
     #[test]
     fn a_name_may_have_several_keys_and_two_names_no_common_one() {
         let key = |name: &str, secret: &str| ApiKey::from_secret(name, secret);
-        let keys = ApiKeys::new([key("web", "new"), key("ci", "c"), key("web", "old"), key("web", "old")]);
+        let keys =
+            ApiKeys::new([key("web", "new"), key("ci", "c"), key("web", "old"), key("web", "old")]);
         assert_eq!(
             (keys.principal(b"new").unwrap().id(), keys.principal(b"old").unwrap().id()),
             ("key:web", "key:web")
         );
         assert_eq!(keys.find_shared(), None);
-        assert_eq!(ApiKeys::new([key("web", "a"), key("ci", "a")]).find_shared(), Some(["web", "ci"]));
+        assert_eq!(
+            ApiKeys::new([key("web", "a"), key("ci", "a")]).find_shared(),
+            Some(["web", "ci"])
+        );
     }
 
     #[tokio::test]
@@ -89,7 +95,8 @@ mod tests {
         let keys = ApiKeys::new([ApiKey::from_secret("command", "secret")]);
         let authenticator = Authenticator::from(keys).without_principal();
         let authenticate = async |authorization: &str| {
-            let request = http::Request::builder().header("authorization", authorization).body(()).unwrap();
+            let request =
+                http::Request::builder().header("authorization", authorization).body(()).unwrap();
             authenticator.authenticate(&request.into_parts().0).await
         };
         assert_eq!(authenticate("Bearer secret").await.unwrap(), None);

@@ -25,7 +25,8 @@ pub struct ApiKey {
 impl ApiKey {
     /// A key, given in plain text.
     pub fn from_secret(name: impl AsRef<str>, secret: &str) -> Self {
-        let signing_key = Sha256::new().chain_update("agui-server signs with ").chain_update(secret).finalize();
+        let signing_key =
+            Sha256::new().chain_update("agui-server signs with ").chain_update(secret).finalize();
         let signing_key = Some(signing_key.into());
         Self { signing_key, ..Self::new(name.as_ref(), Sha256::digest(secret.as_bytes()).into()) }
     }
@@ -78,6 +79,9 @@ mod tests {
 
     #[test]
     fn debug_output_shows_no_digest() {
-        assert_eq!(format!("{:?}", ApiKey::from_secret("web", "s")), r#"ApiKey { name: "web", .. }"#);
+        assert_eq!(
+            format!("{:?}", ApiKey::from_secret("web", "s")),
+            r#"ApiKey { name: "web", .. }"#
+        );
     }
 }

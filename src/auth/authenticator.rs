@@ -76,7 +76,8 @@ impl Authenticator {
 
     /// True if no two requests can have different principals: without authentication, and with one API key.
     pub fn has_one_principal(&self) -> bool {
-        let is_same = |keys: &[ApiKey]| keys.windows(2).all(|keys| keys[0].principal == keys[1].principal);
+        let is_same =
+            |keys: &[ApiKey]| keys.windows(2).all(|keys| keys[0].principal == keys[1].principal);
         self.method.as_ref().is_none_or(|method| method.api_keys().is_some_and(is_same))
     }
 
@@ -92,9 +93,10 @@ impl Authenticator {
     pub async fn authenticate(&self, request: &Parts) -> Result<Option<Principal>, AuthError> {
         match &self.method {
             None => Ok(None),
-            Some(method) => {
-                method.authenticate(request).await.map(|principal| (!self.is_anonymous).then_some(principal))
-            }
+            Some(method) => method
+                .authenticate(request)
+                .await
+                .map(|principal| (!self.is_anonymous).then_some(principal)),
         }
     }
 
@@ -105,7 +107,9 @@ impl Authenticator {
 
 impl fmt::Debug for Authenticator {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Authenticator").field("is_disabled", &self.is_disabled()).finish_non_exhaustive()
+        f.debug_struct("Authenticator")
+            .field("is_disabled", &self.is_disabled())
+            .finish_non_exhaustive()
     }
 }
 
@@ -129,7 +133,11 @@ pub(super) fn bearer_token(headers: &HeaderMap) -> Result<&[u8], AuthError> {
     let header = headers.get(AUTHORIZATION).ok_or(AuthError::Missing)?;
     let (scheme, token) = header.as_bytes().split_at_checked(7).ok_or(AuthError::NotBearer)?;
     let token = token.trim_ascii();
-    if scheme.eq_ignore_ascii_case(b"bearer ") && !token.is_empty() { Ok(token) } else { Err(AuthError::NotBearer) }
+    if scheme.eq_ignore_ascii_case(b"bearer ") && !token.is_empty() {
+        Ok(token)
+    } else {
+        Err(AuthError::NotBearer)
+    }
 }
 
 struct FromFn<F>(F);
@@ -145,7 +153,9 @@ where
         if is_valid_name(principal.name()) {
             Ok(principal)
         } else {
-            Err(AuthError::failed("the principal's name is not 1 to 256 bytes without control characters"))
+            Err(AuthError::failed(
+                "the principal's name is not 1 to 256 bytes without control characters",
+            ))
         }
     }
 }
@@ -167,7 +177,10 @@ mod tests {
         assert_eq!(bearer_token(&request(Some("Bearer abc")).headers).unwrap(), b"abc");
         assert_eq!(bearer_token(&request(Some("bEARER   abc ")).headers).unwrap(), b"abc");
         for header in ["", "Bearer", "Bearer ", "Basic abc", "abc"] {
-            assert!(matches!(bearer_token(&request(Some(header)).headers), Err(AuthError::NotBearer)), "{header}");
+            assert!(
+                matches!(bearer_token(&request(Some(header)).headers), Err(AuthError::NotBearer)),
+                "{header}"
+            );
         }
         assert!(matches!(bearer_token(&HeaderMap::new()), Err(AuthError::Missing)));
     }
@@ -204,6 +217,9 @@ mod tests {
     #[tokio::test]
     async fn a_disabled_authenticator_accepts_requests_without_a_principal() {
         assert_eq!(Authenticator::disabled().authenticate(&request(None)).await.unwrap(), None);
-        assert!(Authenticator::default().is_disabled() && !Authenticator::from_extension().is_disabled());
+        assert!(
+            Authenticator::default().is_disabled()
+                && !Authenticator::from_extension().is_disabled()
+        );
     }
 }

@@ -63,13 +63,17 @@ pub enum KeyError {
     #[error("not a SHA-256: 64 hexadecimal digits are needed")]
     Digest,
     /// The secret is shorter than 32 bytes.
-    #[error("the secret is too short: at least 32 bytes are needed, such as from `openssl rand -hex 32`")]
+    #[error(
+        "the secret is too short: at least 32 bytes are needed, such as from `openssl rand -hex 32`"
+    )]
     ShortSecret,
     /// The key is a private one.
     #[error("this is a private key: configure the public one, and keep this one off the server")]
     Private,
     /// The text is not a public key.
-    #[error("not a public key in PEM (`-----BEGIN PUBLIC KEY-----`) for RSA, the curves P-256 and P-384, or Ed25519")]
+    #[error(
+        "not a public key in PEM (`-----BEGIN PUBLIC KEY-----`) for RSA, the curves P-256 and P-384, or Ed25519"
+    )]
     NotPem,
     /// The RSA key is shorter than 2048 bits.
     #[error("the RSA key is too short: at least 2048 bits are needed")]

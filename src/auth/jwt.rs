@@ -57,7 +57,11 @@ impl Jwt {
     ///
     /// # Errors
     /// A [`KeyError`] if the text is not such a key.
-    pub fn from_public_key(pem: &str, algorithms: &[JwtAlgorithm], options: JwtOptions) -> Result<Self, KeyError> {
+    pub fn from_public_key(
+        pem: &str,
+        algorithms: &[JwtAlgorithm],
+        options: JwtOptions,
+    ) -> Result<Self, KeyError> {
         Ok(Self::with_key(VerifyingKey::from_pem(pem, algorithms)?, options))
     }
 
@@ -80,7 +84,8 @@ impl Jwt {
             some if some.contains(&JwtAlgorithm::Hs256) => return Err(KeyError::SecretInSet),
             some => some.to_vec(),
         };
-        let set = Jwks::new(url, algorithms.clone(), fetching).map_err(|error| KeyError::Client(error.to_string()))?;
+        let set = Jwks::new(url, algorithms.clone(), fetching)
+            .map_err(|error| KeyError::Client(error.to_string()))?;
         Ok(Self::new(Keys::Set(set), algorithms, options))
     }
 
@@ -155,7 +160,9 @@ impl Authenticate for Jwt {
 
 impl fmt::Debug for Jwt {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Jwt").field("algorithms", &self.algorithms().collect::<Vec<_>>()).finish_non_exhaustive()
+        f.debug_struct("Jwt")
+            .field("algorithms", &self.algorithms().collect::<Vec<_>>())
+            .finish_non_exhaustive()
     }
 }
 

@@ -30,7 +30,12 @@ impl Principal {
     /// origin apart. The server chooses it, never the caller; escape `:` in a part that varies. Principals whose name
     /// is empty, longer than 256 bytes, or has control characters are refused.
     pub fn new(source: &str, name: &str) -> Self {
-        Self { id: format!("{source}:{name}").into(), name_at: source.len() + 1, claims: None, expires_at: None }
+        Self {
+            id: format!("{source}:{name}").into(),
+            name_at: source.len() + 1,
+            claims: None,
+            expires_at: None,
+        }
     }
 
     /// Adds facts that the credential states, such as a tenant, for tools.

@@ -4,7 +4,8 @@ use sha2::{Digest as _, Sha256};
 
 /// RFC 2104, with a key that is shorter than a block.
 pub(crate) fn hmac_sha256(key: &[u8; 32], text: &[u8]) -> [u8; 32] {
-    let padded = |pad: u8| -> [u8; 64] { std::array::from_fn(|at| key.get(at).copied().unwrap_or(0) ^ pad) };
+    let padded =
+        |pad: u8| -> [u8; 64] { std::array::from_fn(|at| key.get(at).copied().unwrap_or(0) ^ pad) };
     let inner = Sha256::new().chain_update(padded(0x36)).chain_update(text).finalize();
     Sha256::new().chain_update(padded(0x5c)).chain_update(inner).finalize().into()
 }

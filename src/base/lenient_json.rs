@@ -54,13 +54,19 @@ pub(crate) fn parse(text: &str, partner: Partner) -> Result<Value, serde_json::E
 ///
 /// # Errors
 /// That of the strict parser.
-pub(crate) fn parse_piece(text: &str, member: &str, partner: Partner) -> Result<Piece, serde_json::Error> {
+pub(crate) fn parse_piece(
+    text: &str,
+    member: &str,
+    partner: Partner,
+) -> Result<Piece, serde_json::Error> {
     let error = match serde_json::from_str(text) {
         Ok(value) => return Ok(Piece { value, has_halves: false }),
         Err(error) => error,
     };
     let Some(lenient) = lenient(text) else { return Err(error) };
-    let Ok(mut value) = serde_json::from_str::<Value>(&without_marks(&lenient.text)) else { return Err(error) };
+    let Ok(mut value) = serde_json::from_str::<Value>(&without_marks(&lenient.text)) else {
+        return Err(error);
+    };
     report(lenient.repair, partner);
     let mut has_halves = false;
     if lenient.has_halves
@@ -81,7 +87,11 @@ pub(crate) fn repaired_text(text: &str, partner: Partner) -> Option<String> {
 }
 
 pub(crate) fn report(repair: Repair, partner: Partner) {
-    tracing::warn!(repair = repair.as_str(), partner = partner.as_str(), "read JSON that is not valid");
+    tracing::warn!(
+        repair = repair.as_str(),
+        partner = partner.as_str(),
+        "read JSON that is not valid"
+    );
     repaired(partner, repair);
 }
 
@@ -108,12 +118,15 @@ fn half(c: char) -> Option<u32> {
 fn mark_halves(text: &str) -> (Cow<'_, str>, bool) {
     replaced(text, &['\\'], |escape| {
         let unit = unit(escape);
-        let pair = unit.filter(|unit| HIGH.contains(unit)).and_then(|_| self::unit(escape.get(6..)?));
+        let pair =
+            unit.filter(|unit| HIGH.contains(unit)).and_then(|_| self::unit(escape.get(6..)?));
         match (unit, pair) {
             (Some(_), Some(low)) if LOW.contains(&low) => (12, None),
-            (Some(lone), _) if HIGH.contains(&lone) || LOW.contains(&lone) => {
-                (6, char::from_u32(lone - HIGH.start() + FIRST_MARK).map(|mark| mark.to_string().into()))
-            }
+            (Some(lone), _) if HIGH.contains(&lone) || LOW.contains(&lone) => (
+                6,
+                char::from_u32(lone - HIGH.start() + FIRST_MARK)
+                    .map(|mark| mark.to_string().into()),
+            ),
             // The escaped character may be a backslash.
             _ => (1 + escape[1..].chars().next().map_or(0, char::len_utf8), None),
         }
@@ -129,7 +142,10 @@ fn unit(text: &str) -> Option<u32> {
 /// Puts `null` in the place of numbers that JSON lacks.
 fn without_nan(text: &str) -> (Cow<'_, str>, bool) {
     replaced(text, &['"', 'N', 'I', '-'], |rest| {
-        match ["NaN", "Infinity", "-Infinity", "-NaN"].into_iter().find(|word| rest.starts_with(word)) {
+        match ["NaN", "Infinity", "-Infinity", "-NaN"]
+            .into_iter()
+            .find(|word| rest.starts_with(word))
+        {
             Some(word) => (word.len(), Some("null".into())),
             None if rest.starts_with('"') => (string_length(rest), None),
             None => (1, None),
@@ -228,7 +244,10 @@ mod tests {
     fn what_others_write_is_read_and_the_rest_is_refused() {
         for (text, expected) in [
             (r#"{"a":"x \ud83d y"}"#, json!({"a": "x \u{fffd} y"})),
-            (r#"{"a":"\ude00","b":"\ud83d\ude00\\ud83d"}"#, json!({"a": "\u{fffd}", "b": "😀\\ud83d"})),
+            (
+                r#"{"a":"\ude00","b":"\ud83d\ude00\\ud83d"}"#,
+                json!({"a": "\u{fffd}", "b": "😀\\ud83d"}),
+            ),
             (
                 r#"{"a":NaN,"b":[-Infinity,Infinity],"c":"NaN \" NaN","d":-1}"#,
                 json!({"a": null, "b": [null, null], "c": "NaN \" NaN", "d": -1}),

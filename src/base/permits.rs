@@ -76,7 +76,11 @@ impl Permits {
     }
 
     /// Takes an amount if it is free now.
-    pub(crate) fn try_take(self: &Arc<Self>, owner: &Arc<str>, amount: usize) -> Result<Permit, LimitReached> {
+    pub(crate) fn try_take(
+        self: &Arc<Self>,
+        owner: &Arc<str>,
+        amount: usize,
+    ) -> Result<Permit, LimitReached> {
         self.grant(&mut self.counts.lock(), owner, amount)
     }
 
@@ -135,10 +139,19 @@ impl Permits {
         }
         let taken = || counts.owners.get(owner).map_or(0, |of_owner| of_owner.taken);
         let share = self.share_of(owner);
-        if share < self.max && taken() + amount > share { Err(LimitReached::OfOwner) } else { Ok(()) }
+        if share < self.max && taken() + amount > share {
+            Err(LimitReached::OfOwner)
+        } else {
+            Ok(())
+        }
     }
 
-    fn grant(self: &Arc<Self>, counts: &mut Counts, owner: &Arc<str>, amount: usize) -> Result<Permit, LimitReached> {
+    fn grant(
+        self: &Arc<Self>,
+        counts: &mut Counts,
+        owner: &Arc<str>,
+        amount: usize,
+    ) -> Result<Permit, LimitReached> {
         self.fits(counts, owner, amount)?;
         if amount > 0 {
             counts.free -= amount;
@@ -158,7 +171,11 @@ impl Permits {
         loop {
             let next = turns.next(|owner| {
                 owners.get_mut(owner).is_none_or(|of_owner| {
-                    while of_owner.waiting.pop_front_if(|request| request.granted.is_closed()).is_some() {}
+                    while of_owner
+                        .waiting
+                        .pop_front_if(|request| request.granted.is_closed())
+                        .is_some()
+                    {}
                     of_owner.taken.saturating_add(of_owner.next_amount()) <= self.share_of(owner)
                 })
             });
@@ -264,7 +281,8 @@ mod tests {
 
     #[test]
     fn an_owner_that_asks_and_leaves_again_and_again_waits_once() {
-        let (permits, [ann, bob, cat]) = (Permits::new(1, None), owners(["key:ann", "key:bob", "key:cat"]));
+        let (permits, [ann, bob, cat]) =
+            (Permits::new(1, None), owners(["key:ann", "key:bob", "key:cat"]));
         let held = permits.try_take(&cat, 1).unwrap();
         permits.counts.lock().turns.charge(&ann, 100);
         let mut of_bob = Box::pin(permits.take(&bob, 1));
@@ -297,7 +315,11 @@ mod tests {
         for (owner, share) in [(ANONYMOUS, Some(1)), ("key:ann", None)] {
             let (permits, owner) = (Permits::new(2, share), Arc::from(owner));
             let all = [permits.try_take(&owner, 1), permits.try_take(&owner, 1)];
-            assert!(all.iter().all(Result::is_ok) && permits.try_take(&owner, 1).is_err() && permits.taken() == 2);
+            assert!(
+                all.iter().all(Result::is_ok)
+                    && permits.try_take(&owner, 1).is_err()
+                    && permits.taken() == 2
+            );
         }
     }
 

@@ -77,19 +77,38 @@ mod tests {
 
     /// Returns the codes in the first column of a table.
     fn documented(path: &str, heading: &str) -> Vec<String> {
-        let text = std::fs::read_to_string(format!("{}/{path}", env!("CARGO_MANIFEST_DIR"))).unwrap();
-        let section = text.split(&format!("\n{heading}\n")).nth(1).unwrap().split("\n#").next().unwrap().to_owned();
-        let cells = section.lines().filter_map(|line| line.strip_prefix("| `")?.split('|').next().map(str::to_owned));
-        let codes = cells.flat_map(|cell| cell.split('`').step_by(2).map(str::to_owned).collect::<Vec<_>>());
-        codes.filter(|code| code.chars().all(|c| c.is_ascii_lowercase() || c == '_') && !code.is_empty()).collect()
+        let text =
+            std::fs::read_to_string(format!("{}/{path}", env!("CARGO_MANIFEST_DIR"))).unwrap();
+        let section = text
+            .split(&format!("\n{heading}\n"))
+            .nth(1)
+            .unwrap()
+            .split("\n#")
+            .next()
+            .unwrap()
+            .to_owned();
+        let cells = section
+            .lines()
+            .filter_map(|line| line.strip_prefix("| `")?.split('|').next().map(str::to_owned));
+        let codes = cells
+            .flat_map(|cell| cell.split('`').step_by(2).map(str::to_owned).collect::<Vec<_>>());
+        codes
+            .filter(|code| {
+                code.chars().all(|c| c.is_ascii_lowercase() || c == '_') && !code.is_empty()
+            })
+            .collect()
     }
 
     #[test]
     fn the_codes_are_those_of_the_documentation() {
         let mut listed = documented("docs/protocol.md", "### Run errors");
-        listed.extend(documented("docs/configuration.md", "#### Run errors of agents with a model"));
+        listed
+            .extend(documented("docs/configuration.md", "#### Run errors of agents with a model"));
         listed.push("remote_error".to_owned());
         let listed: BTreeSet<_> = listed.iter().map(String::as_str).collect();
-        assert_eq!(RunErrorCode::ALL.iter().map(|code| code.as_str()).collect::<BTreeSet<_>>(), listed);
+        assert_eq!(
+            RunErrorCode::ALL.iter().map(|code| code.as_str()).collect::<BTreeSet<_>>(),
+            listed
+        );
     }
 }

@@ -5,7 +5,8 @@ use std::error::Error;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 
 /// The characters that a path segment must escape: all but the unreserved ones of RFC 3986.
-const ESCAPED_IN_SEGMENT: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'.').remove(b'~');
+const ESCAPED_IN_SEGMENT: &AsciiSet =
+    &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'.').remove(b'~');
 
 /// Returns a text up to `max_chars` characters. Behind a longer one stands `…`.
 pub(crate) fn shortened(text: &str, max_chars: usize) -> String {
@@ -19,7 +20,10 @@ pub(crate) fn shortened(text: &str, max_chars: usize) -> String {
 /// a text, line separators, those without a width, and fillers.
 pub(crate) fn is_hidden(c: char) -> bool {
     c.is_control()
-        || matches!(c, '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}')
+        || matches!(
+            c,
+            '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}'
+        )
         || matches!(c, '\u{180b}'..='\u{180f}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}')
         || matches!(c, '\u{2800}' | '\u{3164}' | '\u{feff}' | '\u{ffa0}' | '\u{fff0}'..='\u{fffb}' | '\u{fe00}'..='\u{fe0f}')
         || matches!(c, '\u{1d173}'..='\u{1d17a}' | '\u{e0000}'..='\u{e0fff}')
@@ -42,7 +46,8 @@ pub(crate) fn hex(bytes: &[u8]) -> String {
 
 /// Reads 64 hexadecimal digits.
 pub(crate) fn from_hex(text: &str) -> Option<[u8; 32]> {
-    let digits: Option<Vec<u8>> = text.chars().map(|digit| digit.to_digit(16).map(|digit| digit as u8)).collect();
+    let digits: Option<Vec<u8>> =
+        text.chars().map(|digit| digit.to_digit(16).map(|digit| digit as u8)).collect();
     let digits: [u8; 64] = digits?.try_into().ok()?;
     Some(std::array::from_fn(|at| digits[2 * at] << 4 | digits[2 * at + 1]))
 }

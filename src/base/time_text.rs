@@ -19,9 +19,13 @@ pub(crate) fn serialize<S: Serializer>(
     }
 }
 
-pub(crate) fn deserialize<'de, T: From<i64>, D: Deserializer<'de>>(deserializer: D) -> Result<T, D::Error> {
+pub(crate) fn deserialize<'de, T: From<i64>, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<T, D::Error> {
     let text = String::deserialize(deserializer)?;
     let time = text.parse::<Timestamp>();
-    let time = time.map_err(|_| D::Error::custom(format!("{text:?} is no time such as 2026-01-31T12:00:00.000Z")))?;
+    let time = time.map_err(|_| {
+        D::Error::custom(format!("{text:?} is no time such as 2026-01-31T12:00:00.000Z"))
+    })?;
     Ok(time.as_millisecond().into())
 }

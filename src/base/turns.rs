@@ -31,7 +31,12 @@ pub(crate) struct Turns {
 
 impl Turns {
     pub(crate) fn new() -> Self {
-        Self { waiting: VecDeque::new(), costs: HashMap::new(), halved_at: Instant::now(), passed: 0 }
+        Self {
+            waiting: VecDeque::new(),
+            costs: HashMap::new(),
+            halved_at: Instant::now(),
+            passed: 0,
+        }
     }
 
     pub(crate) fn is_empty(&self) -> bool {
@@ -73,7 +78,9 @@ impl Turns {
         if halvings > 0 {
             self.halved_at = Instant::now();
             self.costs.retain(|_, cost| {
-                *cost = cost.checked_shr(u32::try_from(halvings).unwrap_or(u32::MAX)).unwrap_or_default();
+                *cost = cost
+                    .checked_shr(u32::try_from(halvings).unwrap_or(u32::MAX))
+                    .unwrap_or_default();
                 *cost > 0
             });
         }
@@ -82,7 +89,8 @@ impl Turns {
         }
         if self.costs.len() >= MAX_OWNERS
             && !self.costs.contains_key(owner)
-            && let Some(least) = self.costs.iter().min_by_key(|(_, cost)| **cost).map(|(owner, _)| owner.clone())
+            && let Some(least) =
+                self.costs.iter().min_by_key(|(_, cost)| **cost).map(|(owner, _)| owner.clone())
         {
             self.costs.remove(&least);
         }

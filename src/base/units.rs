@@ -78,12 +78,14 @@ fn not_zero<T: Default + PartialEq>(number: T) -> Option<T> {
 
 /// An IP address and a port, in the JSON Schema of the configuration.
 #[cfg(test)]
-pub(crate) const SOCKET_ADDRESS: &str = r"^([0-9]{1,3}(\.[0-9]{1,3}){3}|\[[0-9A-Fa-f:.]+(%[0-9]+)?\]):[0-9]{1,5}$";
+pub(crate) const SOCKET_ADDRESS: &str =
+    r"^([0-9]{1,3}(\.[0-9]{1,3}){3}|\[[0-9A-Fa-f:.]+(%[0-9]+)?\]):[0-9]{1,5}$";
 
 /// An IP address or a name, and a port.
 #[cfg(test)]
 #[allow(dead_code, reason = "it is an option of the feature `config`")]
-pub(crate) const NAMED_SOCKET_ADDRESS: &str = r"^([A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+(%[0-9]+)?\]):[0-9]{1,5}$";
+pub(crate) const NAMED_SOCKET_ADDRESS: &str =
+    r"^([A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+(%[0-9]+)?\]):[0-9]{1,5}$";
 
 #[cfg(test)]
 mod tests {

@@ -34,7 +34,9 @@ pub(crate) enum AbsorbError {
 /// Returns whether a part of a message is no text, or the message is a file as clients get it.
 pub(crate) fn has_media(message: &Message) -> bool {
     match message {
-        Message::Activity(activity) => activity.file().is_some_and(|content| content.contains_key(FILE_URL)),
+        Message::Activity(activity) => {
+            activity.file().is_some_and(|content| content.contains_key(FILE_URL))
+        }
         message => message.parts().iter().any(|part| part.source().is_some()),
     }
 }
@@ -68,7 +70,9 @@ impl Files {
                 let is_named = media.source.stored_file().is_some();
                 if let Some(id) = file_of(&media.source) {
                     match self.known_file(owner, id, &mut known).await? {
-                        Some(file) => media.source = canonical(id, &file.media_type, media.source.mime_type()),
+                        Some(file) => {
+                            media.source = canonical(id, &file.media_type, media.source.mime_type())
+                        }
                         None if is_named => _ = unknown.get_or_insert((at, part_at)),
                         None => {}
                     }
@@ -84,7 +88,12 @@ impl Files {
     }
 
     /// Returns whether the activity had data, which is a file now.
-    async fn absorb_activity(&self, owner: &str, signer: &UrlSigner, content: &mut JsonObject) -> bool {
+    async fn absorb_activity(
+        &self,
+        owner: &str,
+        signer: &UrlSigner,
+        content: &mut JsonObject,
+    ) -> bool {
         let url = content.get(FILE_URL).and_then(|url| url.as_str()).unwrap_or_default();
         let Some(id) = signer.file_of(owner, url).map(str::to_owned) else {
             let owner = RunFiles { files: self.clone(), owner: owner.into() };
@@ -99,17 +108,21 @@ impl Files {
     /// Returns whether the data is a file now.
     async fn absorb_data(&self, owner: &str, media: &mut MediaPart) -> bool {
         let is_small = |text: &str| text.len() <= MAX_INLINE_CHARS;
-        if matches!(&media.source, PartSource::Data { value, .. } | PartSource::Url { value, .. } if is_small(value)) {
+        if matches!(&media.source, PartSource::Data { value, .. } | PartSource::Url { value, .. } if is_small(value))
+        {
             return false;
         }
-        let Some((bytes, media_type)) = decoded(&media.source).filter(|(bytes, _)| bytes.len() > MAX_INLINE_BYTES)
+        let Some((bytes, media_type)) =
+            decoded(&media.source).filter(|(bytes, _)| bytes.len() > MAX_INLINE_BYTES)
         else {
             return false;
         };
-        let upload = Upload { owner, bytes: bytes.into(), media_type: &media_type, name: media.file_name() };
+        let upload =
+            Upload { owner, bytes: bytes.into(), media_type: &media_type, name: media.file_name() };
         match self.put(upload).await {
             Ok(stored) => {
-                media.source = canonical(&stored.file.id, &stored.file.media_type, Some(&media_type));
+                media.source =
+                    canonical(&stored.file.id, &stored.file.media_type, Some(&media_type));
                 true
             }
             Err(error) => {

@@ -35,7 +35,9 @@ pub(crate) fn correct(source: &mut PartSource) {
 /// Returns the bytes of inline data, and their declared type; `None` for another source, and for what is not base64.
 pub(super) fn decoded(source: &PartSource) -> Option<(Vec<u8>, String)> {
     let of_url = data_of_url(source);
-    let PartSource::Data { value, mime_type } = of_url.as_ref().unwrap_or(source) else { return None };
+    let PartSource::Data { value, mime_type } = of_url.as_ref().unwrap_or(source) else {
+        return None;
+    };
     let bytes = if is_standard(value) { STANDARD.decode(value).ok() } else { decode(value) }?;
     Some((bytes, mime_type.clone()))
 }
@@ -45,7 +47,9 @@ pub(super) fn decoded(source: &PartSource) -> Option<(Vec<u8>, String)> {
 pub(crate) fn data_of_url(source: &PartSource) -> Option<PartSource> {
     let (url, mime_type) = match source {
         PartSource::Url { value, mime_type } => (value, mime_type.as_deref()),
-        PartSource::Data { value, mime_type } => (value, Some(&**mime_type).filter(|mime_type| !mime_type.is_empty())),
+        PartSource::Data { value, mime_type } => {
+            (value, Some(&**mime_type).filter(|mime_type| !mime_type.is_empty()))
+        }
         PartSource::File { .. } => return None,
     };
     let (scheme, rest) = url.split_once(':')?;
@@ -108,7 +112,11 @@ mod tests {
             (b"\0", "image/png", "image/png"),
         ] {
             let value = STANDARD.encode(bytes);
-            assert_eq!(read(&value, declared), data(value.as_str(), expected), "{declared}: {bytes:?}");
+            assert_eq!(
+                read(&value, declared),
+                data(value.as_str(), expected),
+                "{declared}: {bytes:?}"
+            );
         }
     }
 

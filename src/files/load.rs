@@ -24,7 +24,9 @@ const MAX_REMOTE_BYTES: u64 = 6 << 20;
 /// Returns whether messages name files of this server.
 pub(crate) fn names_files(messages: &[Message]) -> bool {
     let is_of_file = |part: &ContentPart| part.source().and_then(file_of).is_some();
-    messages.iter().any(|message| message.stored_files().next().is_some() || message.parts().iter().any(is_of_file))
+    messages.iter().any(|message| {
+        message.stored_files().next().is_some() || message.parts().iter().any(is_of_file)
+    })
 }
 
 /// Who gets the data of files.
@@ -62,7 +64,8 @@ impl Files {
         reader: LoadedFor,
     ) -> StoreResult<Loading<'m>> {
         let (mut known, mut parts, mut bytes) = (HashMap::new(), Vec::new(), 0);
-        let max_bytes = if reader == LoadedFor::RemoteAgent { MAX_REMOTE_BYTES } else { MAX_LOADED_BYTES };
+        let max_bytes =
+            if reader == LoadedFor::RemoteAgent { MAX_REMOTE_BYTES } else { MAX_LOADED_BYTES };
         for message in messages.into_iter().rev() {
             for place in places(message, reader).into_iter().rev() {
                 let Some(id) = place.file() else { continue };
@@ -71,7 +74,9 @@ impl Files {
                         bytes += file.bytes;
                         Ok(file.clone())
                     }
-                    Some(_) => Err("It is left out: the newer files of this conversation have too many bytes."),
+                    Some(_) => Err(
+                        "It is left out: the newer files of this conversation have too many bytes.",
+                    ),
                     // The URL may be that of another server.
                     None if matches!(&place, Place::Part(part) if matches!(part.source(), Some(PartSource::Url { .. }))) =>
                     {
@@ -114,7 +119,9 @@ impl Loading<'_> {
                 Ok(file) => {
                     if !read.contains_key(&file.id) {
                         let bytes = self.files.bytes(&file).await;
-                        let log = |error: &_| tracing::error!(file = file.id, ?error, "a file cannot be read");
+                        let log = |error: &_| {
+                            tracing::error!(file = file.id, ?error, "a file cannot be read")
+                        };
                         read.insert(file.id.clone(), bytes.inspect_err(log).ok().flatten());
                     }
                     if let Some(Some(bytes)) = read.get(&file.id) {
@@ -140,9 +147,14 @@ fn places(message: &mut Message, reader: LoadedFor) -> Vec<Place<'_>> {
     }
     // Of the files that are handed over, models get the images.
     let is_image = |content: &JsonObject| {
-        content.get(FILE_TYPE).and_then(Value::as_str).is_some_and(|mime_type| mime_type.starts_with("image/"))
+        content
+            .get(FILE_TYPE)
+            .and_then(Value::as_str)
+            .is_some_and(|mime_type| mime_type.starts_with("image/"))
     };
-    let activity = message.file_activity_mut().filter(|content| reader == LoadedFor::Export || is_image(content));
+    let activity = message
+        .file_activity_mut()
+        .filter(|content| reader == LoadedFor::Export || is_image(content));
     activity.map(Place::Activity).into_iter().collect()
 }
 
@@ -172,8 +184,10 @@ impl Place<'_> {
 
 fn replace_by_note(part: &mut ContentPart, note: &str) {
     let Some(media) = part.media_mut() else { return };
-    let name = media.file_name().map(|name| format!("\"{}\", ", name.replace(['"', '\n', '\r'], " ")));
-    let (name, mime_type) = (name.unwrap_or_default(), media.source.mime_type().unwrap_or("a file"));
+    let name =
+        media.file_name().map(|name| format!("\"{}\", ", name.replace(['"', '\n', '\r'], " ")));
+    let (name, mime_type) =
+        (name.unwrap_or_default(), media.source.mime_type().unwrap_or("a file"));
     *part = ContentPart::text(format!("(Attached: {name}{mime_type}. {note})"));
 }
 
@@ -186,7 +200,10 @@ pub(crate) fn name_again(event: &mut Event, given: &Messages) {
     }
     for message in snapshot.messages.to_mut() {
         let Some(given) = given.position(message.id()).map(|at| &given[at]) else { continue };
-        if has_media(message) && given.stored_files().next().is_some() && given.role() == Role::Activity {
+        if has_media(message)
+            && given.stored_files().next().is_some()
+            && given.role() == Role::Activity
+        {
             message.clone_from(given);
             continue;
         }
@@ -194,8 +211,11 @@ pub(crate) fn name_again(event: &mut Event, given: &Messages) {
             continue;
         }
         for (part, given) in message.parts_mut().iter_mut().zip(given.parts()) {
-            let is_loaded = |source| matches!(source, &PartSource::Data { .. }) || file_of(source).is_some();
-            if part.source().is_none_or(is_loaded) && given.source().is_some_and(|source| file_of(source).is_some()) {
+            let is_loaded =
+                |source| matches!(source, &PartSource::Data { .. }) || file_of(source).is_some();
+            if part.source().is_none_or(is_loaded)
+                && given.source().is_some_and(|source| file_of(source).is_some())
+            {
                 part.clone_from(given);
             }
         }
@@ -215,7 +235,10 @@ mod tests {
     };
 
     async fn given(files: &Files, mut messages: Messages) -> Vec<ContentPart> {
-        let loading = files.loading("key:ann", messages.to_mut().iter_mut().collect(), LoadedFor::Agent).await.unwrap();
+        let loading = files
+            .loading("key:ann", messages.to_mut().iter_mut().collect(), LoadedFor::Agent)
+            .await
+            .unwrap();
         loading.load().await;
         messages.iter().flat_map(Message::parts).cloned().collect()
     }
@@ -228,7 +251,12 @@ mod tests {
     #[tokio::test]
     async fn a_file_that_was_deleted_is_a_note() {
         let files = files();
-        let upload = Upload { owner: "key:ann", bytes: b"abc"[..].into(), media_type: "image/png", name: None };
+        let upload = Upload {
+            owner: "key:ann",
+            bytes: b"abc"[..].into(),
+            media_type: "image/png",
+            name: None,
+        };
         let id = files.put(upload).await.unwrap().file.id;
         let source = PartSource::of_stored_file(&id, "image/png");
         let part: ContentPart = serde_json::from_value(
@@ -236,7 +264,10 @@ mod tests {
         )
         .unwrap();
         let messages = Messages::from(vec![Message::user("m", vec![part])]);
-        assert!(matches!(given(&files, messages.clone()).await[0].source(), Some(PartSource::Data { .. })));
+        assert!(matches!(
+            given(&files, messages.clone()).await[0].source(),
+            Some(PartSource::Data { .. })
+        ));
         files.delete("key:ann", &id, FileDeletion::EvenIfUsed).await.unwrap();
         let note = ContentPart::text("(Attached: \"my  cat .png\", image/png. It was deleted.)");
         assert_eq!(given(&files, messages).await, [note]);
@@ -249,7 +280,8 @@ mod tests {
         let upload = Upload { owner: "key:ann", bytes, media_type: "image/png", name: None };
         let id = files.put(upload).await.unwrap().file.id;
         let image = || ContentPart::image(PartSource::of_stored_file(&id, "image/png"));
-        let messages: Messages = (0..5).map(|n| Message::user(format!("m{n}"), vec![image()])).collect();
+        let messages: Messages =
+            (0..5).map(|n| Message::user(format!("m{n}"), vec![image()])).collect();
         let given = given(&files, messages).await;
         let is_data = |part: &ContentPart| matches!(part.source(), Some(PartSource::Data { .. }));
         assert_eq!(given.iter().map(is_data).collect::<Vec<_>>(), [false, true, true, true, true]);

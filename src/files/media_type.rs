@@ -33,9 +33,11 @@ pub(crate) fn image_size(bytes: &[u8]) -> Option<ImageSize> {
 
 /// Reads the width and the height of the first frame of a JPEG.
 fn size_of_jpeg(bytes: &[u8]) -> Option<(u32, u32)> {
-    let begins_frame = |marker: u8| matches!(marker, 0xc0..=0xc3 | 0xc5..=0xc7 | 0xc9..=0xcb | 0xcd..=0xcf);
+    let begins_frame =
+        |marker: u8| matches!(marker, 0xc0..=0xc3 | 0xc5..=0xc7 | 0xc9..=0xcb | 0xcd..=0xcf);
     let (_, body) = jpeg_segments(bytes).find(|(marker, _)| begins_frame(*marker))?;
-    let number = |at: usize| Some(u32::from(u16::from_be_bytes([*body.get(at)?, *body.get(at + 1)?])));
+    let number =
+        |at: usize| Some(u32::from(u16::from_be_bytes([*body.get(at)?, *body.get(at + 1)?])));
     Some((number(3)?, number(1)?))
 }
 
@@ -58,7 +60,8 @@ pub(crate) fn jpeg_segments(bytes: &[u8]) -> impl Iterator<Item = (u8, &[u8])> {
 /// Returns whether the type that bytes show replaces the declared one. Text can begin like anything, and a container of
 /// sound or video does not show which of its many types it is.
 fn is_believed(found: &str, declared: &str) -> bool {
-    let is_sound_or_video = |mime_type: &str| mime_type.starts_with("audio/") || mime_type.starts_with("video/");
+    let is_sound_or_video =
+        |mime_type: &str| mime_type.starts_with("audio/") || mime_type.starts_with("video/");
     let declared = essence(declared);
     let can_be_found = declared.starts_with("image/")
         || is_sound_or_video(&declared)
@@ -83,7 +86,9 @@ fn type_of(bytes: &[u8]) -> Option<&'static str> {
         [0x1a, 0x45, 0xdf, 0xa3, ..] => "video/webm",
         [_, _, _, _, b'f', b't', b'y', b'p', brand @ ..] => match brand {
             [b'a', b'v', b'i', b'f' | b's', ..] => "image/avif",
-            [b'h', b'e', b'i' | b'v', ..] | [b'm', b'i', b'f', b'1', ..] | [b'm', b's', b'f', b'1', ..] => "image/heic",
+            [b'h', b'e', b'i' | b'v', ..]
+            | [b'm', b'i', b'f', b'1', ..]
+            | [b'm', b's', b'f', b'1', ..] => "image/heic",
             [b'M', b'4', b'A', ..] => "audio/mp4",
             [b'q', b't', b' ', ..] => "video/quicktime",
             _ => "video/mp4",
@@ -111,10 +116,16 @@ mod tests {
 
     #[test]
     fn the_size_of_an_image_is_read_from_its_header() {
-        assert_eq!(size(b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\x01\x02\0\0\0\x07\x08\x06"), Some((258, 7)));
+        assert_eq!(
+            size(b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\x01\x02\0\0\0\x07\x08\x06"),
+            Some((258, 7))
+        );
         assert_eq!(size(b"GIF89a\x03\x01\x02\0\xf0"), Some((259, 2)));
         let webp = |chunk: &[u8]| [&b"RIFF\0\0\0\0WEBP"[..], chunk].concat();
-        assert_eq!(size(&webp(b"VP8 \0\0\0\0\x10\x02\0\x9d\x01\x2a\x40\x01\xf0\0")), Some((320, 240)));
+        assert_eq!(
+            size(&webp(b"VP8 \0\0\0\0\x10\x02\0\x9d\x01\x2a\x40\x01\xf0\0")),
+            Some((320, 240))
+        );
         assert_eq!(size(&webp(b"VP8L\0\0\0\0\x2f\x3f\xc1\x3b\0")), Some((320, 240)));
         assert_eq!(size(&webp(b"VP8X\0\0\0\0\x10\0\0\0\x3f\x01\0\xef\0\0")), Some((320, 240)));
         let jpeg = |frame: u8| {

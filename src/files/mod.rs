@@ -39,8 +39,8 @@ use crate::{
     store::{
         Store, StoreError, StoreResult,
         files::{
-            DeletedFile, FileDeletion, FileLimit, FileLimits, FileObjects, FileStore, NewFile, PutFile, SecretName,
-            StoredFile,
+            DeletedFile, FileDeletion, FileLimit, FileLimits, FileObjects, FileStore, NewFile,
+            PutFile, SecretName, StoredFile,
         },
         now,
     },
@@ -113,7 +113,12 @@ impl Files {
     pub(crate) fn of(store: &Arc<dyn Store>, options: FileOptions) -> Option<Self> {
         store.files()?;
         let objects = options.url.as_deref().map(objects::open);
-        Some(Self(Arc::new(FilesInner { store: store.clone(), options, objects, secret: OnceCell::new() })))
+        Some(Self(Arc::new(FilesInner {
+            store: store.clone(),
+            options,
+            objects,
+            secret: OnceCell::new(),
+        })))
     }
 
     pub(crate) fn options(&self) -> &FileOptions {
@@ -125,12 +130,15 @@ impl Files {
         let options = &self.0.options;
         match upload.bytes.len() as u64 {
             0 => return Err(UploadError::Empty),
-            length if length > options.max_file_bytes => return Err(UploadError::TooLarge(options.max_file_bytes)),
+            length if length > options.max_file_bytes => {
+                return Err(UploadError::TooLarge(options.max_file_bytes));
+            }
             _ => {}
         }
         let digest = digest(upload.bytes.clone()).await?;
-        let name: Option<String> =
-            upload.name.map(|name| name.chars().filter(|c| !c.is_control()).take(MAX_NAME_CHARS).collect());
+        let name: Option<String> = upload
+            .name
+            .map(|name| name.chars().filter(|c| !c.is_control()).take(MAX_NAME_CHARS).collect());
         let declared = Some(essence(upload.media_type)).filter(|declared| is_media_type(declared));
         let declared = declared.as_deref().unwrap_or("application/octet-stream");
         let file = NewFile {
@@ -162,20 +170,36 @@ impl Files {
     }
 
     /// Reads a file without its bytes: of this owner, or of any one if `owner` is `None`.
-    pub(crate) async fn file(&self, owner: Option<&str>, id: &str) -> StoreResult<Option<StoredFile>> {
+    pub(crate) async fn file(
+        &self,
+        owner: Option<&str>,
+        id: &str,
+    ) -> StoreResult<Option<StoredFile>> {
         self.store()?.file(owner, id).await
     }
 
     /// Lists files of an owner, the newest first, before the one with the number `before`.
-    pub(crate) async fn list(&self, owner: &str, before: Option<i64>, limit: usize) -> StoreResult<Vec<StoredFile>> {
+    pub(crate) async fn list(
+        &self,
+        owner: &str,
+        before: Option<i64>,
+        limit: usize,
+    ) -> StoreResult<Vec<StoredFile>> {
         self.store()?.files(owner, before, limit).await
     }
 
-    pub(crate) async fn delete(&self, owner: &str, id: &str, deletion: FileDeletion) -> StoreResult<DeletedFile> {
+    pub(crate) async fn delete(
+        &self,
+        owner: &str,
+        id: &str,
+        deletion: FileDeletion,
+    ) -> StoreResult<DeletedFile> {
         let deleted = self.store()?.delete_file(owner, id, deletion).await?;
         if deleted == DeletedFile::Deleted {
             let left = self.delete_objects().await;
-            left.unwrap_or_else(|error| tracing::warn!(?error, "the bytes of a file are left to the next sweep"));
+            left.unwrap_or_else(|error| {
+                tracing::warn!(?error, "the bytes of a file are left to the next sweep")
+            });
         }
         Ok(deleted)
     }
@@ -191,7 +215,11 @@ impl Files {
 
     /// Returns what signs the URLs of files, and checks them.
     pub(crate) async fn signer(&self) -> StoreResult<UrlSigner> {
-        let secret = self.0.secret.get_or_try_init(async || self.store()?.secret(SecretName::Files).await).await?;
+        let secret = self
+            .0
+            .secret
+            .get_or_try_init(async || self.store()?.secret(SecretName::Files).await)
+            .await?;
         Ok(UrlSigner { key: *secret, valid_seconds: i64::from(self.0.options.url_days) * 86_400 })
     }
 
@@ -209,9 +237,11 @@ async fn digest(bytes: Bytes) -> StoreResult<String> {
 /// Returns whether a text is `type/subtype` in the characters that headers can have.
 fn is_media_type(text: &str) -> bool {
     let is_token = |text: &str| {
-        !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"!#$&-^_.+".contains(&byte))
+        !text.is_empty()
+            && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"!#$&-^_.+".contains(&byte))
     };
-    text.len() <= 127 && text.split_once('/').is_some_and(|(kind, subtype)| is_token(kind) && is_token(subtype))
+    text.len() <= 127
+        && text.split_once('/').is_some_and(|(kind, subtype)| is_token(kind) && is_token(subtype))
 }
 
 #[cfg(test)]
@@ -228,17 +258,25 @@ mod tests {
         Files::of(&store, options).unwrap()
     }
 
-    fn upload(owner: &'static str, bytes: &'static [u8], media_type: &'static str) -> Upload<'static> {
+    fn upload(
+        owner: &'static str,
+        bytes: &'static [u8],
+        media_type: &'static str,
+    ) -> Upload<'static> {
         Upload { owner, bytes: Bytes::from_static(bytes), media_type, name: Some("a\n.png") }
     }
 
     #[tokio::test]
     async fn the_same_bytes_of_an_owner_are_one_file_with_the_type_of_its_bytes() {
         let files = files(FileOptions::default());
-        let UploadedFile { file, is_new } = files.put(upload("key:ann", PNG, "IMAGE/jpeg; q=1")).await.unwrap();
+        let UploadedFile { file, is_new } =
+            files.put(upload("key:ann", PNG, "IMAGE/jpeg; q=1")).await.unwrap();
         assert!(is_new && file.id.len() == 37);
         let size = file.size.map(|size| (size.width, size.height));
-        assert_eq!((&*file.media_type, file.name.as_deref(), size), ("image/png", Some("a.png"), Some((2, 3))));
+        assert_eq!(
+            (&*file.media_type, file.name.as_deref(), size),
+            ("image/png", Some("a.png"), Some((2, 3)))
+        );
         let again = files.put(upload("key:ann", PNG, "")).await.unwrap();
         assert_eq!((again.is_new, &again.file), (false, &file));
         let other = files.put(upload("key:bob", PNG, "")).await.unwrap();
@@ -247,13 +285,19 @@ mod tests {
         assert_eq!(files.file(Some("key:bob"), &file.id).await.unwrap(), None);
         assert_eq!(files.file(None, &file.id).await.unwrap().as_ref(), Some(&file));
         assert_eq!(files.bytes(&file).await.unwrap().as_deref(), Some(PNG));
-        let part: Vec<_> = files.stream(&file, 1..4).await.unwrap().unwrap().try_collect().await.unwrap();
+        let part: Vec<_> =
+            files.stream(&file, 1..4).await.unwrap().unwrap().try_collect().await.unwrap();
         assert_eq!(part, ["PNG"]);
-        for (declared, expected) in
-            [("text/plain", "text/plain"), ("", "application/octet-stream"), ("a", "application/octet-stream")]
-        {
+        for (declared, expected) in [
+            ("text/plain", "text/plain"),
+            ("", "application/octet-stream"),
+            ("a", "application/octet-stream"),
+        ] {
             let bytes = if declared == "a" { &b"b"[..] } else { expected.as_bytes() };
-            assert_eq!(files.put(upload("key:ann", bytes, declared)).await.unwrap().file.media_type, expected);
+            assert_eq!(
+                files.put(upload("key:ann", bytes, declared)).await.unwrap().file.media_type,
+                expected
+            );
         }
     }
 
@@ -286,6 +330,9 @@ mod tests {
         assert!(matches!(put("a", b"123").await, Err(UploadError::FullOfOwner)));
         assert!(put("a", b"12").await.is_ok());
         assert!(matches!(put("b", b"123").await, Err(UploadError::Full("max_bytes_total"))));
-        assert!(put("a", b"1234").await.is_ok_and(|uploaded| !uploaded.is_new), "it is there already");
+        assert!(
+            put("a", b"1234").await.is_ok_and(|uploaded| !uploaded.is_new),
+            "it is there already"
+        );
     }
 }

@@ -42,7 +42,9 @@ impl FileUrls {
     pub(crate) fn present<'m>(&self, messages: impl IntoIterator<Item = &'m mut Message>) {
         for message in messages {
             match message {
-                Message::Activity(activity) => self.present_activity(&activity.activity_type, &mut activity.content),
+                Message::Activity(activity) => {
+                    self.present_activity(&activity.activity_type, &mut activity.content)
+                }
                 message => message.parts_mut().iter_mut().for_each(|part| self.present_part(part)),
             }
         }
@@ -92,7 +94,9 @@ impl FileUrls {
 /// Returns whether a client gets another event, because this one names files.
 pub(crate) fn event_names_files(event: &Event) -> bool {
     match event {
-        Event::MessagesSnapshot(snapshot) => snapshot.messages.iter().flat_map(Message::stored_files).next().is_some(),
+        Event::MessagesSnapshot(snapshot) => {
+            snapshot.messages.iter().flat_map(Message::stored_files).next().is_some()
+        }
         Event::ActivitySnapshot(activity) => {
             stored_file_of_activity(&activity.activity_type, &activity.content).is_some()
         }
@@ -107,8 +111,11 @@ pub(crate) fn event_names_files(event: &Event) -> bool {
 /// Returns the event of a line of a log, if it names files.
 pub(crate) fn event_of_line(json: &str) -> Option<Event> {
     // The type is the first member of an event's JSON.
-    let is_of = |event_type: &str| json.strip_prefix("{\"type\":\"").is_some_and(|rest| rest.starts_with(event_type));
-    let may_name = ["MESSAGES_SNAPSHOT\"", "TOOL_CALL_RESULT\"", "ACTIVITY_SNAPSHOT\""].into_iter().any(is_of);
+    let is_of = |event_type: &str| {
+        json.strip_prefix("{\"type\":\"").is_some_and(|rest| rest.starts_with(event_type))
+    };
+    let may_name =
+        ["MESSAGES_SNAPSHOT\"", "TOOL_CALL_RESULT\"", "ACTIVITY_SNAPSHOT\""].into_iter().any(is_of);
     if !may_name || !json.contains(OWN_FILE) {
         return None;
     }

@@ -41,10 +41,16 @@ impl Files {
 
     /// Reads a part of the bytes of a file, piece by piece; `None` if it was deleted. The first piece of a database is read at once,
     /// so that its error comes before the stream.
-    pub(crate) async fn stream(&self, file: &StoredFile, range: Range<u64>) -> StoreResult<Option<FileStream>> {
+    pub(crate) async fn stream(
+        &self,
+        file: &StoredFile,
+        range: Range<u64>,
+    ) -> StoreResult<Option<FileStream>> {
         if let Some(key) = &file.object_key {
             let objects = self.0.objects.as_ref().ok_or_else(|| {
-                StoreError::Failed("the bytes of a file are at an object store: set [files] url".into())
+                StoreError::Failed(
+                    "the bytes of a file are at an object store: set [files] url".into(),
+                )
             })?;
             return match objects.read(key, range).await? {
                 Some(pieces) => Ok(Some(pieces)),
@@ -85,7 +91,8 @@ impl Files {
                 return result;
             }
             let delete = async |key: String| (objects.delete(&key).await, key);
-            let tried: Vec<_> = stream::iter(keys).map(delete).buffer_unordered(DELETED_AT_ONCE).collect().await;
+            let tried: Vec<_> =
+                stream::iter(keys).map(delete).buffer_unordered(DELETED_AT_ONCE).collect().await;
             let mut deleted = Vec::new();
             for (outcome, key) in tried {
                 match outcome {
@@ -146,7 +153,12 @@ mod tests {
             secret: tokio::sync::OnceCell::new(),
         }));
         for bytes in [&b"a"[..], b"b", b"c"] {
-            let upload = Upload { owner: "key:ann", bytes: bytes.into(), media_type: "text/plain", name: None };
+            let upload = Upload {
+                owner: "key:ann",
+                bytes: bytes.into(),
+                media_type: "text/plain",
+                name: None,
+            };
             files.put(upload).await.unwrap();
         }
         let kept = objects.0.lock().clone().unwrap();

@@ -70,7 +70,8 @@ impl SharedFile {
 
     /// Like [`into_event`](Self::into_event). What cannot be stored is an activity that says so.
     pub(crate) async fn into_event_or_problem(self, files: Option<&RunFiles>) -> Event {
-        let (bytes, media_type, name) = (self.bytes.len() as u64, self.media_type.clone(), self.name.clone());
+        let (bytes, media_type, name) =
+            (self.bytes.len() as u64, self.media_type.clone(), self.name.clone());
         self.into_event(files).await.unwrap_or_else(|error| {
             tracing::warn!(%error, "a file of a run cannot be stored");
             let problem = match &error {
@@ -86,7 +87,8 @@ impl SharedFile {
     fn into_content(self) -> JsonObject {
         let media_type = shown_type(&self.bytes, &self.media_type).unwrap_or(&self.media_type);
         let bytes = self.bytes.len();
-        let mut content = content(media_type, self.name.as_deref(), bytes as u64, image_size(&self.bytes));
+        let mut content =
+            content(media_type, self.name.as_deref(), bytes as u64, image_size(&self.bytes));
         if bytes <= MAX_EVENT_FILE_BYTES {
             content.insert(FILE_URL.to_owned(), data_url(media_type, &self.bytes).into());
         } else {
@@ -107,7 +109,8 @@ impl RunFiles {
     /// Stores a file. Returns the content of its activity.
     async fn put(&self, file: SharedFile) -> Result<JsonObject, UploadError> {
         let SharedFile { bytes, media_type, name } = file;
-        let upload = Upload { owner: &self.owner, bytes, media_type: &media_type, name: name.as_deref() };
+        let upload =
+            Upload { owner: &self.owner, bytes, media_type: &media_type, name: name.as_deref() };
         let stored = self.files.put(upload).await?.file;
         // The same bytes may have been uploaded with another name.
         let name = name.or(stored.name);
@@ -119,9 +122,15 @@ impl RunFiles {
 
     /// Makes files of the data in the content of an activity. Returns whether it was data.
     pub(super) async fn absorb(&self, content: &mut JsonObject) -> bool {
-        let text = |name: &str| content.get(name).and_then(|value| value.as_str()).map(str::to_owned);
-        let (Some(value), mime_type, name) = (text(FILE_URL), text(FILE_TYPE), text(FILE_NAME)) else { return false };
-        let Some((bytes, media_type)) = decoded(&PartSource::Url { value, mime_type }) else { return false };
+        let text =
+            |name: &str| content.get(name).and_then(|value| value.as_str()).map(str::to_owned);
+        let (Some(value), mime_type, name) = (text(FILE_URL), text(FILE_TYPE), text(FILE_NAME))
+        else {
+            return false;
+        };
+        let Some((bytes, media_type)) = decoded(&PartSource::Url { value, mime_type }) else {
+            return false;
+        };
         match self.put(SharedFile { bytes: bytes.into(), media_type, name }).await {
             Ok(stored) => {
                 content.remove(FILE_URL);
@@ -144,9 +153,16 @@ fn event(content: JsonObject) -> Event {
     ActivitySnapshot::new(MessageId::random(), FILE, content).into()
 }
 
-fn content(media_type: &str, name: Option<&str>, bytes: u64, size: Option<ImageSize>) -> JsonObject {
-    let mut content =
-        JsonObject::from_iter([(FILE_TYPE.to_owned(), media_type.into()), ("bytes".to_owned(), bytes.into())]);
+fn content(
+    media_type: &str,
+    name: Option<&str>,
+    bytes: u64,
+    size: Option<ImageSize>,
+) -> JsonObject {
+    let mut content = JsonObject::from_iter([
+        (FILE_TYPE.to_owned(), media_type.into()),
+        ("bytes".to_owned(), bytes.into()),
+    ]);
     content.extend(name.map(|name| (FILE_NAME.to_owned(), name.into())));
     if let Some(size) = size {
         content.insert("width".to_owned(), size.width.into());
@@ -164,13 +180,20 @@ mod tests {
     #[tokio::test]
     async fn without_stored_files_the_event_has_the_bytes() {
         let content_of = async |bytes: Vec<u8>| {
-            let file = SharedFile { bytes: bytes.into(), media_type: String::new(), name: Some("a".to_owned()) };
+            let file = SharedFile {
+                bytes: bytes.into(),
+                media_type: String::new(),
+                name: Some("a".to_owned()),
+            };
             let event: Value = serde_json::to_value(file.into_event(None).await.unwrap()).unwrap();
             event["content"].clone()
         };
         let content = content_of(b"\x89PNG\r\n\x1a\n".to_vec()).await;
         assert_eq!(content.get("id"), None);
-        assert!(content["url"].as_str().unwrap().starts_with("data:image/png;base64,iVBOR"), "{content}");
+        assert!(
+            content["url"].as_str().unwrap().starts_with("data:image/png;base64,iVBOR"),
+            "{content}"
+        );
         let content = content_of(vec![7; 4 << 20]).await;
         assert_eq!((content.get("url"), &content["bytes"]), (None, &json!(4 << 20)));
         assert!(content["problem"].as_str().unwrap().contains("too large"));

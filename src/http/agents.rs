@@ -34,7 +34,10 @@ pub(crate) struct AgentSummary {
     path = "/agents",
     responses((status = 200, description = "The agents.", body = AgentList))
 )]
-pub(crate) async fn list_agents(State(app): State<App>, Extension(caller): Extension<Caller>) -> Json<AgentList> {
+pub(crate) async fn list_agents(
+    State(app): State<App>,
+    Extension(caller): Extension<Caller>,
+) -> Json<AgentList> {
     let transcribe = app.options.transcribe_path.clone();
     Json(AgentList { agents: summaries(&app, caller.principal.as_ref()), transcribe })
 }

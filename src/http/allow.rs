@@ -30,7 +30,9 @@ impl AllowRule {
     }
 
     fn admits(&self, caller: &Principal) -> bool {
-        let is_value = |claim: &Value| claim.as_str().is_some_and(|text| self.values.iter().any(|value| value == text));
+        let is_value = |claim: &Value| {
+            claim.as_str().is_some_and(|text| self.values.iter().any(|value| value == text))
+        };
         let claim = self.claim.as_ref().and_then(|name| caller.claim(name));
         self.principals.iter().any(|id| id == caller.id())
             || claim.is_some_and(|claim| match claim {
@@ -42,8 +44,10 @@ impl AllowRule {
 
 /// Returns whether a caller may use an agent.
 pub(crate) fn is_allowed(rules: &[AllowRule], agent: &str, caller: Option<&Principal>) -> bool {
-    let mut of_agent = rules.iter().filter(|rule| rule.agents.iter().any(|name| name == agent)).peekable();
-    of_agent.peek().is_none() || caller.is_some_and(|caller| of_agent.any(|rule| rule.admits(caller)))
+    let mut of_agent =
+        rules.iter().filter(|rule| rule.agents.iter().any(|name| name == agent)).peekable();
+    of_agent.peek().is_none()
+        || caller.is_some_and(|caller| of_agent.any(|rule| rule.admits(caller)))
 }
 
 #[cfg(test)]
@@ -61,8 +65,10 @@ mod tests {
             allow: Vec<AllowRule>,
         }
         let Rules { allow } = toml::from_str(text).unwrap();
-        let of_groups =
-            |groups: Value| Principal::new("jwt", "ann").with_claims(Map::from_iter([("groups".to_owned(), groups)]));
+        let of_groups = |groups: Value| {
+            Principal::new("jwt", "ann")
+                .with_claims(Map::from_iter([("groups".to_owned(), groups)]))
+        };
         let callers = [
             (None, [false, false, true]),
             (Some(Principal::new("key", "ann")), [true, true, true]),

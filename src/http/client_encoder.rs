@@ -33,7 +33,12 @@ impl ClientFiles {
         if signer.is_none() {
             tracing::warn!("the URLs of files cannot be signed now: the store does not answer");
         }
-        Some(Self { signer, owner: caller.owner(), public_url: files.options().public_url.clone(), reached_at })
+        Some(Self {
+            signer,
+            owner: caller.owner(),
+            public_url: files.options().public_url.clone(),
+            reached_at,
+        })
     }
 
     pub(crate) fn urls(&self) -> FileUrls {
@@ -125,6 +130,9 @@ impl ClientEncoder {
 }
 
 fn names_subagent(event: &Event) -> bool {
-    let is_frame = matches!(event, Event::SubagentStarted(_) | Event::SubagentFinished(_) | Event::SubagentError(_));
+    let is_frame = matches!(
+        event,
+        Event::SubagentStarted(_) | Event::SubagentFinished(_) | Event::SubagentError(_)
+    );
     is_frame || event.subagent_run_id().is_some()
 }

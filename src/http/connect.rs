@@ -84,7 +84,11 @@ pub(crate) struct RestatedThread {
 
 impl RestatedThread {
     /// Restates a thread as one run. An unknown thread is treated as an empty one.
-    pub(crate) fn new(thread_id: ThreadId, connection: &ThreadConnection, run_id: Option<RunId>) -> Self {
+    pub(crate) fn new(
+        thread_id: ThreadId,
+        connection: &ThreadConnection,
+        run_id: Option<RunId>,
+    ) -> Self {
         let followed = connection.running.as_ref().map(|follower| follower.run_id.clone());
         let run_id = followed.or(run_id).unwrap_or_else(RunId::random);
         let events = snapshots(&thread_id, &run_id, connection.view.as_ref());
@@ -104,10 +108,15 @@ impl RestatedThread {
         let ThreadConnection { view, running } = connection;
         if let Some(follower) = running {
             let (before, skip) = (events, RUN_STARTED_NUMBER);
-            return FollowedRun { before, permit, skip, caller, ..FollowedRun::new(follower) }.respond(app, encoder);
+            return FollowedRun { before, permit, skip, caller, ..FollowedRun::new(follower) }
+                .respond(app, encoder);
         }
         let interrupts = view.map(|view| view.thread.interrupts).unwrap_or_default();
-        let outcome = if interrupts.is_empty() { RunOutcome::success() } else { RunOutcome::Interrupt { interrupts } };
+        let outcome = if interrupts.is_empty() {
+            RunOutcome::success()
+        } else {
+            RunOutcome::Interrupt { interrupts }
+        };
         events.push(RunFinished::new(thread_id, run_id, outcome).into());
         let mut out = Vec::new();
         events.iter().for_each(|event| encoder.event(event, &mut out));
@@ -115,10 +124,15 @@ impl RestatedThread {
     }
 }
 
-pub(crate) fn snapshots(thread_id: &ThreadId, run_id: &RunId, view: Option<&ThreadView>) -> Vec<Event> {
+pub(crate) fn snapshots(
+    thread_id: &ThreadId,
+    run_id: &RunId,
+    view: Option<&ThreadView>,
+) -> Vec<Event> {
     let messages = view.map(ThreadView::current_branch).unwrap_or_default();
-    let state =
-        view.and_then(|view| view.thread.state.clone()).map_or_else(|| serde_json::json!({}), |(_, state)| state);
+    let state = view
+        .and_then(|view| view.thread.state.clone())
+        .map_or_else(|| serde_json::json!({}), |(_, state)| state);
     vec![
         RunStarted::new(thread_id.clone(), run_id.clone()).into(),
         MessagesSnapshot::new(messages.into_iter().cloned().collect::<Messages>()).into(),

@@ -16,7 +16,11 @@ use crate::agent::{Connected, LoginError, Logins};
 pub(crate) fn route_sets(logins: Arc<dyn Logins>) -> Vec<RouteSet> {
     let routes: OpenApiRouter<App> =
         OpenApiRouter::new().routes(routes!(list_connections)).routes(routes!(revoke_connection));
-    let own = RouteSet::new("connections", RouteAccess::Authenticated, routes.layer(Extension(logins.clone())));
+    let own = RouteSet::new(
+        "connections",
+        RouteAccess::Authenticated,
+        routes.layer(Extension(logins.clone())),
+    );
     vec![own, login_pages::route_set(logins)]
 }
 

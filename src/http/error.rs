@@ -175,7 +175,8 @@ impl ApiError {
 
     /// The text lists these agents, so it is for callers that are authenticated.
     pub(crate) fn unknown_agent(name: &str, agents: impl Iterator<Item = AgentEntry>) -> Self {
-        let mut known: Vec<_> = agents.take(MAX_LISTED_AGENTS + 1).map(|agent| agent.name().to_owned()).collect();
+        let mut known: Vec<_> =
+            agents.take(MAX_LISTED_AGENTS + 1).map(|agent| agent.name().to_owned()).collect();
         if known.len() > MAX_LISTED_AGENTS {
             known[MAX_LISTED_AGENTS] = "…".to_owned();
         }
@@ -203,7 +204,10 @@ impl ApiError {
     }
 
     pub(crate) fn invalid_input(path: &str, expected: &str) -> Self {
-        Self::InvalidInput { path: path.to_owned(), message: format!("{path}: expected {expected}") }
+        Self::InvalidInput {
+            path: path.to_owned(),
+            message: format!("{path}: expected {expected}"),
+        }
     }
 
     /// `nearest` is the route that may be meant, `prefix` the path of the whole server.
@@ -211,12 +215,17 @@ impl ApiError {
         let nearest = nearest.map(|route| format!(" Did you mean {route}?")).unwrap_or_default();
         let root = if prefix.is_empty() { "/" } else { prefix };
         let path = shortened(path, MAX_QUOTED_CHARS);
-        Self::NoSuchRoute(format!("there is no route {path:?}.{nearest} GET {root} lists all routes"))
+        Self::NoSuchRoute(format!(
+            "there is no route {path:?}.{nearest} GET {root} lists all routes"
+        ))
     }
 
     pub(crate) fn method_not_allowed(method: &Method, path: &str, allowed: Option<&str>) -> Self {
         let allowed = allowed.map(|methods| format!("; use {methods}")).unwrap_or_default();
-        Self::MethodNotAllowed(format!("{method} is not allowed on {:?}{allowed}", shortened(path, MAX_QUOTED_CHARS)))
+        Self::MethodNotAllowed(format!(
+            "{method} is not allowed on {:?}{allowed}",
+            shortened(path, MAX_QUOTED_CHARS)
+        ))
     }
 
     /// The member or the parameter that is wrong.

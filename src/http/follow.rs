@@ -39,8 +39,10 @@ pub(crate) enum LastEventId {}
 
 impl IntoParams for LastEventId {
     fn into_params(_: impl Fn() -> Option<ParameterIn>) -> Vec<Parameter> {
-        let header = ParameterBuilder::new().name("Last-Event-ID").parameter_in(ParameterIn::Header);
-        let about = "The number of the last event that the client has. The response continues after it.";
+        let header =
+            ParameterBuilder::new().name("Last-Event-ID").parameter_in(ParameterIn::Header);
+        let about =
+            "The number of the last event that the client has. The response continues after it.";
         vec![header.schema(Some(u64::schema())).description(Some(about)).build()]
     }
 }
@@ -58,7 +60,13 @@ pub(crate) struct FollowQuery {
     get,
     path = "/threads/{thread}/runs/{run}/events",
     params(FollowQuery, LastEventId),
-    responses(response::EventResponse, response::CaughtUp, refuse::Follow, refuse::Parameter, refuse::Store,)
+    responses(
+        response::EventResponse,
+        response::CaughtUp,
+        refuse::Follow,
+        refuse::Parameter,
+        refuse::Store,
+    )
 )]
 pub(crate) async fn follow_run(
     State(app): State<App>,
@@ -84,8 +92,10 @@ pub(crate) fn last_event_id(headers: &HeaderMap) -> ApiResult<Option<u64>> {
 
 pub(crate) fn event_number(name: &'static str, value: &str) -> ApiResult<u64> {
     // `parse` alone would take `+12`.
-    let number = value.bytes().all(|byte| byte.is_ascii_digit()).then(|| value.parse().ok()).flatten();
-    number.ok_or(ApiError::InvalidParameter { name, expected: "the number of an event, such as 12" })
+    let number =
+        value.bytes().all(|byte| byte.is_ascii_digit()).then(|| value.parse().ok()).flatten();
+    number
+        .ok_or(ApiError::InvalidParameter { name, expected: "the number of an event, such as 12" })
 }
 
 /// Responds with the events of a detached run after the event with number `after`.
@@ -179,7 +189,12 @@ impl FollowedRun {
 }
 
 /// The last one of the events has the number, so a client that reconnects with it has all of them.
-fn write_with_number(events: &[Event], number: u64, encoder: &mut ClientEncoder, out: &mut Vec<u8>) {
+fn write_with_number(
+    events: &[Event],
+    number: u64,
+    encoder: &mut ClientEncoder,
+    out: &mut Vec<u8>,
+) {
     for (index, event) in events.iter().enumerate() {
         if index + 1 == events.len() {
             encoder.encoder.number(number, out);
@@ -194,10 +209,14 @@ fn chunk(out: &mut Vec<u8>) -> io::Result<Bytes> {
 
 fn error_event(error: &FollowError) -> Event {
     match error {
-        FollowError::Store(_) => {
-            RunError::new(RunErrorCode::StoreUnavailable, "the run cannot be followed now; try again later")
-        }
-        _ => RunError::new(RunErrorCode::LogGone, "the thread of this run was deleted, or its log removed"),
+        FollowError::Store(_) => RunError::new(
+            RunErrorCode::StoreUnavailable,
+            "the run cannot be followed now; try again later",
+        ),
+        _ => RunError::new(
+            RunErrorCode::LogGone,
+            "the thread of this run was deleted, or its log removed",
+        ),
     }
     .into()
 }

@@ -55,7 +55,9 @@ pub(crate) async fn check_health() -> Json<Health> {
     ),
 )]
 pub(crate) async fn check_readiness(State(app): State<App>) -> (StatusCode, Json<Readiness>) {
-    let refused = |status| (StatusCode::SERVICE_UNAVAILABLE, Json(Readiness { status, unavailable: Vec::new() }));
+    let refused = |status| {
+        (StatusCode::SERVICE_UNAVAILABLE, Json(Readiness { status, unavailable: Vec::new() }))
+    };
     if !app.runs.is_ready() {
         return refused(ReadinessStatus::ShuttingDown);
     }
@@ -69,7 +71,8 @@ pub(crate) async fn check_readiness(State(app): State<App>) -> (StatusCode, Json
 }
 
 fn unavailable(dependencies: Vec<Dependency>) -> (StatusCode, Json<Readiness>) {
-    let missing: Vec<_> = dependencies.into_iter().filter(|dependency| !dependency.is_available).collect();
+    let missing: Vec<_> =
+        dependencies.into_iter().filter(|dependency| !dependency.is_available).collect();
     let (code, status) = if missing.iter().any(|dependency| dependency.is_required) {
         (StatusCode::SERVICE_UNAVAILABLE, ReadinessStatus::DependencyUnavailable)
     } else {
@@ -87,12 +90,17 @@ mod tests {
 
     #[test]
     fn only_a_required_dependency_makes_the_server_unready() {
-        let dependency =
-            |name: &str, is_available, is_required| Dependency { name: name.into(), is_available, is_required };
+        let dependency = |name: &str, is_available, is_required| Dependency {
+            name: name.into(),
+            is_available,
+            is_required,
+        };
         let all = |states: [(bool, bool); 2]| {
             let [(a, a_required), (b, b_required)] = states;
-            let (status, Json(body)) =
-                unavailable(vec![dependency("mcp:a", a, a_required), dependency("mcp:b", b, b_required)]);
+            let (status, Json(body)) = unavailable(vec![
+                dependency("mcp:a", a, a_required),
+                dependency("mcp:b", b, b_required),
+            ]);
             (status.as_u16(), json!(body))
         };
         assert_eq!(all([(true, true), (true, false)]), (200, json!({ "status": "ready" })));

@@ -99,9 +99,12 @@ pub(crate) async fn describe_server(State(app): State<App>, request: Request) ->
 
 /// Returns a `curl` command that runs the default agent of the server at a URL.
 pub(crate) fn example(url: &str, credential: Credential) -> String {
-    let credential = if credential == Credential::Bearer { " -H \"Authorization: Bearer $KEY\"" } else { "" };
+    let credential =
+        if credential == Credential::Bearer { " -H \"Authorization: Bearer $KEY\"" } else { "" };
     let input = r#"{"threadId":"t1","runId":"r1","messages":[{"id":"m1","role":"user","content":"Hello"}]}"#;
-    format!("curl -N {url}/send-message{credential} -H 'Content-Type: application/json' -d '{input}'")
+    format!(
+        "curl -N {url}/send-message{credential} -H 'Content-Type: application/json' -d '{input}'"
+    )
 }
 
 /// Returns the `Host` of the request if it is safe to paste into a shell.
@@ -145,7 +148,8 @@ impl Format {
 }
 
 fn plain_text(description: &ServerDescription<'_>) -> String {
-    let mut out = format!("{} {}, {}\n\n", description.name, description.version, description.protocol);
+    let mut out =
+        format!("{} {}, {}\n\n", description.name, description.version, description.protocol);
     out.push_str(authentication(description));
     out.push_str("\n\nAgents:\n");
     for agent in &description.agents {
@@ -163,17 +167,25 @@ fn html(description: &ServerDescription<'_>) -> String {
     let mut out = format!("<h1>{} {}</h1>\n", description.name, description.version);
     let _ = writeln!(out, "<p>{}. {}</p>", description.protocol, authentication(description));
     let playground = description.playground.iter().map(|path| (path.as_str(), "Playground"));
-    let links = playground.chain([(&*description.openapi, "OpenAPI"), (DOCUMENTATION, "Documentation")]);
-    let links: Vec<_> = links.map(|(href, text)| format!("<a href=\"{}\">{text}</a>", escape(href))).collect();
+    let links =
+        playground.chain([(&*description.openapi, "OpenAPI"), (DOCUMENTATION, "Documentation")]);
+    let links: Vec<_> =
+        links.map(|(href, text)| format!("<a href=\"{}\">{text}</a>", escape(href))).collect();
     let _ = write!(out, "<p>{}</p>\n<h2>Agents</h2>\n<ul>\n", links.join(" · "));
     for agent in &description.agents {
         let _ = writeln!(out, "<li>{}</li>", escape(&line(agent)));
     }
-    let _ =
-        write!(out, "</ul>\n<h2>Try it</h2>\n<pre>{}</pre>\n<h2>Routes</h2>\n<table>\n", escape(&description.example));
+    let _ = write!(
+        out,
+        "</ul>\n<h2>Try it</h2>\n<pre>{}</pre>\n<h2>Routes</h2>\n<table>\n",
+        escape(&description.example)
+    );
     for Route { methods, path, purpose, .. } in &description.routes {
         let (path, purpose) = (escape(path), escape(purpose));
-        let _ = writeln!(out, "<tr><td>{methods}</td><td><code>{path}</code></td><td>{purpose}</td></tr>");
+        let _ = writeln!(
+            out,
+            "<tr><td>{methods}</td><td><code>{path}</code></td><td>{purpose}</td></tr>"
+        );
     }
     out.push_str("</table>\n");
     out
@@ -181,7 +193,8 @@ fn html(description: &ServerDescription<'_>) -> String {
 
 fn line(agent: &AgentSummary) -> String {
     let default = if agent.default { " (default)" } else { "" };
-    let description = agent.description.as_ref().map(|text| format!(": {text}")).unwrap_or_default();
+    let description =
+        agent.description.as_ref().map(|text| format!(": {text}")).unwrap_or_default();
     format!("{}{default}{description}", agent.name)
 }
 
@@ -230,13 +243,17 @@ mod tests {
     #[test]
     fn the_content_security_policy_has_the_hash_of_the_style() {
         let hash = base64::engine::general_purpose::STANDARD.encode(sha2::Sha256::digest(STYLE));
-        assert!(CONTENT_SECURITY_POLICY.contains(&format!("'sha256-{hash}'")), "the hash is {hash}");
+        assert!(
+            CONTENT_SECURITY_POLICY.contains(&format!("'sha256-{hash}'")),
+            "the hash is {hash}"
+        );
     }
 
     #[test]
     fn a_host_that_a_shell_would_interpret_is_not_repeated() {
         let host_of = |value: &'static str| {
-            host(&HeaderMap::from_iter([(header::HOST, HeaderValue::from_static(value))])).to_owned()
+            host(&HeaderMap::from_iter([(header::HOST, HeaderValue::from_static(value))]))
+                .to_owned()
         };
         assert_eq!(host_of("agents.example.com:8080"), "agents.example.com:8080");
         assert_eq!(host_of("[::1]:80"), "[::1]:80");

@@ -18,7 +18,9 @@ use serde::Deserialize;
 use utoipa_axum::{router::OpenApiRouter, routes};
 use uuid::Uuid;
 
-use super::{App, Path, Query, RouteAccess, RouteSet, accept::foreign_page::is_own_page, index::escape};
+use super::{
+    App, Path, Query, RouteAccess, RouteSet, accept::foreign_page::is_own_page, index::escape,
+};
 use crate::agent::{LoginError, Logins, OpenedLink, Returned};
 
 const COOKIE: &str = "agui-server-login";
@@ -37,7 +39,10 @@ const STYLE: &str = "body{font:1rem/1.5 system-ui,sans-serif;max-width:34rem;mar
 const PRIVATE: [(HeaderName, HeaderValue); 3] = [
     (header::CACHE_CONTROL, HeaderValue::from_static("no-store")),
     (HeaderName::from_static("referrer-policy"), HeaderValue::from_static("same-origin")),
-    (HeaderName::from_static("cross-origin-opener-policy"), HeaderValue::from_static("same-origin")),
+    (
+        HeaderName::from_static("cross-origin-opener-policy"),
+        HeaderValue::from_static("same-origin"),
+    ),
 ];
 
 pub(super) fn route_set(logins: Arc<dyn Logins>) -> RouteSet {
@@ -71,10 +76,13 @@ async fn start_login(
     Query(StartParameters { link, .. }): Query<StartParameters>,
     headers: HeaderMap,
 ) -> Response {
-    let browser = browser_of(&*logins, &headers)
-        .unwrap_or_else(|| [Uuid::new_v4(), Uuid::new_v4()].map(|id| id.simple().to_string()).concat());
+    let browser = browser_of(&*logins, &headers).unwrap_or_else(|| {
+        [Uuid::new_v4(), Uuid::new_v4()].map(|id| id.simple().to_string()).concat()
+    });
     match logins.open(&link, &browser).await {
-        Ok(opened) => with_cookie(page(StatusCode::OK, &question(&opened, &link)), &*logins, &browser),
+        Ok(opened) => {
+            with_cookie(page(StatusCode::OK, &question(&opened, &link)), &*logins, &browser)
+        }
         Err(error) => refused(&error),
     }
 }
@@ -99,7 +107,9 @@ async fn go_to_login(
     headers: HeaderMap,
 ) -> Response {
     if !is_own_page(&headers) {
-        return refused(&LoginError::Refused("Another page has sent this. Open the link, and press the button there."));
+        return refused(&LoginError::Refused(
+            "Another page has sent this. Open the link, and press the button there.",
+        ));
     }
     let browser = browser_of(&*logins, &headers).unwrap_or_default();
     match logins.authorize(&link, &button, &browser).await {
@@ -162,7 +172,12 @@ async fn finish_login_of_issuer(
     finish(&*logins, returned, Some(&issuer), &headers).await
 }
 
-async fn finish(logins: &dyn Logins, returned: Returned, callback: Option<&str>, headers: &HeaderMap) -> Response {
+async fn finish(
+    logins: &dyn Logins,
+    returned: Returned,
+    callback: Option<&str>,
+    headers: &HeaderMap,
+) -> Response {
     let browser = browser_of(logins, headers).unwrap_or_default();
     match logins.finish(returned, callback, &browser).await {
         Ok(server) => {
@@ -222,7 +237,9 @@ fn page(status: StatusCode, body: &str) -> Response {
 
 fn redirect(url: &str) -> Response {
     let Ok(location) = HeaderValue::from_str(url) else {
-        return refused(&LoginError::Failed("the URL of the authorization server is not valid".to_owned()));
+        return refused(&LoginError::Failed(
+            "the URL of the authorization server is not valid".to_owned(),
+        ));
     };
     (StatusCode::SEE_OTHER, PRIVATE, [(header::LOCATION, location)]).into_response()
 }
@@ -230,7 +247,9 @@ fn redirect(url: &str) -> Response {
 /// Sets the cookie of a browser. With https, no other host, also none of the same site, can set it (`__Host-`).
 fn with_cookie(mut response: Response, logins: &dyn Logins, browser: &str) -> Response {
     let (prefix, secure) = cookie_kind(logins);
-    let cookie = format!("{prefix}{COOKIE}={browser}; Path=/; Max-Age={COOKIE_TIME}; HttpOnly; SameSite=Lax{secure}");
+    let cookie = format!(
+        "{prefix}{COOKIE}={browser}; Path=/; Max-Age={COOKIE_TIME}; HttpOnly; SameSite=Lax{secure}"
+    );
     if let Ok(cookie) = HeaderValue::from_str(&cookie) {
         response.headers_mut().insert(header::SET_COOKIE, cookie);
     }
@@ -244,7 +263,9 @@ fn cookie_kind(logins: &dyn Logins) -> (&'static str, &'static str) {
 fn browser_of(logins: &dyn Logins, headers: &HeaderMap) -> Option<String> {
     let (prefix, _) = cookie_kind(logins);
     let cookies = headers.get_all(header::COOKIE).iter().filter_map(|value| value.to_str().ok());
-    let mut cookies = cookies.flat_map(|list| list.split(';')).filter_map(|cookie| cookie.trim().split_once('='));
+    let mut cookies =
+        cookies.flat_map(|list| list.split(';')).filter_map(|cookie| cookie.trim().split_once('='));
     let (_, browser) = cookies.find(|(name, _)| name.strip_prefix(prefix) == Some(COOKIE))?;
-    (browser.len() == 64 && browser.bytes().all(|byte| byte.is_ascii_hexdigit())).then(|| browser.to_owned())
+    (browser.len() == 64 && browser.bytes().all(|byte| byte.is_ascii_hexdigit()))
+        .then(|| browser.to_owned())
 }

@@ -74,7 +74,10 @@ pub(crate) fn check_own_path(path: &str) -> Result<(), &'static str> {
     };
     let is_allowed = |c: char| c.is_ascii_alphanumeric() || "-_.~".contains(c);
     let mut segments = path.split('/');
-    if segments.clone().any(|segment| segment.trim_matches('.').is_empty() || !segment.chars().all(is_allowed)) {
+    if segments
+        .clone()
+        .any(|segment| segment.trim_matches('.').is_empty() || !segment.chars().all(is_allowed))
+    {
         return Err(
             "the path must consist of letters, digits, - _ . ~ and slashes, as \"/api/chat\" does, and must not \
                     end with a slash",

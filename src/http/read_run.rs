@@ -66,11 +66,18 @@ pub(crate) async fn read_within_limits<T>(
 }
 
 pub(crate) fn warn_of_snake_case(members: usize) {
-    tracing::warn!(members, "the client names members in snake case; AG-UI's names are in camel case");
+    tracing::warn!(
+        members,
+        "the client names members in snake case; AG-UI's names are in camel case"
+    );
 }
 
 impl ReadRun {
-    pub(crate) async fn client_encoder(&self, app: &App, encoder: Encoder) -> Result<ClientEncoder, ApiError> {
+    pub(crate) async fn client_encoder(
+        &self,
+        app: &App,
+        encoder: Encoder,
+    ) -> Result<ClientEncoder, ApiError> {
         let caller = self.head.extensions.get::<Caller>().ok_or(ApiError::Internal)?;
         Ok(ClientEncoder::new(app, caller, encoder).await)
     }
@@ -85,7 +92,15 @@ impl ReadRun {
         let forwarded = forwarded(&app.options, &self.head);
         let Self { principal, permit, .. } = self;
         app.require_allowed(&agent, principal.as_ref())?;
-        Ok(RunRequest { permit, agent, input, principal, forwarded, on_disconnect: None, is_reply: false })
+        Ok(RunRequest {
+            permit,
+            agent,
+            input,
+            principal,
+            forwarded,
+            on_disconnect: None,
+            is_reply: false,
+        })
     }
 }
 
@@ -93,11 +108,16 @@ impl ReadRun {
 fn forwarded(options: &HttpOptions, head: &Parts) -> Forwarded {
     let headers = &head.headers;
     let named = options.pass_headers.iter().flat_map(|name| {
-        headers.get_all(name).iter().filter_map(move |value| match std::str::from_utf8(value.as_bytes()) {
-            Ok(value) => Some((name.to_ascii_lowercase(), value.to_owned())),
-            Err(_) => {
-                tracing::warn!(header = name, "a header for agents is not UTF-8 and was left out");
-                None
+        headers.get_all(name).iter().filter_map(move |value| {
+            match std::str::from_utf8(value.as_bytes()) {
+                Ok(value) => Some((name.to_ascii_lowercase(), value.to_owned())),
+                Err(_) => {
+                    tracing::warn!(
+                        header = name,
+                        "a header for agents is not UTF-8 and was left out"
+                    );
+                    None
+                }
             }
         })
     });

@@ -60,10 +60,12 @@ impl IntoResponse for ApiError {
 /// RFC 6750, section 3. The text about a token is one of this server's own, so it can stand between quotation marks.
 fn challenge(code: &str, message: &str) -> HeaderValue {
     const REALM: &str = "Bearer realm=\"agui-server\"";
-    const INVALID: HeaderValue = HeaderValue::from_static("Bearer realm=\"agui-server\", error=\"invalid_token\"");
+    const INVALID: HeaderValue =
+        HeaderValue::from_static("Bearer realm=\"agui-server\", error=\"invalid_token\"");
     match code {
         "invalid_token" => {
-            let described = format!("{REALM}, error=\"invalid_token\", error_description=\"{message}\"");
+            let described =
+                format!("{REALM}, error=\"invalid_token\", error_description=\"{message}\"");
             HeaderValue::from_str(&described).unwrap_or(INVALID)
         }
         "invalid_key" => INVALID,

@@ -36,14 +36,22 @@ pub(crate) struct Route {
 
 impl Route {
     pub(crate) fn new(path: &str, item: &mut PathItem, is_listed: bool) -> Self {
-        let operations = operations_mut(item).map(|(method, operation)| (method, purpose(operation)));
+        let operations =
+            operations_mut(item).map(|(method, operation)| (method, purpose(operation)));
         let (methods, purposes): (Vec<_>, Vec<_>) = operations.unzip();
-        Self { methods: methods.join(", "), path: path.to_owned(), purpose: purposes.join("; "), is_listed }
+        Self {
+            methods: methods.join(", "),
+            path: path.to_owned(),
+            purpose: purposes.join("; "),
+            is_listed,
+        }
     }
 }
 
 /// Returns the declared methods of a path.
-pub(crate) fn operations_mut(item: &mut PathItem) -> impl Iterator<Item = (&'static str, &mut Operation)> {
+pub(crate) fn operations_mut(
+    item: &mut PathItem,
+) -> impl Iterator<Item = (&'static str, &mut Operation)> {
     let PathItem { get, post, patch, delete, .. } = item;
     let methods = [("GET", get), ("POST", post), ("PATCH", patch), ("DELETE", delete)];
     methods.into_iter().filter_map(|(method, operation)| Some((method, operation.as_mut()?)))
@@ -61,7 +69,10 @@ pub(crate) struct RouteList {
 }
 
 impl RouteList {
-    pub(crate) fn new(built_in: impl Iterator<Item = Route>, further: impl Iterator<Item = Route>) -> Self {
+    pub(crate) fn new(
+        built_in: impl Iterator<Item = Route>,
+        further: impl Iterator<Item = Route>,
+    ) -> Self {
         let mut routes: Vec<_> = built_in.collect();
         let built_in = routes.len();
         routes.extend(further);
@@ -100,7 +111,9 @@ fn is_parameter(segment: &str) -> bool {
 fn matches(route: &str, path: &str) -> bool {
     let mut segments = path.split('/');
     let fits = |part: &str| {
-        segments.next().is_some_and(|segment| if is_parameter(part) { !segment.is_empty() } else { segment == part })
+        segments.next().is_some_and(|segment| {
+            if is_parameter(part) { !segment.is_empty() } else { segment == part }
+        })
     };
     route.split('/').all(fits) && segments.next().is_none()
 }
@@ -108,7 +121,8 @@ fn matches(route: &str, path: &str) -> bool {
 /// Returns a route without its parameters, and a path without the segments at their places.
 fn fixed_segments(route: &str, path: &str) -> (String, String) {
     let mut parts = route.split('/');
-    let found: Vec<_> = path.split('/').filter(|_| !parts.next().is_some_and(is_parameter)).collect();
+    let found: Vec<_> =
+        path.split('/').filter(|_| !parts.next().is_some_and(is_parameter)).collect();
     let expected: Vec<_> = route.split('/').filter(|part| !is_parameter(part)).collect();
     (expected.join("/"), found.join("/"))
 }
@@ -142,11 +156,20 @@ mod tests {
         let nearest = |path: &str| list().nearest(path);
         assert_eq!(nearest("/send-mesage").as_deref(), Some("GET, POST /send-message"));
         assert_eq!(nearest("/sendMessage").as_deref(), Some("GET, POST /send-message"));
-        assert_eq!(nearest("/agents/demo/send_message").as_deref(), Some("GET, POST /agents/{agent}/send-message"));
-        assert_eq!(nearest("/threads/a/run/b/events").as_deref(), Some("GET /threads/{thread}/runs/{run}/events"));
+        assert_eq!(
+            nearest("/agents/demo/send_message").as_deref(),
+            Some("GET, POST /agents/{agent}/send-message")
+        );
+        assert_eq!(
+            nearest("/threads/a/run/b/events").as_deref(),
+            Some("GET /threads/{thread}/runs/{run}/events")
+        );
         assert_eq!(nearest("/api/shpo"), None, "the paths of agents may not be public");
         assert_eq!(nearest("/favicon.ico"), None);
-        assert_eq!(nearest(&format!("/threads/{}/run/b/events", "a".repeat(100))), nearest("/threads/a/run/b/events"));
+        assert_eq!(
+            nearest(&format!("/threads/{}/run/b/events", "a".repeat(100))),
+            nearest("/threads/a/run/b/events")
+        );
         assert_eq!(nearest(&format!("/threads/{}/x", "a".repeat(200))), None);
         assert_eq!(nearest(&format!("/send-mesage{}", "/".repeat(12))), None);
     }

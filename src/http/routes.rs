@@ -59,12 +59,17 @@ impl RouteSet {
     pub(crate) fn list(&mut self) -> impl Iterator<Item = Route> {
         let Self { listed, router, .. } = self;
         let paths = router.get_openapi_mut().paths.paths.iter_mut();
-        paths.map(|(path, item)| Route::new(path, item, listed.as_ref().is_none_or(|listed| listed == path)))
+        paths.map(|(path, item)| {
+            Route::new(path, item, listed.as_ref().is_none_or(|listed| listed == path))
+        })
     }
 }
 
 /// Serves a route at another path than the one that it declares.
-pub(crate) fn at(path: &str, (schemas, mut paths, handlers): UtoipaMethodRouter<App>) -> UtoipaMethodRouter<App> {
+pub(crate) fn at(
+    path: &str,
+    (schemas, mut paths, handlers): UtoipaMethodRouter<App>,
+) -> UtoipaMethodRouter<App> {
     paths.paths = paths.paths.into_values().map(|item| (path.to_owned(), item)).collect();
     (schemas, paths, handlers)
 }
@@ -76,14 +81,18 @@ pub(crate) fn built_in(has_metrics: bool) -> Vec<RouteSet> {
         .routes(named_agent())
         .routes(routes!(connect::connect_thread))
         .routes(routes!(follow::follow_run));
-    let agents = OpenApiRouter::new().routes(routes!(agents::list_agents)).routes(routes!(agents::read_capabilities));
+    let agents = OpenApiRouter::new()
+        .routes(routes!(agents::list_agents))
+        .routes(routes!(agents::read_capabilities));
     let mut server = OpenApiRouter::new();
     if has_metrics {
         server = server.routes(routes!(metrics::read_metrics));
     }
     server = server.routes(routes!(openapi::routes::read_open_api));
     let index = OpenApiRouter::new().routes(routes!(index::describe_server));
-    let health = OpenApiRouter::new().routes(routes!(health::check_health)).routes(routes!(health::check_readiness));
+    let health = OpenApiRouter::new()
+        .routes(routes!(health::check_health))
+        .routes(routes!(health::check_readiness));
     vec![
         RouteSet::new("runs", RouteAccess::Authenticated, runs),
         RouteSet::new("agents", RouteAccess::Authenticated, agents),
@@ -103,7 +112,9 @@ fn named_agent() -> UtoipaMethodRouter<App> {
 /// An agent, or without one the default agent, at a path without its name. Its routes are declared as those of a named one.
 fn unnamed_agent(path: &str, agent: Option<Arc<str>>) -> UtoipaMethodRouter<App> {
     let (schemas, mut paths, _) = at(path, named_agent());
-    let name = agent.as_ref().map_or_else(|| "the default agent".to_owned(), |agent| format!("the agent {agent}"));
+    let name = agent
+        .as_ref()
+        .map_or_else(|| "the default agent".to_owned(), |agent| format!("the agent {agent}"));
     for item in paths.paths.values_mut() {
         if let Some(run) = &mut item.post {
             run.summary = Some(format!("Runs {name}"));
@@ -138,8 +149,10 @@ pub(crate) fn router(
 ) -> Routers {
     let mut built_in = built_in(has_metrics);
     further.extend(paths.into_iter().map(own_path));
-    let list =
-        RouteList::new(built_in.iter_mut().flat_map(RouteSet::list), further.iter_mut().flat_map(RouteSet::list));
+    let list = RouteList::new(
+        built_in.iter_mut().flat_map(RouteSet::list),
+        further.iter_mut().flat_map(RouteSet::list),
+    );
     let (mut public, mut private, mut declared) = (Router::new(), Router::new(), Vec::new());
     for RouteSet { tag, access, router, .. } in built_in.into_iter().chain(further) {
         let (routes, openapi) = router.split_for_parts();
@@ -150,7 +163,8 @@ pub(crate) fn router(
         }
     }
     let credential = Credential::of(&auth);
-    let document = LazyDocument::new(Box::new(move || ServedDocument::new(document(declared, credential))));
+    let document =
+        LazyDocument::new(Box::new(move || ServedDocument::new(document(declared, credential))));
     let app = Arc::new(AppState::new(runs, auth, options, list, document, dependencies));
     let routes = public
         .merge(middleware::authenticated(private, &app))

@@ -68,7 +68,17 @@ impl RunDocument {
     /// Creates the document of a run that has not ended.
     pub(crate) fn running(thread_id: ThreadId, run_id: RunId) -> Self {
         let (status, messages, usage) = (RunStatus::Running, Vec::new(), Vec::new());
-        Self { thread_id, run_id, status, outcome: None, error: None, result: None, messages, state: None, usage }
+        Self {
+            thread_id,
+            run_id,
+            status,
+            outcome: None,
+            error: None,
+            result: None,
+            messages,
+            state: None,
+            usage,
+        }
     }
 }
 
@@ -81,7 +91,9 @@ pub(super) fn wants_document(headers: &HeaderMap) -> bool {
 /// True if the client does not wait for the run (RFC 7240, section 4.1).
 pub(super) fn prefers_async(headers: &HeaderMap) -> bool {
     let values = headers.get_all("prefer").iter().filter_map(|value| value.to_str().ok());
-    values.flat_map(|value| value.split(',')).any(|preference| preference.trim().eq_ignore_ascii_case("respond-async"))
+    values
+        .flat_map(|value| value.split(','))
+        .any(|preference| preference.trim().eq_ignore_ascii_case("respond-async"))
 }
 
 /// Makes the run of this input a detached one.
@@ -94,15 +106,26 @@ pub(super) fn detach(input: &mut RunAgentInput) {
 
 /// Responds 202, with the URL of the document.
 pub(super) fn respond_later(thread_id: ThreadId, run_id: RunId) -> Response {
-    let url = format!("/threads/{}/runs/{}", path_segment(thread_id.as_str()), path_segment(run_id.as_str()));
-    let headers =
-        [(header::LOCATION, url), (HeaderName::from_static("preference-applied"), "respond-async".to_owned())];
+    let url = format!(
+        "/threads/{}/runs/{}",
+        path_segment(thread_id.as_str()),
+        path_segment(run_id.as_str())
+    );
+    let headers = [
+        (header::LOCATION, url),
+        (HeaderName::from_static("preference-applied"), "respond-async".to_owned()),
+    ];
     (StatusCode::ACCEPTED, headers, Json(RunDocument::running(thread_id, run_id))).into_response()
 }
 
 /// Responds with the document. Until the run ends, there are line ends now and then, so that nothing between takes the connection
 /// for dead.
-pub(super) fn respond(app: &App, started: StartedRun, mut reader: DocumentReader, client: ClientEncoder) -> Response {
+pub(super) fn respond(
+    app: &App,
+    started: StartedRun,
+    mut reader: DocumentReader,
+    client: ClientEncoder,
+) -> Response {
     let keep_alive = app.options.keep_alive;
     let threads = app.threads.clone();
     let body = stream! {
@@ -133,7 +156,10 @@ pub(super) fn respond(app: &App, started: StartedRun, mut reader: DocumentReader
 }
 
 /// The events of a run; `None` for a silence.
-fn events(started: StartedRun, threads: Threads) -> impl Stream<Item = io::Result<Option<Event>>> + Send {
+fn events(
+    started: StartedRun,
+    threads: Threads,
+) -> impl Stream<Item = io::Result<Option<Event>>> + Send {
     match started {
         StartedRun::Unstored(run) => Either::Left(Either::Left(polled(run))),
         StartedRun::Stored(run) => Either::Left(Either::Right(polled(run))),
@@ -158,7 +184,9 @@ fn events(started: StartedRun, threads: Threads) -> impl Stream<Item = io::Resul
     }
 }
 
-fn polled<R: Drive + Send>(mut run: Box<R>) -> impl Stream<Item = io::Result<Option<Event>>> + Send {
+fn polled<R: Drive + Send>(
+    mut run: Box<R>,
+) -> impl Stream<Item = io::Result<Option<Event>>> + Send {
     stream! {
         let span = run.span().clone();
         let mut events: Vec<Event> = Vec::new();
@@ -178,10 +206,14 @@ fn polled<R: Drive + Send>(mut run: Box<R>) -> impl Stream<Item = io::Result<Opt
 }
 
 /// Returns the next events of a log; `None` after the last one.
-pub(crate) async fn next_events(follower: &mut Follower) -> Result<Option<Vec<Event>>, FollowError> {
+pub(crate) async fn next_events(
+    follower: &mut Follower,
+) -> Result<Option<Vec<Event>>, FollowError> {
     let Some(chunk) = follower.next().await? else { return Ok(None) };
-    let read =
-        |json| serde_json::from_str(json).inspect_err(|error| tracing::error!(%error, "cannot read an event of a log"));
+    let read = |json| {
+        serde_json::from_str(json)
+            .inspect_err(|error| tracing::error!(%error, "cannot read an event of a log"))
+    };
     Ok(Some(chunk.events().filter_map(|(_, json)| read(json).ok()).collect()))
 }
 
@@ -208,7 +240,12 @@ impl DocumentReader {
     /// Creates the reader for a log.
     pub(crate) fn for_log(thread_id: ThreadId, run_id: RunId) -> Self {
         let document = RunDocument::running(thread_id, run_id);
-        Self { document, transcript: Transcript::new(Vec::new(), json!({})), known: HashSet::new(), has_state: false }
+        Self {
+            document,
+            transcript: Transcript::new(Vec::new(), json!({})),
+            known: HashSet::new(),
+            has_state: false,
+        }
     }
 
     pub(crate) fn read(&mut self, event: &Event) {
@@ -241,15 +278,22 @@ impl DocumentReader {
     fn know(&mut self, snapshot: &MessagesSnapshot) {
         let added: HashSet<_> = self.added().iter().map(|message| message.id().clone()).collect();
         let messages = &snapshot.messages;
-        let is_seen = |message: &Message| self.known.contains(message.id()) || added.contains(message.id());
+        let is_seen =
+            |message: &Message| self.known.contains(message.id()) || added.contains(message.id());
         let is_of_user = |message: &Message| matches!(message, Message::User(_));
-        let last = messages.iter().rposition(is_seen).or_else(|| messages.iter().rposition(is_of_user));
+        let last =
+            messages.iter().rposition(is_seen).or_else(|| messages.iter().rposition(is_of_user));
         let before = messages.iter().take(last.map_or(0, |last| last + 1)).map(Message::id);
         self.known.extend(before.filter(|id| !added.contains(*id)).cloned());
     }
 
     fn added(&self) -> Vec<Message> {
-        self.transcript.messages().iter().filter(|message| !self.known.contains(message.id())).cloned().collect()
+        self.transcript
+            .messages()
+            .iter()
+            .filter(|message| !self.known.contains(message.id()))
+            .cloned()
+            .collect()
     }
 
     pub(crate) fn into_document(mut self) -> RunDocument {

@@ -18,7 +18,9 @@ use bytes::Bytes;
 use http_body::{Body as HttpBody, Frame};
 use tracing::Span;
 
-use super::{client_encoder::ClientEncoder, follow::FollowedRun, sse_response::respond, state::App};
+use super::{
+    client_encoder::ClientEncoder, follow::FollowedRun, sse_response::respond, state::App,
+};
 use crate::{
     agent::builtin::cuts_connection,
     protocol::Event,
@@ -39,13 +41,20 @@ const BYTES_PER_TURN: u32 = 32 * 1024;
 const BURST_TIME: Duration = Duration::from_millis(5);
 const BUFFER_BYTES: std::ops::RangeInclusive<u16> = 256..=CHUNK_BYTES + 512;
 
-pub(crate) async fn respond_run(app: &App, started: StartedRun, encoder: ClientEncoder) -> Response {
+pub(crate) async fn respond_run(
+    app: &App,
+    started: StartedRun,
+    encoder: ClientEncoder,
+) -> Response {
     let media_type = encoder.media_type();
     match started {
         StartedRun::Unstored(run) => respond(media_type, Body::new(RunBody::new(run, encoder))),
-        StartedRun::Stored(run) => respond(media_type, Body::new(RunBody::new(run, encoder).with_first_chunk().await)),
+        StartedRun::Stored(run) => {
+            respond(media_type, Body::new(RunBody::new(run, encoder).with_first_chunk().await))
+        }
         StartedRun::Detached { follower, snapshots } => {
-            FollowedRun { after_first: snapshots, ..FollowedRun::new(follower) }.respond(app, encoder)
+            FollowedRun { after_first: snapshots, ..FollowedRun::new(follower) }
+                .respond(app, encoder)
         }
     }
 }
@@ -122,11 +131,17 @@ impl<R: Drive> RunBody<R> {
             };
             match self.run.poll_progress(cx, &mut encode) {
                 // hyper closes the connection.
-                Poll::Ready(_) if is_cut => return Poll::Ready(Some(Err(io::ErrorKind::ConnectionAborted.into()))),
-                Poll::Ready(Progress::Moved) if self.buffer.len() < usize::from(self.chunk_bytes) => {
+                Poll::Ready(_) if is_cut => {
+                    return Poll::Ready(Some(Err(io::ErrorKind::ConnectionAborted.into())));
+                }
+                Poll::Ready(Progress::Moved)
+                    if self.buffer.len() < usize::from(self.chunk_bytes) =>
+                {
                     self.has_waited = false
                 }
-                Poll::Ready(Progress::Heartbeat) => self.encoder.encoder.heartbeat(&mut self.buffer),
+                Poll::Ready(Progress::Heartbeat) => {
+                    self.encoder.encoder.heartbeat(&mut self.buffer)
+                }
                 Poll::Ready(Progress::Ended) if self.buffer.is_empty() => {
                     self.run.delivered();
                     return Poll::Ready(None);
@@ -156,8 +171,11 @@ impl<R: Drive> RunBody<R> {
     fn take(&mut self) -> Bytes {
         (self.has_waited, self.sent_at) = (false, Some(Instant::now()));
         let chunk = std::mem::take(&mut self.buffer);
-        let (capacity, sent) = (chunk.len() + chunk.len() / 8, u32::try_from(chunk.len()).unwrap_or(u32::MAX));
-        self.capacity = u16::try_from(capacity).unwrap_or(u16::MAX).clamp(*BUFFER_BYTES.start(), *BUFFER_BYTES.end());
+        let (capacity, sent) =
+            (chunk.len() + chunk.len() / 8, u32::try_from(chunk.len()).unwrap_or(u32::MAX));
+        self.capacity = u16::try_from(capacity)
+            .unwrap_or(u16::MAX)
+            .clamp(*BUFFER_BYTES.start(), *BUFFER_BYTES.end());
         self.chunk_bytes = CHUNK_BYTES;
         self.turn_bytes = self.turn_bytes.saturating_sub(sent);
         chunk.into()
@@ -168,7 +186,10 @@ impl<R: Drive> HttpBody for RunBody<R> {
     type Data = Bytes;
     type Error = io::Error;
 
-    fn poll_frame(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<io::Result<Frame<Bytes>>>> {
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<io::Result<Frame<Bytes>>>> {
         let this = self.get_mut();
         let chunk = match this.first.take() {
             Some(first) => Some(first),

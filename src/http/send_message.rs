@@ -62,7 +62,9 @@ pub(crate) async fn run_agent(
 
 /// Runs one agent; `None` is the default agent.
 pub(crate) fn agent_of(name: Option<Arc<str>>) -> MethodRouter<App> {
-    post(async move |State(app): State<App>, request: Request| run(&app, name.as_deref(), request).await)
+    post(async move |State(app): State<App>, request: Request| {
+        run(&app, name.as_deref(), request).await
+    })
 }
 
 async fn run(app: &App, name: Option<&str>, request: Request) -> Result<Response, ApiError> {
@@ -80,7 +82,8 @@ pub(crate) async fn run_or_reconnect(
     if let Some(after) = last_event_id(request.headers())? {
         return reconnect(app, &agent, after, request).await;
     }
-    let (is_document, is_async) = (wants_document(request.headers()), prefers_async(request.headers()));
+    let (is_document, is_async) =
+        (wants_document(request.headers()), prefers_async(request.headers()));
     let (mut run, encoder) = read_input(app, agent, on_disconnect, request).await?;
     if is_async {
         run_document::detach(&mut run.input);
@@ -95,10 +98,15 @@ pub(crate) async fn run_or_reconnect(
     }
     let reader = is_document.then(|| DocumentReader::for_input(&run.input));
     let later = is_async.then(|| (run.input.thread_id.clone(), run.input.run_id.clone()));
-    let started =
-        if asks_for_suggestions(&run.input) { app.runs.start_beside_thread(run)? } else { app.runs.start(run).await? };
+    let started = if asks_for_suggestions(&run.input) {
+        app.runs.start_beside_thread(run)?
+    } else {
+        app.runs.start(run).await?
+    };
     Ok(match (started, later, reader) {
-        (StartedRun::Detached { .. }, Some((thread, id)), _) => run_document::respond_later(thread, id),
+        (StartedRun::Detached { .. }, Some((thread, id)), _) => {
+            run_document::respond_later(thread, id)
+        }
         (started, _, Some(reader)) => run_document::respond(app, started, reader, encoder),
         (started, _, None) => respond_run(app, started, encoder).await,
     })
@@ -106,16 +114,26 @@ pub(crate) async fn run_or_reconnect(
 
 /// Without a message, a reply or a state there is nothing to answer: pages of some other servers get a stored thread so.
 fn asks_nothing(input: &RunAgentInput) -> bool {
-    let is_empty = |value: &Option<Value>| value.as_ref().is_none_or(|value| value.is_null() || *value == json!({}));
-    input.messages.is_empty() && input.resume.is_empty() && is_empty(&input.state) && is_empty(&input.forwarded_props)
+    let is_empty = |value: &Option<Value>| {
+        value.as_ref().is_none_or(|value| value.is_null() || *value == json!({}))
+    };
+    input.messages.is_empty()
+        && input.resume.is_empty()
+        && is_empty(&input.state)
+        && is_empty(&input.forwarded_props)
 }
 
 /// Returns `None` if the thread has no messages.
-async fn stored_thread(app: &App, run: &RunRequest) -> Result<Option<(ThreadConnection, ResponsePermit)>, ApiError> {
-    let key = ThreadKey { owner: owner_of(run.principal.as_ref()), id: run.input.thread_id.clone() };
+async fn stored_thread(
+    app: &App,
+    run: &RunRequest,
+) -> Result<Option<(ThreadConnection, ResponsePermit)>, ApiError> {
+    let key =
+        ThreadKey { owner: owner_of(run.principal.as_ref()), id: run.input.thread_id.clone() };
     let permit = app.response_permit(&key).await?;
     let connection = app.threads.connect(&key, NonZeroUsize::MIN).await?;
-    let has_messages = connection.view.as_ref().is_some_and(|view| !view.current_branch().is_empty());
+    let has_messages =
+        connection.view.as_ref().is_some_and(|view| !view.current_branch().is_empty());
     Ok(has_messages.then_some((connection, permit)))
 }
 
@@ -123,7 +141,8 @@ async fn stored_thread(app: &App, run: &RunRequest) -> Result<Option<(ThreadConn
 /// each would become a thread.
 fn asks_for_suggestions(input: &RunAgentInput) -> bool {
     const TOOL: &str = "copilotkitSuggest";
-    let forced = input.forwarded_prop("toolChoice").and_then(|choice| choice.pointer("/function/name"));
+    let forced =
+        input.forwarded_prop("toolChoice").and_then(|choice| choice.pointer("/function/name"));
     forced.is_some_and(|name| name == TOOL) && matches!(&*input.tools, [tool] if tool.name == TOOL)
 }
 
@@ -144,7 +163,12 @@ pub(crate) async fn read_input(
 
 /// Continues the response to a request whose connection broke. The run is not started again: a client that has a part of
 /// its events must not get those of another run.
-async fn reconnect(app: &App, agent: &AgentEntry, after: u64, request: Request) -> Result<Response, ApiError> {
+async fn reconnect(
+    app: &App,
+    agent: &AgentEntry,
+    after: u64,
+    request: Request,
+) -> Result<Response, ApiError> {
     let (head, body) = request.into_parts();
     require_json(&head.headers)?;
     let caller = head.extensions.get::<Caller>().ok_or(ApiError::Internal)?;
@@ -181,17 +205,24 @@ fn encoder_for(input: &RunAgentInput, headers: &HeaderMap) -> Encoder {
 
 /// True if the request comes from TanStack AI's client: it repeats the run's id in a header, and declares no version.
 fn is_tanstack(input: &RunAgentInput, headers: &HeaderMap) -> bool {
-    input.protocol_version.is_none() && headers.get("x-run-id").is_some_and(|id| id == input.run_id.as_str())
+    input.protocol_version.is_none()
+        && headers.get("x-run-id").is_some_and(|id| id == input.run_id.as_str())
 }
 
 /// Old clients end a run at an event that they do not know, and nothing in their requests tells them from newer ones.
-fn without_subagents(app: &App, agent: &AgentEntry, input: &RunAgentInput) -> Result<bool, ApiError> {
+fn without_subagents(
+    app: &App,
+    agent: &AgentEntry,
+    input: &RunAgentInput,
+) -> Result<bool, ApiError> {
     match input.forwarded_prop("subagentEvents") {
         Some(Value::Bool(has_events)) => Ok(!has_events),
-        None | Some(Value::Null) => {
-            Ok(input.protocol_version.is_none() && app.options.without_subagents.contains(agent.name()))
-        }
-        Some(_) => Err(ApiError::InvalidParameter { name: "forwardedProps.subagentEvents", expected: "true or false" }),
+        None | Some(Value::Null) => Ok(input.protocol_version.is_none()
+            && app.options.without_subagents.contains(agent.name())),
+        Some(_) => Err(ApiError::InvalidParameter {
+            name: "forwardedProps.subagentEvents",
+            expected: "true or false",
+        }),
     }
 }
 

@@ -62,7 +62,8 @@ pub(crate) fn frame(data: &impl Serialize) -> String {
 /// Completes when the caller's credential expires.
 pub(crate) fn expiry(caller: Option<&Principal>) -> impl Future<Output = ()> + Send + use<> {
     let time = caller.and_then(Principal::expires_at);
-    let left = time.map(|time| time.duration_since(SystemTime::now()).unwrap_or_default().min(FAR_FUTURE));
+    let left =
+        time.map(|time| time.duration_since(SystemTime::now()).unwrap_or_default().min(FAR_FUTURE));
     async move {
         match left {
             Some(left) => tokio::time::sleep(left).await,
@@ -71,7 +72,10 @@ pub(crate) fn expiry(caller: Option<&Principal>) -> impl Future<Output = ()> + S
     }
 }
 
-pub(crate) async fn with_timeout<T>(timeout: Option<Duration>, future: impl Future<Output = T>) -> Option<T> {
+pub(crate) async fn with_timeout<T>(
+    timeout: Option<Duration>,
+    future: impl Future<Output = T>,
+) -> Option<T> {
     match timeout {
         Some(timeout) => tokio::time::timeout(timeout, future).await.ok(),
         None => Some(future.await),

@@ -75,9 +75,17 @@ impl AppState {
         let max_body_bytes = options.max_body_bytes.max(max_file_bytes);
         Self {
             threads: Threads::of(&runs),
-            body_budget: MemoryBudget::new(options.max_body_bytes_in_flight, max_body_bytes, has_shares),
+            body_budget: MemoryBudget::new(
+                options.max_body_bytes_in_flight,
+                max_body_bytes,
+                has_shares,
+            ),
             // A thread can have a little more than its largest size.
-            response_budget: MemoryBudget::new(options.max_response_bytes_in_flight, max_thread_bytes, has_shares),
+            response_budget: MemoryBudget::new(
+                options.max_response_bytes_in_flight,
+                max_thread_bytes,
+                has_shares,
+            ),
             streams: runs.shared_permits(options.max_streams),
             store_probe: StoreProbe::default(),
             runs,
@@ -95,7 +103,11 @@ impl AppState {
     }
 
     /// Refuses an agent that a caller may not use.
-    pub(crate) fn require_allowed(&self, agent: &AgentEntry, caller: Option<&Principal>) -> ApiResult<()> {
+    pub(crate) fn require_allowed(
+        &self,
+        agent: &AgentEntry,
+        caller: Option<&Principal>,
+    ) -> ApiResult<()> {
         let refusal = || ApiError::AgentNotAllowed(agent.name().to_owned());
         self.allows(agent, caller).then_some(()).ok_or_else(refusal)
     }

@@ -44,7 +44,9 @@ impl StoreProbe {
                 _ => {
                     // A task, so that the probe goes on if the client leaves.
                     let probe = tokio::spawn(probe(check()));
-                    let state = async move { probe.await.unwrap_or(StoreState::Unavailable) }.boxed().shared();
+                    let state = async move { probe.await.unwrap_or(StoreState::Unavailable) }
+                        .boxed()
+                        .shared();
                     last.insert(LastProbe { begin: Instant::now(), state }).state.clone()
                 }
             }
@@ -62,7 +64,9 @@ async fn probe(check: impl Future<Output = Result<(), StoreError>>) -> StoreStat
                 return StoreState::DiskFull;
             }
         }
-        Err(_) => tracing::warn!("the store is not available: a write takes longer than {PROBE_TIMEOUT:?}"),
+        Err(_) => tracing::warn!(
+            "the store is not available: a write takes longer than {PROBE_TIMEOUT:?}"
+        ),
     }
     StoreState::Unavailable
 }
@@ -82,7 +86,10 @@ mod tests {
             *begun.lock() += 1;
             async { Ok(()) }
         };
-        assert_eq!(join_all((0..100).map(|_| probe.state(check))).await, [StoreState::Available; 100]);
+        assert_eq!(
+            join_all((0..100).map(|_| probe.state(check))).await,
+            [StoreState::Available; 100]
+        );
         assert_eq!(*begun.lock(), 1);
         tokio::time::advance(PROBE_INTERVAL).await;
         assert_eq!(probe.state(check).await, StoreState::Available);

@@ -59,7 +59,11 @@ pub(super) fn system_instructions(request: &ModelRequest) -> Option<String> {
 
 pub(super) fn input_messages(request: &ModelRequest) -> String {
     let mut budget = Budget::default();
-    let newest = request.turns.iter().rev().map_while(|turn| (!budget.is_used()).then(|| message(turn, &mut budget)));
+    let newest = request
+        .turns
+        .iter()
+        .rev()
+        .map_while(|turn| (!budget.is_used()).then(|| message(turn, &mut budget)));
     let mut messages: Vec<Value> = newest.collect();
     messages.reverse();
     Value::from(messages).to_string()
@@ -69,8 +73,12 @@ fn message(turn: &Turn, budget: &mut Budget) -> Value {
     let (role, parts): (_, Vec<Value>) = match turn {
         Turn::Instructions(text) => ("system", vec![text_part(budget.take(text))]),
         Turn::User(parts) => ("user", parts.iter().map(|part| user_part(part, budget)).collect()),
-        Turn::Assistant(blocks) => ("assistant", blocks.iter().map(|block| block_part(block, budget)).collect()),
-        Turn::ToolResults(results) => ("tool", results.iter().map(|result| result_part(result, budget)).collect()),
+        Turn::Assistant(blocks) => {
+            ("assistant", blocks.iter().map(|block| block_part(block, budget)).collect())
+        }
+        Turn::ToolResults(results) => {
+            ("tool", results.iter().map(|result| result_part(result, budget)).collect())
+        }
     };
     json!({ "role": role, "parts": parts })
 }
@@ -89,7 +97,9 @@ fn user_part(part: &ContentPart, budget: &mut Budget) -> Value {
 
 fn block_part(block: &Block, budget: &mut Budget) -> Value {
     match block {
-        Block::Reasoning(reasoning) => json!({ "type": "reasoning", "content": budget.take(&reasoning.text) }),
+        Block::Reasoning(reasoning) => {
+            json!({ "type": "reasoning", "content": budget.take(&reasoning.text) })
+        }
         Block::Text(text) => text_part(budget.take(text)),
         Block::Call(call) => {
             let arguments = budget.take(&call.function.arguments);
@@ -171,11 +181,15 @@ mod tests {
     #[test]
     fn the_content_of_a_span_is_bounded_and_the_newest_messages_are_kept() {
         let turns = (0..100).map(|n| user(format!("{n}:{}", "ü".repeat(1000)))).collect();
-        let request = ModelRequest { turns, system: vec!["s".repeat(100_000)], ..ModelRequest::default() };
+        let request =
+            ModelRequest { turns, system: vec!["s".repeat(100_000)], ..ModelRequest::default() };
         let text = input_messages(&request);
         assert!(text.len() < 2 * MAX_CONTENT_BYTES, "{}", text.len());
         let messages: Vec<Value> = serde_json::from_str(&text).unwrap();
-        assert!(messages.last().unwrap()["parts"][0]["content"].as_str().unwrap().starts_with("99:"), "{text}");
+        assert!(
+            messages.last().unwrap()["parts"][0]["content"].as_str().unwrap().starts_with("99:"),
+            "{text}"
+        );
         assert!(system_instructions(&request).unwrap().len() < MAX_CONTENT_BYTES + 100);
         let mut output = OutputContent::default();
         output.apply(&ModelEvent::Start { index: 0, block: BlockStart::Text });
@@ -187,7 +201,8 @@ mod tests {
         }
         assert!(output.to_json("stop").len() < MAX_CONTENT_BYTES + 100);
         assert_eq!(bounded(&"x".repeat(100_000)).len(), MAX_CONTENT_BYTES);
-        let empty = ModelRequest { turns: vec![user(String::new()); 100_000], ..ModelRequest::default() };
+        let empty =
+            ModelRequest { turns: vec![user(String::new()); 100_000], ..ModelRequest::default() };
         assert!(input_messages(&empty).len() < 10 * MAX_CONTENT_BYTES);
     }
 

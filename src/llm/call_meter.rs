@@ -105,11 +105,15 @@ impl Drop for CallMeter {
             output_tokens = call.usage.output_tokens,
             "model call ended"
         );
-        let output = self.output.as_ref().map(|output| output.to_json(finish_reason.unwrap_or("error")));
-        let end = ModelEnd { call: &call, finish_reason, request_id: request_id.as_deref(), output };
+        let output =
+            self.output.as_ref().map(|output| output.to_json(finish_reason.unwrap_or("error")));
+        let end =
+            ModelEnd { call: &call, finish_reason, request_id: request_id.as_deref(), output };
         end_model(self.trace.scope(), &end);
-        let cost =
-            self.cx.observer().and_then(|observer| observer.metrics.models.ended(&observer.metrics.prices, &call));
+        let cost = self
+            .cx
+            .observer()
+            .and_then(|observer| observer.metrics.models.ended(&observer.metrics.prices, &call));
         let mut calls = self.cx.model_calls();
         if !calls.models.contains(&self.model) {
             calls.models.push(self.model.clone());

@@ -29,7 +29,11 @@ struct TraceParts {
 
 impl CallTrace {
     /// A request within a span, by a run of an owner that may be recorded.
-    pub(super) fn new(scope: TraceScope, recording: Option<LiveRecording>, owner: Arc<str>) -> Self {
+    pub(super) fn new(
+        scope: TraceScope,
+        recording: Option<LiveRecording>,
+        owner: Arc<str>,
+    ) -> Self {
         Self(Arc::new(TraceParts { scope, recording, owner, ..TraceParts::default() }))
     }
 

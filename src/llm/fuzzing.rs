@@ -45,15 +45,19 @@ pub enum Api {
 }
 
 /// Decodes a response as a request to this API does, up to the first error.
-pub async fn answer(api: Api, response: Response, limits: StreamLimits) -> Vec<Result<ModelEvent, String>> {
+pub async fn answer(
+    api: Api,
+    response: Response,
+    limits: StreamLimits,
+) -> Vec<Result<ModelEvent, String>> {
     let mut decoder = decoder(api);
     let mut output = AnswerEvents::default();
     let mut events = provider_events(response, limits, &"".into());
     let failure = loop {
         let step = match events.next().await {
-            Some(Ok(event)) => {
-                decoder.event(event.name.as_deref(), &event.data, &mut output).map_err(|error| format!("{error:?}"))
-            }
+            Some(Ok(event)) => decoder
+                .event(event.name.as_deref(), &event.data, &mut output)
+                .map_err(|error| format!("{error:?}")),
             Some(Err(_)) | None if decoder.finish(&mut output) => break None,
             Some(Err(error)) => Err(error.to_string()),
             None => Err("the stream ended before the answer did".to_owned()),
@@ -70,7 +74,9 @@ pub async fn answer(api: Api, response: Response, limits: StreamLimits) -> Vec<R
 
 /// Reads an answer that may end with calls which the model wrote as text, of the tools `look_up` and `now`. Returns the text
 /// before them, the rest, and the names and arguments of the calls in the rest.
-pub fn written_calls<'p>(pieces: impl IntoIterator<Item = &'p str>) -> (String, String, Vec<(String, String)>) {
+pub fn written_calls<'p>(
+    pieces: impl IntoIterator<Item = &'p str>,
+) -> (String, String, Vec<(String, String)>) {
     let tools = ["look_up", "now"].map(|name| ToolSpec::new(name, "", json!({})));
     let mut reader = WrittenCallReader::new(profile("vllm").written_calls.clone(), Arc::new(tools));
     let shown = pieces.into_iter().map(|piece| reader.read(piece)).collect();
@@ -98,13 +104,18 @@ pub fn request(api: Api, model: &str, messages: &[Message], tools: &[ToolSpec]) 
         Api::Anthropic(_) => &limits.anthropic,
         Api::Gemini => &limits.gemini,
     };
-    let mut request = ModelRequest { turns: history::turns(messages), tools: tools.into(), ..ModelRequest::default() };
+    let mut request = ModelRequest {
+        turns: history::turns(messages),
+        tools: tools.into(),
+        ..ModelRequest::default()
+    };
     PortableTools::new(limits.clone()).prepare(&mut request);
     let sent = match api {
         Api::Chat(name) => chat::request::body(&options, &profile(name), &request),
         Api::Responses => responses::request::body(&options, &request),
         Api::Anthropic(is_official) => {
-            anthropic::request::body(&options, &request, &MessagesServer::default(), is_official).sent
+            anthropic::request::body(&options, &request, &MessagesServer::default(), is_official)
+                .sent
         }
         Api::Gemini => gemini::request::body(&options, &request),
     };
@@ -118,20 +129,28 @@ pub fn image_bytes(file: &[u8]) -> Option<u64> {
 
 /// Scales an image down, whatever memory it takes. Returns whether that succeeds.
 pub fn scale(file: &[u8], side: u32) -> bool {
-    image_memory(file).is_some_and(|memory| scale_image(file.to_vec(), memory, Some(side), None).is_ok())
+    image_memory(file)
+        .is_some_and(|memory| scale_image(file.to_vec(), memory, Some(side), None).is_ok())
 }
 
-#[expect(clippy::expect_used, reason = "the callers are tests, with names of profiles that they choose")]
+#[expect(
+    clippy::expect_used,
+    reason = "the callers are tests, with names of profiles that they choose"
+)]
 fn profile(name: &str) -> Arc<Profile> {
     let url = Url::parse("http://localhost").expect("a URL");
-    KnownModels::default().profile(Some(&ProfileOptions::named(name)), &url).expect("a known profile")
+    KnownModels::default()
+        .profile(Some(&ProfileOptions::named(name)), &url)
+        .expect("a known profile")
 }
 
 fn decoder(api: Api) -> Box<dyn Decoder> {
     match api {
         Api::Chat(name) => Box::new(ChatDecoder::new("m", &profile(name), false, Arc::default())),
         Api::Responses => Box::new(ResponsesDecoder::new("m")),
-        Api::Anthropic(true) => Box::new(MessageDecoder::new("m").recording(PausedContent::default())),
+        Api::Anthropic(true) => {
+            Box::new(MessageDecoder::new("m").recording(PausedContent::default()))
+        }
         Api::Anthropic(false) => Box::new(MessageDecoder::new("m")),
         Api::Gemini => Box::new(GeminiDecoder::new("m")),
     }

@@ -58,7 +58,8 @@ impl<V: Clone> Learned<V> {
         let Some(thread) = thread else { return };
         let digest = self.digest(thread, about);
         let mut by_owner = self.by_owner.lock();
-        let mut facts = by_owner.remove(&*thread.owner).unwrap_or_else(|| LruCache::new(MAX_FACTS_OF_OWNER));
+        let mut facts =
+            by_owner.remove(&*thread.owner).unwrap_or_else(|| LruCache::new(MAX_FACTS_OF_OWNER));
         facts.insert(digest, (fact, Instant::now()));
         by_owner.insert(thread.owner.clone(), facts);
     }
@@ -113,10 +114,22 @@ mod tests {
         let (own, neighbour) = (thread("a", "1"), thread("b", "1"));
         learned.set(Some(&neighbour), 0_usize, ());
         (0..MAX_FACTS_OF_OWNER + 1).for_each(|about| learned.set(Some(&own), about, ()));
-        assert_eq!((learned.get(Some(&own), 0_usize), learned.get(Some(&own), 1_usize)), (None, Some(())));
-        assert_eq!(learned.get(Some(&neighbour), 0_usize), Some(()), "the facts of an owner take no other's place");
-        (1..MAX_OWNERS).for_each(|owner| learned.set(Some(&thread(&format!("key:{owner}"), "1")), 0_usize, ()));
-        assert_eq!((learned.get(Some(&own), 1_usize), learned.get(Some(&neighbour), 0_usize)), (None, Some(())));
+        assert_eq!(
+            (learned.get(Some(&own), 0_usize), learned.get(Some(&own), 1_usize)),
+            (None, Some(()))
+        );
+        assert_eq!(
+            learned.get(Some(&neighbour), 0_usize),
+            Some(()),
+            "the facts of an owner take no other's place"
+        );
+        (1..MAX_OWNERS).for_each(|owner| {
+            learned.set(Some(&thread(&format!("key:{owner}"), "1")), 0_usize, ())
+        });
+        assert_eq!(
+            (learned.get(Some(&own), 1_usize), learned.get(Some(&neighbour), 0_usize)),
+            (None, Some(()))
+        );
         assert_eq!(learned.by_owner.lock().len(), MAX_OWNERS);
     }
 

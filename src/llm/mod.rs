@@ -23,8 +23,8 @@ pub use call_trace::CallTrace;
 pub use context::{ContextOptions, ContextPolicy};
 pub use known_models::{KnownModels, MediaLimits, ProfileOptions};
 pub use model::{
-    Artefact, Block, BlockStart, Model, ModelError, ModelEvent, ModelReasoning, ModelRequest, ModelStream,
-    SkippedAttachment, StopReason, ToolResult, Turn, WrittenCall,
+    Artefact, Block, BlockStart, Model, ModelError, ModelEvent, ModelReasoning, ModelRequest,
+    ModelStream, SkippedAttachment, StopReason, ToolResult, Turn, WrittenCall,
 };
 pub use options::{ModelOptions, Thinking, ToolChoice};
 #[cfg(feature = "config")]

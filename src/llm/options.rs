@@ -173,7 +173,9 @@ impl ModelOptions {
     /// Returns the base URL.
     pub(in crate::llm) fn url(&self, default: &str) -> Result<Url, SetupError> {
         if self.credentials.is_some() && self.connection.base_url.is_none() {
-            let problem = "the credentials of a cloud need its URL: see \"Clouds\" in docs/models.md".to_owned();
+            let problem =
+                "the credentials of a cloud need its URL: see \"Clouds\" in docs/models.md"
+                    .to_owned();
             return Err(SetupError::Option { option: "base_url", problem });
         }
         self.connection.url(default)
@@ -199,11 +201,15 @@ impl ModelOptions {
         for name in lacking {
             match self.option(name) {
                 None => {
-                    let problem = format!("a server cannot lack \"{name}\": there is no such option");
+                    let problem =
+                        format!("a server cannot lack \"{name}\": there is no such option");
                     return Err(SetupError::KnownModels { problem });
                 }
                 Some((option, true)) => {
-                    return Err(SetupError::Option { option, problem: "this provider has no such option".into() });
+                    return Err(SetupError::Option {
+                        option,
+                        problem: "this provider has no such option".into(),
+                    });
                 }
                 Some((_, false)) => {}
             }
@@ -248,7 +254,9 @@ fn merge(members: &mut JsonObject, extra: &JsonObject) {
     for (name, value) in extra {
         match (members.get_mut(name), value) {
             (Some(Value::Object(inner)), Value::Object(more)) => merge(inner, more),
-            (Some(Value::Array(tools)), Value::Array(more)) if name == "tools" => tools.extend_from_slice(more),
+            (Some(Value::Array(tools)), Value::Array(more)) if name == "tools" => {
+                tools.extend_from_slice(more)
+            }
             (Some(_), Value::Bool(false)) => drop(members.remove(name)),
             (_, value) => drop(members.insert(name.clone(), value.clone())),
         }
@@ -280,7 +288,10 @@ mod tests {
             (Some(Adaptive), [Some(Adaptive), Some(Adaptive), Some(Off)]),
         ] {
             let options = ModelOptions { thinking: configured, ..ModelOptions::default() };
-            assert_eq!([None, Some(true), Some(false)].map(|requested| options.thinking_of(requested)), expected);
+            assert_eq!(
+                [None, Some(true), Some(false)].map(|requested| options.thinking_of(requested)),
+                expected
+            );
         }
     }
 

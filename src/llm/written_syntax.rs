@@ -28,7 +28,9 @@ fn json_calls(form: &WrittenForm, text: &str) -> Option<Vec<FunctionCall>> {
     let mut calls = Vec::new();
     let mut rest = text.trim_start();
     while !rest.is_empty() {
-        let mut between = [form.opening.as_str(), form.closing.as_str(), ";"].into_iter().filter(|it| !it.is_empty());
+        let mut between = [form.opening.as_str(), form.closing.as_str(), ";"]
+            .into_iter()
+            .filter(|it| !it.is_empty());
         if let Some(after) = between.find_map(|it| rest.strip_prefix(it)) {
             rest = after.trim_start();
             continue;
@@ -74,7 +76,8 @@ fn invoke_calls(text: &str) -> Option<Vec<FunctionCall>> {
     }
     // The tag around the calls, if it is there.
     let rest = rest.trim();
-    (rest.is_empty() || rest.starts_with("</") && rest.find('>') == Some(rest.len() - 1)).then_some(calls)
+    (rest.is_empty() || rest.starts_with("</") && rest.find('>') == Some(rest.len() - 1))
+        .then_some(calls)
 }
 
 /// Reads the call whose [`INVOKE`] is at a place of a text. Returns what follows it as well.
@@ -87,7 +90,8 @@ fn invoke_call(text: &str, at: usize) -> Option<(FunctionCall, &str)> {
         let (name, parameter) = parameter.split_once('"')?;
         let (attributes, parameter) = parameter.split_once('>')?;
         let (value, after) = parameter.split_once(&format!("</{mark}parameter>"))?;
-        let json = serde_json::from_str(value).ok().filter(|_| !attributes.contains("string=\"true\""));
+        let json =
+            serde_json::from_str(value).ok().filter(|_| !attributes.contains("string=\"true\""));
         arguments.insert(name.to_owned(), json.unwrap_or_else(|| value.into()));
         parameters = after;
     }
@@ -112,7 +116,8 @@ fn python_calls(text: &str) -> Option<Vec<FunctionCall>> {
 
 /// Splits a text at the commas outside of quotes and brackets. `None` if these are not closed.
 fn split(text: &str) -> Option<Vec<&str>> {
-    let (mut parts, mut begin, mut depth, mut quote, mut is_escaped) = (Vec::new(), 0, 0_usize, None, false);
+    let (mut parts, mut begin, mut depth, mut quote, mut is_escaped) =
+        (Vec::new(), 0, 0_usize, None, false);
     for (at, c) in text.char_indices() {
         match (c, quote) {
             _ if is_escaped => is_escaped = false,
@@ -147,7 +152,12 @@ pub(super) struct SoughtCalls(Vec<(String, Value)>);
 impl SoughtCalls {
     /// Calls by all names that they have, with their arguments.
     pub(super) fn new<'c>(calls: impl IntoIterator<Item = (&'c str, &'c str)>) -> Self {
-        Self(calls.into_iter().map(|(name, arguments)| (name.to_owned(), parsed_arguments(arguments))).collect())
+        Self(
+            calls
+                .into_iter()
+                .map(|(name, arguments)| (name.to_owned(), parsed_arguments(arguments)))
+                .collect(),
+        )
     }
 
     /// Returns whether one of the calls stands in a text, in any syntax. Also if the text needs too much work: in doubt, a call
@@ -186,8 +196,9 @@ impl SoughtCalls {
                 Some(Ok(value)) => {
                     let before = text[..place].trim_end();
                     let before = before.strip_suffix("[ARGS]").unwrap_or(before).trim_end();
-                    if self.0.iter().any(|(name, arguments)| before.ends_with(name) && is_same(&value, arguments))
-                        || self.within(&value, work)?
+                    if self.0.iter().any(|(name, arguments)| {
+                        before.ends_with(name) && is_same(&value, arguments)
+                    }) || self.within(&value, work)?
                     {
                         return Some(true);
                     }
@@ -241,19 +252,24 @@ impl SoughtCalls {
 
     /// Looks for lists of calls in brackets.
     fn python(&self, text: &str, work: &mut usize) -> Option<bool> {
-        let Some(last) = self.0.iter().filter_map(|(name, _)| text.rfind(&format!("{name}("))).max() else {
+        let Some(last) =
+            self.0.iter().filter_map(|(name, _)| text.rfind(&format!("{name}("))).max()
+        else {
             return Some(false);
         };
         for (place, _) in text[..last].match_indices('[') {
             let first = text[place + 1..].trim_start();
             // A call that is sought may come after others.
-            let after_name = first.trim_start_matches(|c: char| c.is_alphanumeric() || matches!(c, '_' | '-' | '.'));
+            let after_name = first
+                .trim_start_matches(|c: char| c.is_alphanumeric() || matches!(c, '_' | '-' | '.'));
             if after_name.len() == first.len() || !after_name.starts_with('(') {
                 continue;
             }
             let length = bracketed(&text[place..]);
             *work = work.checked_sub(length.unwrap_or(text.len() - place))?;
-            let calls = length.and_then(|length| python_calls(&text[place..place + length])).unwrap_or_default();
+            let calls = length
+                .and_then(|length| python_calls(&text[place..place + length]))
+                .unwrap_or_default();
             if calls.iter().any(|call| self.is_sought(call)) {
                 return Some(true);
             }
@@ -267,7 +283,9 @@ impl SoughtCalls {
         for (at, _) in text.match_indices(INVOKE) {
             let rest = &text[begin..];
             let call = invoke_call(rest, at - begin);
-            *work = work.checked_sub(call.as_ref().map_or(rest.len(), |(_, after)| rest.len() - after.len()))?;
+            *work = work.checked_sub(
+                call.as_ref().map_or(rest.len(), |(_, after)| rest.len() - after.len()),
+            )?;
             if call.is_some_and(|(call, _)| self.is_sought(&call)) {
                 return Some(true);
             }
@@ -311,12 +329,17 @@ fn is_same(value: &Value, sought: &Value) -> bool {
         (Value::Object(members), Value::Object(sought)) => {
             let mut members = members.iter().filter(|(_, member)| !member.is_null());
             members.clone().take(sought.len() + 1).count() == sought.len()
-                && members.all(|(name, member)| sought.get(name).is_some_and(|of_sought| is_same(member, of_sought)))
+                && members.all(|(name, member)| {
+                    sought.get(name).is_some_and(|of_sought| is_same(member, of_sought))
+                })
         }
         (Value::Array(items), Value::Array(sought)) => {
-            items.len() == sought.len() && items.iter().zip(sought).all(|(item, of_sought)| is_same(item, of_sought))
+            items.len() == sought.len()
+                && items.iter().zip(sought).all(|(item, of_sought)| is_same(item, of_sought))
         }
-        (Value::Number(number), Value::Number(sought)) => number == sought || number.as_f64() == sought.as_f64(),
+        (Value::Number(number), Value::Number(sought)) => {
+            number == sought || number.as_f64() == sought.as_f64()
+        }
         (Value::String(text), Value::Object(_) | Value::Array(_)) => {
             container(text).is_some_and(|value| is_same(&value, sought))
         }
@@ -373,7 +396,10 @@ fn without_escapes(text: &str) -> Cow<'_, str> {
                 Some(high @ 0xD800..=0xDBFF) => {
                     let low = escape.get(6..).and_then(code_unit).unwrap_or_default();
                     let pair = char::decode_utf16([high, low]).next().and_then(Result::ok);
-                    (pair.or(Some(char::REPLACEMENT_CHARACTER)), if pair.is_some() { 12 } else { 6 })
+                    (
+                        pair.or(Some(char::REPLACEMENT_CHARACTER)),
+                        if pair.is_some() { 12 } else { 6 },
+                    )
                 }
                 Some(unit) => (char::from_u32(unit.into()), 6),
                 None => (None, 1),
@@ -403,8 +429,15 @@ fn code_unit(escape: &str) -> Option<u16> {
 
 /// Decodes the entities of HTML that quotes, brackets and code points have.
 fn without_entities(text: &str) -> Cow<'_, str> {
-    const NAMED: &[(&str, char)] =
-        &[("quot", '"'), ("apos", '\''), ("lt", '<'), ("gt", '>'), ("amp", '&'), ("lbrace", '{'), ("rbrace", '}')];
+    const NAMED: &[(&str, char)] = &[
+        ("quot", '"'),
+        ("apos", '\''),
+        ("lt", '<'),
+        ("gt", '>'),
+        ("amp", '&'),
+        ("lbrace", '{'),
+        ("rbrace", '}'),
+    ];
     const MAX_NAME: usize = 10;
     let (mut decoded, mut rest, mut is_changed) = (String::new(), text, false);
     while let Some(at) = rest.find('&') {

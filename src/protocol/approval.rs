@@ -46,12 +46,17 @@ impl ApprovalDecision {
         }
         let Some(Value::Object(reply)) = &entry.payload else { return Self::Unclear };
         match (reply.get(APPROVED), reply.get(EDITED_ARGS)) {
-            (Some(Value::Bool(true)), None | Some(Value::Null)) => Self::Approved { edited_args: None },
+            (Some(Value::Bool(true)), None | Some(Value::Null)) => {
+                Self::Approved { edited_args: None }
+            }
             (Some(Value::Bool(true)), Some(Value::Object(args))) if allows_edits => {
                 Self::Approved { edited_args: Some(args.clone()) }
             }
             (Some(Value::Bool(false)), _) => {
-                let reason = reply.get(REASON).and_then(Value::as_str).filter(|reason| !reason.trim().is_empty());
+                let reason = reply
+                    .get(REASON)
+                    .and_then(Value::as_str)
+                    .filter(|reason| !reason.trim().is_empty());
                 Self::Declined { reason: reason.map(str::to_owned) }
             }
             _ => Self::Unclear,
@@ -61,7 +66,9 @@ impl ApprovalDecision {
     /// Reads a reply that is a text, without regard to case and punctuation around it: `yes`, `approve`, `approved`,
     /// `accepted`, `是`, `同意` and `批准` are a yes; `no`, `reject`, `rejected`, `拒绝` and `不` are a no.
     pub(crate) fn of_text(text: &str) -> Self {
-        let text = text.trim_matches(|char: char| char.is_whitespace() || ".!,;'\"`。！，；“”‘’「」".contains(char));
+        let text = text.trim_matches(|char: char| {
+            char.is_whitespace() || ".!,;'\"`。！，；“”‘’「」".contains(char)
+        });
         let is_one_of = |words: &[&str]| words.iter().any(|word| text.eq_ignore_ascii_case(word));
         if is_one_of(&YES_TEXTS) {
             Self::Approved { edited_args: None }
@@ -80,7 +87,9 @@ impl ApprovalDecision {
     /// Returns the payload that [`of`](Self::of) reads as this decision; a cancelled or unclear one becomes a no.
     pub(crate) fn to_payload(&self) -> JsonObject {
         let detail = match self {
-            Self::Approved { edited_args: Some(args) } => Some((EDITED_ARGS, Value::Object(args.clone()))),
+            Self::Approved { edited_args: Some(args) } => {
+                Some((EDITED_ARGS, Value::Object(args.clone())))
+            }
             Self::Declined { reason: Some(reason) } => Some((REASON, reason.as_str().into())),
             _ => None,
         };
@@ -154,7 +163,9 @@ fn show_char(c: char, shown: &mut String) {
         '\r' => shown.push_str("\\r"),
         '\t' => shown.push_str("\\t"),
         c if is_hidden(c) => {
-            c.encode_utf16(&mut [0; 2]).iter().for_each(|unit| shown.push_str(&format!("\\u{unit:04x}")));
+            c.encode_utf16(&mut [0; 2])
+                .iter()
+                .for_each(|unit| shown.push_str(&format!("\\u{unit:04x}")));
         }
         c => shown.push(c),
     }
@@ -216,8 +227,16 @@ mod tests {
         let args = json!({ "n": 1 });
         for (payload, with_edits, without_edits) in [
             (json!({ "approved": true }), approved(Value::Null), approved(Value::Null)),
-            (json!({ "approved": true, "note": "x" }), approved(Value::Null), approved(Value::Null)),
-            (json!({ "approved": true, "editedArgs": null }), approved(Value::Null), approved(Value::Null)),
+            (
+                json!({ "approved": true, "note": "x" }),
+                approved(Value::Null),
+                approved(Value::Null),
+            ),
+            (
+                json!({ "approved": true, "editedArgs": null }),
+                approved(Value::Null),
+                approved(Value::Null),
+            ),
             (json!({ "approved": true, "editedArgs": args }), approved(args.clone()), Unclear),
             (json!({ "approved": true, "editedArgs": {} }), approved(json!({})), Unclear),
             (json!({ "approved": true, "editedArgs": "rm -rf /" }), Unclear, Unclear),
@@ -225,7 +244,11 @@ mod tests {
             (json!({ "approved": false }), declined(None), declined(None)),
             (json!({ "approved": false, "editedArgs": {} }), declined(None), declined(None)),
             (json!({ "approved": false, "reason": " " }), declined(None), declined(None)),
-            (json!({ "approved": false, "reason": "dear" }), declined(Some("dear")), declined(Some("dear"))),
+            (
+                json!({ "approved": false, "reason": "dear" }),
+                declined(Some("dear")),
+                declined(Some("dear")),
+            ),
             (json!({ "approved": "true" }), Unclear, Unclear),
             (json!({ "approved": 1 }), Unclear, Unclear),
             (json!({ "approved": null }), Unclear, Unclear),
@@ -248,23 +271,46 @@ mod tests {
 
     #[test]
     fn only_the_words_for_yes_and_no_are_clear() {
-        for text in ["yes", "Yes.", "approve", " Approved\n", "ACCEPTED", "是", "同意。", "批准！", "「同意」"]
-        {
+        for text in [
+            "yes",
+            "Yes.",
+            "approve",
+            " Approved\n",
+            "ACCEPTED",
+            "是",
+            "同意。",
+            "批准！",
+            "「同意」",
+        ] {
             assert_eq!(ApprovalDecision::of_text(text), approved(Value::Null), "{text}");
         }
         for text in ["no", "NO!", "reject", "REJECTED ", "拒绝", "不。"] {
             assert_eq!(ApprovalDecision::of_text(text), declined(None), "{text}");
         }
-        for text in
-            ["", ".", "approve it", "I do not approve", "true", "不是", "不同意", "yes no", "yes, but", "是吗？"]
-        {
+        for text in [
+            "",
+            ".",
+            "approve it",
+            "I do not approve",
+            "true",
+            "不是",
+            "不同意",
+            "yes no",
+            "yes, but",
+            "是吗？",
+        ] {
             assert_eq!(ApprovalDecision::of_text(text), ApprovalDecision::Unclear, "{text}");
         }
     }
 
     #[test]
     fn a_decision_is_read_back_from_its_payload() {
-        for decision in [approved(Value::Null), approved(json!({ "n": 1 })), declined(None), declined(Some("dear"))] {
+        for decision in [
+            approved(Value::Null),
+            approved(json!({ "n": 1 })),
+            declined(None),
+            declined(Some("dear")),
+        ] {
             let payload = Value::Object(decision.to_payload());
             assert_eq!(ApprovalDecision::of(&resolved(payload), true), decision);
         }
@@ -281,9 +327,16 @@ mod tests {
             r#"{"a":[1,null,{"b":"x\"\\\n"}],"c":true}"#
         );
         let (long, name) = ("é".repeat(501), "n".repeat(600));
-        let after = shown(json!({ "options": { "text": long, "delete": true, &name: 1 }, "to": "eve" }));
-        assert!(after.contains(&format!("\"{}\"… (501 characters),\"delete\":true", "é".repeat(500))), "{after}");
-        assert!(after.contains("n\"… (600 characters):1") && after.ends_with("\"to\":\"eve\"}"), "{after}");
+        let after =
+            shown(json!({ "options": { "text": long, "delete": true, &name: 1 }, "to": "eve" }));
+        assert!(
+            after.contains(&format!("\"{}\"… (501 characters),\"delete\":true", "é".repeat(500))),
+            "{after}"
+        );
+        assert!(
+            after.contains("n\"… (600 characters):1") && after.ends_with("\"to\":\"eve\"}"),
+            "{after}"
+        );
         // A text cannot look like a cut one, or like the end of its member.
         assert_eq!(shown(json!({ "a": "b\"… (9 characters)" })), r#"{"a":"b\"… (9 characters)"}"#);
         let hidden = "\u{1b}\u{202e}\u{200b}\u{2028}\u{feff}\u{e0041}\u{85}\u{3164}";
@@ -294,9 +347,12 @@ mod tests {
 
     #[test]
     fn a_schema_offers_edits_if_it_is_made_with_a_schema_of_the_arguments() {
-        let (plain, editable) = (approval_schema(None), approval_schema(Some(json!({ "type": "object" }))));
+        let (plain, editable) =
+            (approval_schema(None), approval_schema(Some(json!({ "type": "object" }))));
         assert!(asks_for_approval(&plain) && !allows_edits(&plain) && allows_reason(&plain));
-        assert!(asks_for_approval(&editable) && allows_edits(&editable) && allows_reason(&editable));
+        assert!(
+            asks_for_approval(&editable) && allows_edits(&editable) && allows_reason(&editable)
+        );
         let closed = JsonObject::from_iter([("additionalProperties".to_owned(), false.into())]);
         assert!(!asks_for_approval(&closed) && !allows_reason(&closed));
     }

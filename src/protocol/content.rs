@@ -108,7 +108,10 @@ impl ContentPart {
     pub(crate) fn source(&self) -> Option<&PartSource> {
         match self {
             Self::Text(_) => None,
-            Self::Image(media) | Self::Audio(media) | Self::Video(media) | Self::Document(media) => Some(&media.source),
+            Self::Image(media)
+            | Self::Audio(media)
+            | Self::Video(media)
+            | Self::Document(media) => Some(&media.source),
         }
     }
 
@@ -116,7 +119,9 @@ impl ContentPart {
     pub(super) fn metadata(&self) -> Option<&Value> {
         match self {
             Self::Text(text) => text.metadata.as_ref(),
-            Self::Image(it) | Self::Audio(it) | Self::Video(it) | Self::Document(it) => it.metadata.as_ref(),
+            Self::Image(it) | Self::Audio(it) | Self::Video(it) | Self::Document(it) => {
+                it.metadata.as_ref()
+            }
         }
     }
 
@@ -129,7 +134,10 @@ impl ContentPart {
     pub(crate) fn media_mut(&mut self) -> Option<&mut MediaPart> {
         match self {
             Self::Text(_) => None,
-            Self::Image(media) | Self::Audio(media) | Self::Video(media) | Self::Document(media) => Some(media),
+            Self::Image(media)
+            | Self::Audio(media)
+            | Self::Video(media)
+            | Self::Document(media) => Some(media),
         }
     }
 }
@@ -173,7 +181,8 @@ impl MediaPart {
     /// Returns the name of the file, as clients write it into the metadata.
     pub(crate) fn file_name(&self) -> Option<&str> {
         let metadata = self.metadata.as_ref()?;
-        let mut names = ["filename", "fileName", "name"].iter().filter_map(|key| metadata.get(key)?.as_str());
+        let mut names =
+            ["filename", "fileName", "name"].iter().filter_map(|key| metadata.get(key)?.as_str());
         names.next().filter(|name| !name.is_empty())
     }
 }
@@ -237,7 +246,11 @@ impl PartSource {
     /// Returns the id of the file that this server stores.
     pub(crate) fn stored_file(&self) -> Option<&str> {
         match self {
-            Self::File { value, provider: Some(provider), .. } if provider == Self::OWN_PROVIDER => Some(value),
+            Self::File { value, provider: Some(provider), .. }
+                if provider == Self::OWN_PROVIDER =>
+            {
+                Some(value)
+            }
             _ => None,
         }
     }

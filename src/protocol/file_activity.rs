@@ -14,7 +14,10 @@ pub(crate) const FILE_TYPE: &str = "mimeType";
 pub(crate) const FILE_NAME: &str = "name";
 
 /// Returns the id of the file of this server that the content of an activity names.
-pub(crate) fn stored_file_of_activity<'c>(activity_type: &str, content: &'c JsonObject) -> Option<&'c str> {
+pub(crate) fn stored_file_of_activity<'c>(
+    activity_type: &str,
+    content: &'c JsonObject,
+) -> Option<&'c str> {
     let provider = content.get(FILE_PROVIDER).and_then(Value::as_str);
     let is_own = activity_type == FILE && provider == Some(PartSource::OWN_PROVIDER);
     content.get(FILE_ID).filter(|_| is_own)?.as_str()
@@ -31,7 +34,9 @@ impl Message {
     /// Returns the content of an activity that is a file, for changing it.
     pub(crate) fn file_activity_mut(&mut self) -> Option<&mut JsonObject> {
         match self {
-            Self::Activity(activity) if activity.activity_type == FILE => Some(&mut activity.content),
+            Self::Activity(activity) if activity.activity_type == FILE => {
+                Some(&mut activity.content)
+            }
             _ => None,
         }
     }
@@ -39,7 +44,9 @@ impl Message {
     /// Returns the ids of the files of this server that the message names.
     pub(crate) fn stored_files(&self) -> impl Iterator<Item = &str> {
         let activity = match self {
-            Self::Activity(activity) => stored_file_of_activity(&activity.activity_type, &activity.content),
+            Self::Activity(activity) => {
+                stored_file_of_activity(&activity.activity_type, &activity.content)
+            }
             _ => None,
         };
         self.parts().iter().filter_map(ContentPart::stored_file).chain(activity)

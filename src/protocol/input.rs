@@ -2,7 +2,9 @@
 
 use serde_json::Value;
 
-use super::{JsonObject, Message, Messages, Metadata, ResumeEntry, RunId, ThreadId, wire_struct::wire_struct};
+use super::{
+    JsonObject, Message, Messages, Metadata, ResumeEntry, RunId, ThreadId, wire_struct::wire_struct,
+};
 
 /// The member of `forwardedProps` that turns thinking on or off for one run.
 pub(crate) const DEEP_THINKING: &str = "enableDeepThinking";

@@ -3,7 +3,9 @@
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use super::{InterruptId, JsonObject, Metadata, SubagentRunId, ToolCallId, wire_struct::wire_struct};
+use super::{
+    InterruptId, JsonObject, Metadata, SubagentRunId, ToolCallId, wire_struct::wire_struct,
+};
 
 const TOOL_NAME: &str = "toolName";
 const ARGUMENTS: &str = "arguments";

@@ -4,7 +4,8 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::{
-    ContentPart, JsonObject, MessageContent, MessageId, Metadata, SubagentRunId, ToolCallId, wire_struct::wire_struct,
+    ContentPart, JsonObject, MessageContent, MessageId, Metadata, SubagentRunId, ToolCallId,
+    wire_struct::wire_struct,
 };
 
 /// The author of a message.
@@ -91,7 +92,10 @@ impl Message {
 
     /// Creates an assistant message of plain text.
     pub fn assistant(id: impl Into<MessageId>, content: impl Into<String>) -> Self {
-        Self::Assistant(AssistantMessage { content: Some(content.into()), ..AssistantMessage::new(id) })
+        Self::Assistant(AssistantMessage {
+            content: Some(content.into()),
+            ..AssistantMessage::new(id)
+        })
     }
 
     /// Returns the message's identifier.
@@ -337,7 +341,11 @@ wire_struct! {
 
 impl ToolCall {
     /// Creates a function call. `arguments` is JSON text as the model wrote it.
-    pub fn new(id: impl Into<ToolCallId>, name: impl Into<String>, arguments: impl Into<String>) -> Self {
+    pub fn new(
+        id: impl Into<ToolCallId>,
+        name: impl Into<String>,
+        arguments: impl Into<String>,
+    ) -> Self {
         Self::bare(id, ToolCallKind::Function, FunctionCall::new(name, arguments))
     }
 }

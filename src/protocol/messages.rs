@@ -141,8 +141,13 @@ impl<P: Copy + Default> MessageIndex<P> {
 }
 
 /// Finds a call without an index.
-pub(crate) fn find_call<'m, P>(mut messages: impl Iterator<Item = (P, &'m Message)>, id: &str) -> Option<(P, usize)> {
-    messages.find_map(|(place, message)| Some((place, message.tool_calls().iter().position(|call| *call.id == *id)?)))
+pub(crate) fn find_call<'m, P>(
+    mut messages: impl Iterator<Item = (P, &'m Message)>,
+    id: &str,
+) -> Option<(P, usize)> {
+    messages.find_map(|(place, message)| {
+        Some((place, message.tool_calls().iter().position(|call| *call.id == *id)?))
+    })
 }
 
 /// The copy builds its own index when it needs one.
@@ -205,7 +210,8 @@ mod tests {
 
     #[test]
     fn lookups_give_the_same_positions_with_and_without_an_index() {
-        let mut messages: Messages = (0..50).map(|n| calling(&format!("m{n}"), &format!("c{n}"))).collect();
+        let mut messages: Messages =
+            (0..50).map(|n| calling(&format!("m{n}"), &format!("c{n}"))).collect();
         messages.push(calling("m7", "c7"));
         for round in 0..2 * SCANS_BEFORE_INDEX as usize {
             let n = round % 50;
@@ -214,7 +220,10 @@ mod tests {
             assert_eq!((messages.position("x"), messages.call_position("x")), (None, None));
         }
         messages.push(calling("new", "call"));
-        assert_eq!((messages.position("new"), messages.call_position("call")), (Some(51), Some(51)));
+        assert_eq!(
+            (messages.position("new"), messages.call_position("call")),
+            (Some(51), Some(51))
+        );
         messages.truncate(51);
         assert_eq!((messages.position("new"), messages.position("m49")), (None, Some(49)));
         messages.to_mut().remove(0);

@@ -34,8 +34,8 @@ pub(crate) use input::DEEP_THINKING;
 pub use input::{Context, RunAgentInput, ToolDefinition};
 pub use interrupt::{Interrupt, ResumeEntry, ResumeStatus};
 pub use message::{
-    ActivityMessage, AssistantMessage, DeveloperMessage, FunctionCall, Message, ReasoningMessage, Role, SystemMessage,
-    ToolCall, ToolCallKind, ToolMessage, UserMessage,
+    ActivityMessage, AssistantMessage, DeveloperMessage, FunctionCall, Message, ReasoningMessage,
+    Role, SystemMessage, ToolCall, ToolCallKind, ToolMessage, UserMessage,
 };
 pub use messages::Messages;
 pub(crate) use messages::{MessageIndex, find_call};

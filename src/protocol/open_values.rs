@@ -25,12 +25,21 @@ pub(crate) fn memory_of_message(message: &Message) -> u64 {
         Message::Activity(activity) => memory_of_object(&activity.content),
         message => message.parts().iter().filter_map(ContentPart::metadata).map(memory).sum(),
     };
-    let of_calls = message.tool_calls().iter().filter_map(|ToolCall { metadata, .. }| metadata.as_ref());
-    let metadata: u64 = message.metadata().into_iter().chain(of_calls).map(|metadata| memory_of_object(metadata)).sum();
+    let of_calls =
+        message.tool_calls().iter().filter_map(|ToolCall { metadata, .. }| metadata.as_ref());
+    let metadata: u64 = message
+        .metadata()
+        .into_iter()
+        .chain(of_calls)
+        .map(|metadata| memory_of_object(metadata))
+        .sum();
     content + metadata
 }
 
 fn memory_of_object(object: &JsonObject) -> u64 {
-    let members = object.iter().map(|(name, value)| MEMBER_BYTES + name.len() as u64 + memory(value)).sum::<u64>();
+    let members = object
+        .iter()
+        .map(|(name, value)| MEMBER_BYTES + name.len() as u64 + memory(value))
+        .sum::<u64>();
     if object.is_empty() { 0 } else { OBJECT_BYTES + members }
 }

@@ -75,7 +75,9 @@ mod tests {
 
     #[test]
     fn the_documented_table_is_that_of_the_code() {
-        let rows = ROWS.iter().map(|[name, carrier, meaning]| format!("| `{name}` | {carrier} |{meaning} |\n"));
+        let rows = ROWS
+            .iter()
+            .map(|[name, carrier, meaning]| format!("| `{name}` | {carrier} |{meaning} |\n"));
         let table: String = rows.collect();
         let document = fs::read_to_string(DOCUMENT).unwrap();
         let (before, rest) = document.split_once(HEAD).unwrap();
@@ -84,6 +86,9 @@ mod tests {
         if env::var_os("UPDATE_DOCS").is_some() {
             fs::write(DOCUMENT, &written).unwrap();
         }
-        assert!(document == written, "`UPDATE_DOCS=1 cargo test --lib own_names` writes the table of docs/protocol.md");
+        assert!(
+            document == written,
+            "`UPDATE_DOCS=1 cargo test --lib own_names` writes the table of docs/protocol.md"
+        );
     }
 }

@@ -51,7 +51,11 @@ mod tests {
     #[test]
     fn a_sum_distinguishes_unreported_counts_from_zero() {
         let mut total = TokenUsage { input_tokens: Some(3), ..Default::default() };
-        total.add(&TokenUsage { input_tokens: Some(4), reasoning_tokens: Some(0), ..Default::default() });
+        total.add(&TokenUsage {
+            input_tokens: Some(4),
+            reasoning_tokens: Some(0),
+            ..Default::default()
+        });
         assert_eq!(total.input_tokens, Some(7));
         assert_eq!(total.reasoning_tokens, Some(0));
         assert_eq!(total.output_tokens, None);

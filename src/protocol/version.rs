@@ -23,7 +23,8 @@ pub(crate) fn classify_version(declared: &str) -> VersionSupport {
         let digits = !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
         digits.then(|| text.parse::<u32>().unwrap_or(u32::MAX))
     };
-    let parts = declared.split_once('.').and_then(|(major, minor)| Some((number(major)?, number(minor)?)));
+    let parts =
+        declared.split_once('.').and_then(|(major, minor)| Some((number(major)?, number(minor)?)));
     match parts {
         Some((major, _)) if major > 1 => VersionSupport::Unsupported,
         Some((1, minor)) if minor > MINOR => VersionSupport::Unrecognized,

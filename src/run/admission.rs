@@ -30,8 +30,8 @@ use crate::{
     files::{AbsorbError, has_media},
     protocol::Messages,
     store::{
-        BeginOutcome, Lease, LostRun, Millis, NewRun, RunRecord, SharedStore, StoreError, ThreadKey, ThreadSize, Topic,
-        now,
+        BeginOutcome, Lease, LostRun, Millis, NewRun, RunRecord, SharedStore, StoreError,
+        ThreadKey, ThreadSize, Topic, now,
     },
 };
 
@@ -87,7 +87,10 @@ impl Runs {
         turn: TurnGuard,
         mut request: RunRequest,
     ) -> Result<StartedRun, StartError> {
-        threads.stored_bytes.check::<StartError>(&threads.store, &threads.options.retention, &key.owner).await?;
+        threads
+            .stored_bytes
+            .check::<StartError>(&threads.store, &threads.options.retention, &key.owner)
+            .await?;
         let (deadline, asked_at) = (Instant::now() + threads.options.queue_timeout, now());
         let [mut poll, longest] = POLL_BACKOFF;
         let has_sent_data = threads.absorb(&key.owner, &mut request.input.messages).await?;
@@ -152,7 +155,10 @@ impl Runs {
             }
             poll = (poll * 2).min(longest);
             // Another process may have run a request with the same id.
-            let same = threads.store.call("run", |store| store.run(&key.owner, run.thread, run_id)).await?;
+            let same = threads
+                .store
+                .call("run", |store| store.run(&key.owner, run.thread, run_id))
+                .await?;
             if let Some(same) = same.filter(|same| same.started_at >= asked_at) {
                 return threads.follow_or_reject(key, &same);
             }
@@ -166,7 +172,8 @@ impl ThreadRuns {
         if !run.detached {
             return Err(StartError::RunIsRunning);
         }
-        let permit = self.followers.try_take(&key.owner, 1).map_err(|_| StartError::TooManyFollowers)?;
+        let permit =
+            self.followers.try_take(&key.owner, 1).map_err(|_| StartError::TooManyFollowers)?;
         let follower = Follower::from_stored_run(&self.followed_logs, key.clone(), run, 0, permit);
         Ok(StartedRun::Detached { follower, snapshots: Vec::new() })
     }
@@ -183,7 +190,9 @@ impl ThreadRuns {
 
     /// Makes files of the media that a client has sent. Returns whether some of them came as data.
     async fn absorb(&self, owner: &str, messages: &mut Messages) -> Result<bool, StartError> {
-        let Some(files) = self.files.as_ref().filter(|_| messages.iter().any(has_media)) else { return Ok(false) };
+        let Some(files) = self.files.as_ref().filter(|_| messages.iter().any(has_media)) else {
+            return Ok(false);
+        };
         files.absorb(owner, messages.to_mut()).await.map_err(|error| match error {
             AbsorbError::UnknownFile { message, part } => StartError::InvalidInput {
                 path: format!("messages[{message}].content[{part}].source.value"),
@@ -219,7 +228,11 @@ impl Admission {
                 self.load().await?;
                 continue;
             }
-            let stored = request.permit.detached.is_some().then(|| stored_request(request, &plan, self.has_sent_data));
+            let stored = request
+                .permit
+                .detached
+                .is_some()
+                .then(|| stored_request(request, &plan, self.has_sent_data));
             let now = now();
             match self.begin_with(&plan, stored.as_deref(), now).await? {
                 BeginOutcome::Begun { lease, version, last_message, state_number, replaced } => {
@@ -246,14 +259,23 @@ impl Admission {
                     threads.publish(key, ThreadChange::Begun);
                     let request_bytes = stored.map_or(0, |stored| stored.len() as u64);
                     let created_at = loaded.as_ref().map_or(now, |loaded| loaded.created_at);
-                    let begun = BegunRun { lease, version, last_message, state_number, created_at, request_bytes };
+                    let begun = BegunRun {
+                        lease,
+                        version,
+                        last_message,
+                        state_number,
+                        created_at,
+                        request_bytes,
+                    };
                     let started = self.launch(plan, begun);
                     return Ok(BeginAttempt::Begun(started));
                 }
                 BeginOutcome::TooLarge(ThreadSize { messages, bytes }) => {
                     return Err(StartError::ThreadTooLarge { messages, bytes });
                 }
-                BeginOutcome::Busy { run, lost } => return Ok(BeginAttempt::Busy(self, Box::new(run), lost)),
+                BeginOutcome::Busy { run, lost } => {
+                    return Ok(BeginAttempt::Busy(self, Box::new(run), lost));
+                }
                 BeginOutcome::Changed => self.load().await?,
             }
         }
@@ -268,11 +290,18 @@ impl Admission {
         if taken_back.is_empty() {
             return Ok(());
         }
-        tracing::info!(count = taken_back.len(), "left out messages of the client that its run has taken back");
-        let mut is_anonymous: Vec<_> = (0..messages.len()).map(|at| anonymous.binary_search(&at).is_ok()).collect();
+        tracing::info!(
+            count = taken_back.len(),
+            "left out messages of the client that its run has taken back"
+        );
+        let mut is_anonymous: Vec<_> =
+            (0..messages.len()).map(|at| anonymous.binary_search(&at).is_ok()).collect();
         let mut kept = messages.iter().map(|message| !taken_back.contains(message.id()));
         is_anonymous.retain(|_| kept.next().unwrap_or_default());
-        *anonymous = (0..).zip(is_anonymous).filter_map(|(at, is_anonymous)| is_anonymous.then_some(at)).collect();
+        *anonymous = (0..)
+            .zip(is_anonymous)
+            .filter_map(|(at, is_anonymous)| is_anonymous.then_some(at))
+            .collect();
         messages.to_mut().retain(|message| !taken_back.contains(message.id()));
         self.is_behind = true;
         Ok(())
@@ -295,7 +324,12 @@ impl Admission {
         Ok(())
     }
 
-    async fn begin_with(&self, plan: &Plan, stored: Option<&str>, now: Millis) -> Result<BeginOutcome, StartError> {
+    async fn begin_with(
+        &self,
+        plan: &Plan,
+        stored: Option<&str>,
+        now: Millis,
+    ) -> Result<BeginOutcome, StartError> {
         let Self { threads, loaded, request: RunRequest { input, agent, permit, .. }, .. } = self;
         let branch = plan.branch_write(loaded.as_ref(), &input.messages);
         let interrupts = match &plan.resume {
@@ -322,7 +356,10 @@ impl Admission {
             answered: plan.stored_replies(loaded.as_ref()),
             request: stored,
             started: started.as_deref(),
-            max_size: ThreadSize { messages: threads.options.max_messages, bytes: threads.options.max_bytes },
+            max_size: ThreadSize {
+                messages: threads.options.max_messages,
+                bytes: threads.options.max_bytes,
+            },
         };
         Ok(threads.store.call("begin", |store| store.begin(&run)).await?)
     }

@@ -31,7 +31,8 @@ use crate::{
 
 /// The time before a run goes on whose server was lost, for the first time, the second and so on: a run that kills its
 /// server must not walk through all servers at once.
-const BACKOFF: [Duration; 3] = [Duration::from_secs(1), Duration::from_secs(5), Duration::from_secs(25)];
+const BACKOFF: [Duration; 3] =
+    [Duration::from_secs(1), Duration::from_secs(5), Duration::from_secs(25)];
 
 const TAKEN_BACK: &str = "The server was lost before this call ran.";
 
@@ -57,7 +58,11 @@ enum Continuable {
 impl Runs {
     /// Takes a lost run over, and goes on with it or closes it. Returns `false` if the run could go on, but this server is
     /// at a limit.
-    pub(crate) async fn recover(&self, threads: &Arc<ThreadRuns>, lost: &LostRun) -> Result<bool, StoreError> {
+    pub(crate) async fn recover(
+        &self,
+        threads: &Arc<ThreadRuns>,
+        lost: &LostRun,
+    ) -> Result<bool, StoreError> {
         let LostRun { key, run_id, lease } = lost;
         let _under_way = threads.recovery_backoff.begin(lease.run);
         let continuable = match self.continuable(threads, lost).await {
@@ -81,10 +86,16 @@ impl Runs {
         let now = now();
         // `None`: the run is not lost, or another process has taken it over.
         let until = threads.lease_until(now);
-        let take_over = threads.store.call("take_over", |store| store.take_over(lease, &threads.holder, now, until));
+        let take_over = threads
+            .store
+            .call("take_over", |store| store.take_over(lease, &threads.holder, now, until));
         let Some(taken) = take_over.await? else { return Ok(true) };
         threads.metrics.runs.leases_taken_over.inc();
-        let from = if lease.holder.is_empty() { "a server that has handed it over" } else { &lease.holder };
+        let from = if lease.holder.is_empty() {
+            "a server that has handed it over"
+        } else {
+            &lease.holder
+        };
         tracing::info!(thread = key.id.as_str(), run = run_id.as_str(), from, to = %threads.holder, "took over a lost run");
         let recovered = match continuable {
             Continuable::Yes(run) => self.continue_run(threads, key, taken.clone(), *run).await,
@@ -101,18 +112,29 @@ impl Runs {
 
     /// Takes memory and a permit for a lost run before its lease is taken. Does not wait for them, because the caller has the
     /// leases of this server to renew.
-    async fn continuable(&self, threads: &ThreadRuns, lost: &LostRun) -> Result<Continuable, StoreError> {
+    async fn continuable(
+        &self,
+        threads: &ThreadRuns,
+        lost: &LostRun,
+    ) -> Result<Continuable, StoreError> {
         let LostRun { key, run_id, lease } = lost;
-        let record = threads.store.call("run", |store| store.run(&key.owner, lease.thread, run_id)).await?;
-        let can_go_on =
-            |record: &RunRecord| record.number == lease.run && record.detached && record.status == RunStatus::Running;
+        let record =
+            threads.store.call("run", |store| store.run(&key.owner, lease.thread, run_id)).await?;
+        let can_go_on = |record: &RunRecord| {
+            record.number == lease.run && record.detached && record.status == RunStatus::Running
+        };
         let Some(record) = record.filter(can_go_on) else {
             return Ok(Continuable::No);
         };
-        let Some(agent) = self.agents.get(Some(&record.agent)).filter(|entry| entry.agent.can_continue()) else {
+        let Some(agent) =
+            self.agents.get(Some(&record.agent)).filter(|entry| entry.agent.can_continue())
+        else {
             return Ok(Continuable::No);
         };
-        let start = threads.store.call("run_start", |store| store.run_start(&key.owner, record.number)).await?;
+        let start = threads
+            .store
+            .call("run_start", |store| store.run_start(&key.owner, record.number))
+            .await?;
         let Some(start) = start else { return Ok(Continuable::No) };
         let request = match StoredRequest::from_json(&start.request) {
             Ok(request) => request,
@@ -122,7 +144,10 @@ impl Runs {
             }
         };
         let principal = request.principal(&key.owner);
-        let size = RequestSize { body_bytes: start.request.len(), values: count_values(start.request.as_bytes()) };
+        let size = RequestSize {
+            body_bytes: start.request.len(),
+            values: count_values(start.request.as_bytes()),
+        };
         let request_bytes = size.body_bytes as u64;
         let thread = threads.size(key).await?.unwrap_or_default();
         let memory = async {
@@ -131,11 +156,22 @@ impl Runs {
         };
         // Before the permit, which counts as one of the principal's runs of this minute.
         let Some(Ok(memory)) = memory.now_or_never() else { return Ok(Continuable::NotNow) };
-        let Ok(mut permit) = self.reserve(principal.as_ref()) else { return Ok(Continuable::NotNow) };
+        let Ok(mut permit) = self.reserve(principal.as_ref()) else {
+            return Ok(Continuable::NotNow);
+        };
         permit.memory = Some(memory);
-        let Ok(detached) = threads.detached.try_take(&key.owner, 1) else { return Ok(Continuable::NotNow) };
+        let Ok(detached) = threads.detached.try_take(&key.owner, 1) else {
+            return Ok(Continuable::NotNow);
+        };
         permit.detached = Some(detached);
-        Ok(Continuable::Yes(Box::new(ContinuableRun { record, request, request_bytes, principal, agent, permit })))
+        Ok(Continuable::Yes(Box::new(ContinuableRun {
+            record,
+            request,
+            request_bytes,
+            principal,
+            agent,
+            permit,
+        })))
     }
 
     /// Goes on with a run whose lease this process has taken, or closes it.
@@ -148,19 +184,23 @@ impl Runs {
     ) -> Result<(), StoreError> {
         let (thread, mut replay) = match threads.replay(key, &run.record).await {
             // Reads it again, and ends it as one that cannot be read.
-            Err(StoreError::Failed(_)) => return threads.close_lost(key, &run.record.id, &lease).await,
+            Err(StoreError::Failed(_)) => {
+                return threads.close_lost(key, &run.record.id, &lease).await;
+            }
             replayed => replayed?,
         };
         if let Some(memory) = &run.permit.memory {
             memory.read_thread(thread.memory_bytes());
         }
-        let cause = if replay.is_handed_over { "handed_over" } else { RunErrorCode::ServerLost.as_str() };
+        let cause =
+            if replay.is_handed_over { "handed_over" } else { RunErrorCode::ServerLost.as_str() };
         let backoff = if replay.is_handed_over {
             Duration::ZERO
         } else {
             BACKOFF[BACKOFF.len().min(replay.lost as usize + 1) - 1]
         };
-        let is_given_up = !replay.is_handed_over && replay.lost >= threads.options.runs.max_continuations;
+        let is_given_up =
+            !replay.is_handed_over && replay.lost >= threads.options.runs.max_continuations;
         if is_given_up || replay.is_damaged {
             threads.metrics.runs.continued(cause, "given_up");
             return threads.close_lost(key, &run.record.id, &lease).await;
@@ -178,24 +218,44 @@ impl Runs {
         threads.metrics.runs.continued(cause, "continued");
 
         let max_run_bytes = threads.options.runs.max_run_bytes;
-        let log = Arc::new(LiveLog::new(lease.clone(), request_bytes + bytes, max_run_bytes).continued(elapsed, lines));
+        let log = Arc::new(
+            LiveLog::new(lease.clone(), request_bytes + bytes, max_run_bytes)
+                .continued(elapsed, lines),
+        );
         let (forwarded, has_sent_data) = (request.forwarded(), request.has_sent_data);
-        let mut input = request.into_input(key.id.clone(), record.id.clone(), replay.kept.messages());
+        let mut input =
+            request.into_input(key.id.clone(), record.id.clone(), replay.kept.messages());
         input.state = Some(replay.kept.state().clone());
         let taken_back = replay.taken_back();
-        let continuation = Continuation { attempt: replay.attempt, marks: replay.marks, taken_back };
+        let continuation =
+            Continuation { attempt: replay.attempt, marks: replay.marks, taken_back };
         let journal = RunJournal { log: log.clone(), continuation: Some(continuation) };
         let max = threads.options.runs.detached_max.map(|max| max.saturating_sub(elapsed));
         let limits = RunLimits { max, heartbeat: None, ..self.limits };
-        let request = RunRequest { permit, agent, input, principal, forwarded, on_disconnect: None, is_reply: false };
+        let request = RunRequest {
+            permit,
+            agent,
+            input,
+            principal,
+            forwarded,
+            on_disconnect: None,
+            is_reply: false,
+        };
         let claims = thread.branch.client_claims();
-        let mut run = self.create_run(request, limits, claims, Some(journal), thread.conversation(record.number));
+        let mut run = self.create_run(
+            request,
+            limits,
+            claims,
+            Some(journal),
+            thread.conversation(record.number),
+        );
         run.skip_start();
         let (span, control) = (run.span().clone(), run.control());
         let turn = threads.queue.enter_first(key, &record.id);
         let active = ActiveRun::new(record.id, lease, control.clone(), Some(log.clone()));
         let held = HeldLease::new(threads.clone(), key.clone(), turn, active);
-        let transcribed = TranscribedRun::new(run, replay.seen, thread, held, Vec::new()).naming_files(has_sent_data);
+        let transcribed = TranscribedRun::new(run, replay.seen, thread, held, Vec::new())
+            .naming_files(has_sent_data);
         span.in_scope(
             || tracing::warn!(cause, attempt = replay.attempt, holder = %threads.holder, "the run goes on here"),
         );
@@ -229,7 +289,8 @@ impl LogReplay {
         }
         self.guard.close_all(&RunClosing::Failed, &mut events);
         let kept = self.kept.messages();
-        let kept: HashSet<_> = kept.iter().flat_map(Message::tool_calls).map(|call| &call.id).collect();
+        let kept: HashSet<_> =
+            kept.iter().flat_map(Message::tool_calls).map(|call| &call.id).collect();
         for call in self.guard.pending_calls().into_iter().filter(|call| !kept.contains(call)) {
             // Some clients count the calls without a result, also those that a snapshot has removed.
             events.push(ToolCallResult::new(MessageId::random(), call, TAKEN_BACK).into());
@@ -240,7 +301,9 @@ impl LogReplay {
             let mut snapshot = Event::from(MessagesSnapshot::new(self.kept.messages()));
             // Activities that the snapshot does not have are taken back, too.
             let scope = json!({ "authoritativeActivityTypes": null });
-            snapshot.base_mut().set_metadata(Some([("@ag-ui/client".to_owned(), scope)].into_iter().collect()));
+            snapshot
+                .base_mut()
+                .set_metadata(Some([("@ag-ui/client".to_owned(), scope)].into_iter().collect()));
             events.push(snapshot);
         }
         if self.seen.state() != self.kept.state() {

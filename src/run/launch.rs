@@ -6,7 +6,8 @@ use super::{
     admission::{Admission, BegunRun},
     control::Stop,
     conversation::{
-        branch::LoadedThread, decide::BranchCase, decided, plan::Plan, resume::ResumeDecision, snapshots::snapshots,
+        branch::LoadedThread, decide::BranchCase, decided, plan::Plan, resume::ResumeDecision,
+        snapshots::snapshots,
     },
     drive::{
         agent_with_files::AgentWithFiles,
@@ -39,8 +40,18 @@ use crate::{
 
 impl Runs {
     /// A run that is not stored. `claims` are the messages that only agents make, but that the client sent.
-    pub(super) fn launch_unstored(&self, request: RunRequest, claims: HashSet<MessageId>) -> StartedRun {
-        StartedRun::Unstored(self.create_run(request, self.limits, claims, None, Conversation::Once))
+    pub(super) fn launch_unstored(
+        &self,
+        request: RunRequest,
+        claims: HashSet<MessageId>,
+    ) -> StartedRun {
+        StartedRun::Unstored(self.create_run(
+            request,
+            self.limits,
+            claims,
+            None,
+            Conversation::Once,
+        ))
     }
 
     /// The run ends as cancelled, without the agent.
@@ -62,31 +73,49 @@ impl Runs {
         // Those of a thread from the time before the option was changed, or of another agent's snapshot.
         let accepts_instructions = self.threads.options.accept_instructions;
         if !accepts_instructions && input.messages.iter().any(Message::is_instruction) {
-            input.messages = input.messages.iter().filter(|message| !message.is_instruction()).cloned().collect();
+            input.messages = input
+                .messages
+                .iter()
+                .filter(|message| !message.is_instruction())
+                .cloned()
+                .collect();
         }
         let (thread_id, run_id) = (input.thread_id.clone(), input.run_id.clone());
         let identity = RunIdentity { thread_id, run_id, agent: agent.name.clone(), principal };
         let recording = self.recordings.as_ref();
-        let recording =
-            recording.map(|writer| LiveRecording::start(writer, &agent.name, forwarded.all(), input.clone()));
+        let recording = recording.map(|writer| {
+            LiveRecording::start(writer, &agent.name, forwarded.all(), input.clone())
+        });
         let trace = TraceScope::new(forwarded.trace().cloned(), self.records_content);
         let mut parts = ContextParts::new(identity);
-        (parts.forwarded, parts.client_messages, parts.conversation) = (forwarded, client_messages, conversation);
+        (parts.forwarded, parts.client_messages, parts.conversation) =
+            (forwarded, client_messages, conversation);
         parts.upstream_key = Some(self.threads.upstream_key.clone());
         parts.accepts_instructions = accepts_instructions;
         parts.observer = Some(RunObserver { metrics: self.metrics.clone(), recording });
         let files = self.threads.files.clone();
-        let files = files.map(|files| RunFiles { files, owner: owner_of(parts.identity.principal.as_ref()) });
+        let files = files
+            .map(|files| RunFiles { files, owner: owner_of(parts.identity.principal.as_ref()) });
         parts.files.clone_from(&files);
         let cx = context_in_span(parts, &trace).with_journal(journal);
         let agent: Arc<dyn Agent> = match files {
-            Some(files) if names_files(&input.messages) => {
-                Arc::new(AgentWithFiles { agent: agent.agent, files, memory: permit.memory.clone() })
-            }
+            Some(files) if names_files(&input.messages) => Arc::new(AgentWithFiles {
+                agent: agent.agent,
+                files,
+                memory: permit.memory.clone(),
+            }),
             _ => agent.agent,
         };
         // Boxed because it is large and moved several times before it is polled.
-        Box::new(Run::new(agent, input, cx, limits, self.begin_drawing, self.taps.clone(), Some(permit)))
+        Box::new(Run::new(
+            agent,
+            input,
+            cx,
+            limits,
+            self.begin_drawing,
+            self.taps.clone(),
+            Some(permit),
+        ))
     }
 }
 
@@ -109,16 +138,20 @@ impl Admission {
 
     /// Launches the run that has begun with this plan.
     pub(super) fn launch(self, mut plan: Plan, begun: BegunRun) -> StartedRun {
-        let BegunRun { lease, version, last_message, state_number, created_at, request_bytes } = begun;
+        let BegunRun { lease, version, last_message, state_number, created_at, request_bytes } =
+            begun;
         let first_run = Some(plan.first_run.unwrap_or(lease.run));
         let Self { runs, threads, key, turn, mut request, loaded, has_sent_data, .. } = self;
         let options = &threads.options;
         let (case, lacks_state) = (plan.decision.case, plan.lacks_state(&request.input));
-        let (mut interrupts, state) = (std::mem::take(&mut plan.open_interrupts), plan.state.take());
+        let (mut interrupts, state) =
+            (std::mem::take(&mut plan.open_interrupts), plan.state.take());
         let resume = std::mem::replace(&mut plan.resume, ResumeDecision::StillOpen);
-        let (bytes, loaded) = loaded.map_or((0, None), |loaded| (loaded.bytes, Some(loaded.branch)));
+        let (bytes, loaded) =
+            loaded.map_or((0, None), |loaded| (loaded.bytes, Some(loaded.branch)));
         let has_stored_messages = loaded.as_ref().is_some_and(|branch| branch.len() > 0);
-        let lacks_messages = matches!(case, BranchCase::NothingKnown | BranchCase::Unseen) && has_stored_messages
+        let lacks_messages = matches!(case, BranchCase::NothingKnown | BranchCase::Unseen)
+            && has_stored_messages
             || !plan.known_results.is_empty();
         let sent = std::mem::take(&mut request.input.messages);
         let has_sent_messages = !sent.is_empty();
@@ -143,10 +176,12 @@ impl Admission {
             Arc::new(log.begun(to_line(&run_started(&request.input))))
         });
         let (number, run_number) = (lease.thread, lease.run);
-        let active = ActiveRun::new(run_id.clone(), lease, request.permit.live.control.clone(), log.clone());
+        let active =
+            ActiveRun::new(run_id.clone(), lease, request.permit.live.control.clone(), log.clone());
         let held = HeldLease::new(threads.clone(), key.clone(), turn, active);
         // A cancel request or a superseding run may have come before the run was active.
-        let is_superseded = options.concurrent_runs == ConcurrentRuns::Supersede && threads.queue.has_superseding(&key);
+        let is_superseded = options.concurrent_runs == ConcurrentRuns::Supersede
+            && threads.queue.has_superseding(&key);
         if is_superseded || held.is_cancelled() {
             held.run.control.cancel();
         }
@@ -156,29 +191,38 @@ impl Admission {
             runs.limits
         };
         let can_continue = request.agent.agent.can_continue() && threads.store.store.is_durable();
-        let journal = log.clone().filter(|_| can_continue).map(|log| RunJournal { log, continuation: None });
+        let journal =
+            log.clone().filter(|_| can_continue).map(|log| RunJournal { log, continuation: None });
         let (version, state) = (ThreadVersion { number, version }, state_number.zip(state));
-        let thread = LoadedThread { version, created_at, first_run, state, interrupts, bytes, branch };
-        let (claims, conversation) = (thread.branch.client_claims(), thread.conversation(run_number));
+        let thread =
+            LoadedThread { version, created_at, first_run, state, interrupts, bytes, branch };
+        let (claims, conversation) =
+            (thread.branch.client_claims(), thread.conversation(run_number));
         let run = runs.create_run(request, limits, claims, journal, conversation);
         let first = lacks_state.then(|| StateSnapshot::new(transcript.state().clone()).into());
         let Some(log) = log else {
             let snapshots = first.into_iter().chain(snapshots).collect();
-            let transcribed = TranscribedRun::new(run, transcript, thread, held, snapshots).naming_files(has_sent_data);
+            let transcribed = TranscribedRun::new(run, transcript, thread, held, snapshots)
+                .naming_files(has_sent_data);
             return StartedRun::Stored(Box::new(StoredRun::new(transcribed)));
         };
-        let follower = Follower::from_live_log(&threads.followed_logs, key, run_id, log.clone(), None);
+        let follower =
+            Follower::from_live_log(&threads.followed_logs, key, run_id, log.clone(), None);
         let span = run.span().clone();
         let snapshots_of_log = first.into_iter().collect();
-        let transcribed =
-            TranscribedRun::new(run, transcript, thread, held, snapshots_of_log).naming_files(has_sent_data);
+        let transcribed = TranscribedRun::new(run, transcript, thread, held, snapshots_of_log)
+            .naming_files(has_sent_data);
         tokio::spawn(tracing::Instrument::instrument(detached::drive(transcribed, log), span));
         StartedRun::Detached { follower, snapshots }
     }
 }
 
 /// Returns the events of a request that changes nothing. `replies` are those that were given before.
-fn thread_as_it_is(input: &RunAgentInput, replies: &[ResumeEntry], open: &[Interrupt]) -> Vec<Event> {
+fn thread_as_it_is(
+    input: &RunAgentInput,
+    replies: &[ResumeEntry],
+    open: &[Interrupt],
+) -> Vec<Event> {
     let messages = MessagesSnapshot::new(input.messages.clone());
     let mut events = vec![StateSnapshot::new(input.state_or_empty()).into(), messages.into()];
     if !replies.is_empty() {

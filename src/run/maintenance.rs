@@ -55,12 +55,14 @@ impl Runs {
     async fn recover_lost(&self, threads: &Arc<ThreadRuns>) -> Result<(), StoreError> {
         // A server that is stopped can hand over more runs than one page has.
         while !threads.is_stopping() {
-            let lost =
-                threads.store.call("lost_runs", |store| store.lost_runs(&threads.holder, now(), MAX_RECOVERED_RUNS));
+            let lost = threads.store.call("lost_runs", |store| {
+                store.lost_runs(&threads.holder, now(), MAX_RECOVERED_RUNS)
+            });
             let lost = lost.await?;
             let is_last = lost.len() < MAX_RECOVERED_RUNS;
             let is_due = |lost: &LostRun| threads.recovery_backoff.is_due(lost.lease.run);
-            let others = lost.into_iter().filter(|lost| lost.lease.holder != threads.holder && is_due(lost));
+            let others =
+                lost.into_iter().filter(|lost| lost.lease.holder != threads.holder && is_due(lost));
             // If a run of an owner has to wait, the owner's other ones do, too: each attempt reads the whole request.
             let waiting = Mutex::new(HashSet::new());
             let recovered = stream::iter(others).map(async |lost| {
@@ -76,13 +78,18 @@ impl Runs {
                         false
                     }
                     Err(error) => {
-                        tracing::warn!(run, ?error, "a lost run could not be taken over; trying again");
+                        tracing::warn!(
+                            run,
+                            ?error,
+                            "a lost run could not be taken over; trying again"
+                        );
                         threads.recovery_backoff.failed(run, &error);
                         false
                     }
                 }
             });
-            let recovered: Vec<_> = recovered.buffer_unordered(MAX_CONCURRENT_RECOVERIES).collect().await;
+            let recovered: Vec<_> =
+                recovered.buffer_unordered(MAX_CONCURRENT_RECOVERIES).collect().await;
             // At the limit of runs none of a page is recovered.
             if is_last || !recovered.contains(&true) {
                 break;
@@ -94,7 +101,9 @@ impl Runs {
 
 async fn maintain(runs: Weak<Runs>, threads: Weak<ThreadRuns>) {
     let Some(lease) = threads.upgrade().map(|threads| threads.options.lease) else { return };
-    let Some((store, events)) = threads.upgrade().map(|threads| (threads.store.clone(), threads.events.clone())) else {
+    let Some((store, events)) =
+        threads.upgrade().map(|threads| (threads.store.clone(), threads.events.clone()))
+    else {
         return;
     };
     tokio::join!(
@@ -114,7 +123,8 @@ async fn sweep_regularly(threads: Weak<ThreadRuns>) {
         let removed = swept.as_ref().copied().unwrap_or_default();
         warn_on_error(swept.map(drop), "surplus threads and logs could not be removed");
         let is_check_due = sweeps_before_check == 0 || removed > 0;
-        sweeps_before_check = if is_check_due { SWEEPS_BETWEEN_CHECKS } else { sweeps_before_check - 1 };
+        sweeps_before_check =
+            if is_check_due { SWEEPS_BETWEEN_CHECKS } else { sweeps_before_check - 1 };
         if let Some(data) = threads.data.get().filter(|_| is_check_due) {
             data.threads_swept(&*threads.store.store).await;
         }
@@ -126,8 +136,9 @@ async fn sweep_regularly(threads: Weak<ThreadRuns>) {
 }
 
 async fn forward_cancels(threads: Weak<ThreadRuns>) {
-    let Some(mut cancels) =
-        threads.upgrade().and_then(|it| it.store.shared().map(|shared| shared.signals().watch(Topic::Cancels)))
+    let Some(mut cancels) = threads
+        .upgrade()
+        .and_then(|it| it.store.shared().map(|shared| shared.signals().watch(Topic::Cancels)))
     else {
         return;
     };
@@ -136,10 +147,13 @@ async fn forward_cancels(threads: Weak<ThreadRuns>) {
         let active = threads.queue.all_active();
         if !active.is_empty() {
             match shared.cancel_requests(&threads.holder).await {
-                Ok(runs) => {
-                    active.iter().filter(|run| runs.contains(&run.lease.run)).for_each(|run| run.control.cancel())
+                Ok(runs) => active
+                    .iter()
+                    .filter(|run| runs.contains(&run.lease.run))
+                    .for_each(|run| run.control.cancel()),
+                Err(error) => {
+                    warn_on_error(Err(error), "cancel requests of other servers could not be read")
                 }
-                Err(error) => warn_on_error(Err(error), "cancel requests of other servers could not be read"),
             }
         }
         let [often, seldom] = CANCEL_POLL;
@@ -174,11 +188,14 @@ async fn renew_regularly(threads: Weak<ThreadRuns>, lease: Duration) {
 async fn recover_regularly(runs: Weak<Runs>, threads: Weak<ThreadRuns>, lease: Duration) {
     let mut ticks = ticks(lease);
     let store = threads.upgrade().map(|threads| threads.store.clone());
-    let mut released = store.as_ref().and_then(MeasuredStore::shared).map(|it| it.signals().watch(Topic::Leases));
+    let mut released =
+        store.as_ref().and_then(MeasuredStore::shared).map(|it| it.signals().watch(Topic::Leases));
     drop(store);
     loop {
         match &mut released {
-            Some(released) => tokio::select! { _ = ticks.tick() => {}, () = released.changed() => {} },
+            Some(released) => {
+                tokio::select! { _ = ticks.tick() => {}, () = released.changed() => {} }
+            }
             None => _ = ticks.tick().await,
         }
         let Some(threads) = threads.upgrade() else { return };
@@ -201,7 +218,11 @@ struct LeaseRenewal {
 }
 
 impl LeaseRenewal {
-    async fn renew(&mut self, threads: &ThreadRuns, shared: &dyn SharedStore) -> Result<(), StoreError> {
+    async fn renew(
+        &mut self,
+        threads: &ThreadRuns,
+        shared: &dyn SharedStore,
+    ) -> Result<(), StoreError> {
         let begin = Instant::now();
         let active = threads.queue.all_active();
         match shared.renew(&threads.holder, threads.lease_until(now())).await {
@@ -224,29 +245,44 @@ impl LeaseRenewal {
     async fn close_unknown(&mut self, threads: &ThreadRuns) -> Result<(), StoreError> {
         // So many that the running ones do not hide the others.
         let limit = threads.queue.all_active().len() + MAX_RECOVERED_RUNS;
-        let mut held = threads.store.call("lost_runs", |store| store.lost_runs(ALL_HOLDERS, now(), limit)).await?;
+        let mut held = threads
+            .store
+            .call("lost_runs", |store| store.lost_runs(ALL_HOLDERS, now(), limit))
+            .await?;
         held.retain(|run| run.lease.holder == threads.holder);
         self.close_unlaunched(threads, held).await
     }
 
     /// Closes runs that were begun but not launched, because the response to the write was lost, and runs whose end could
     /// not be stored. A run that is just being begun looks the same, so a run is closed when it is found twice in a row.
-    async fn close_unlaunched(&mut self, threads: &ThreadRuns, held: Vec<LostRun>) -> Result<(), StoreError> {
+    async fn close_unlaunched(
+        &mut self,
+        threads: &ThreadRuns,
+        held: Vec<LostRun>,
+    ) -> Result<(), StoreError> {
         // The runs that are handed over are not lost.
         if threads.is_stopping() {
             return Ok(());
         }
-        let known: HashSet<_> = threads.queue.all_active().iter().map(|run| run.lease.run).collect();
-        let unknown: Vec<_> = held.into_iter().filter(|run| !known.contains(&run.lease.run)).collect();
+        let known: HashSet<_> =
+            threads.queue.all_active().iter().map(|run| run.lease.run).collect();
+        let unknown: Vec<_> =
+            held.into_iter().filter(|run| !known.contains(&run.lease.run)).collect();
         let all = unknown.iter().map(|run| run.lease.run).collect();
         let before = std::mem::replace(&mut self.unknown, all);
-        let is_due = |run: &LostRun| before.contains(&run.lease.run) && threads.recovery_backoff.is_due(run.lease.run);
+        let is_due = |run: &LostRun| {
+            before.contains(&run.lease.run) && threads.recovery_backoff.is_due(run.lease.run)
+        };
         for run in unknown.into_iter().filter(is_due) {
             match threads.close_lost(&run.key, &run.run_id, &run.lease).await {
                 Ok(()) | Err(StoreError::LeaseLost) => {}
                 Err(error) if error.is_transient() => return Err(error),
                 Err(error) => {
-                    tracing::error!(run = run.lease.run, ?error, "a lost run could not be closed; trying again");
+                    tracing::error!(
+                        run = run.lease.run,
+                        ?error,
+                        "a lost run could not be closed; trying again"
+                    );
                     threads.recovery_backoff.failed(run.lease.run, &error);
                 }
             }

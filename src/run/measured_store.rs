@@ -44,7 +44,9 @@ impl MeasuredStore {
     /// Appends to logs, and counts the events.
     pub(crate) async fn append(&self, batches: &[EventBatch]) -> Result<Vec<bool>, StoreError> {
         let appended = self.call("append", |store| store.append(batches)).await?;
-        self.metrics.store.appended(batches.len(), batches.iter().map(|batch| batch.events.len()).sum());
+        self.metrics
+            .store
+            .appended(batches.len(), batches.iter().map(|batch| batch.events.len()).sum());
         Ok(appended)
     }
 

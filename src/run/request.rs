@@ -49,7 +49,15 @@ impl RunRequest {
     /// Creates a request without a principal and headers.
     pub(crate) fn new(permit: RunPermit, agent: AgentEntry, input: RunAgentInput) -> Self {
         let forwarded = Forwarded::new([]);
-        Self { permit, agent, input, principal: None, forwarded, on_disconnect: None, is_reply: false }
+        Self {
+            permit,
+            agent,
+            input,
+            principal: None,
+            forwarded,
+            on_disconnect: None,
+            is_reply: false,
+        }
     }
 }
 
@@ -87,7 +95,8 @@ mod tests {
         let list = vec![Message::user("u", "Hi")];
         for (messages, is_reply) in [(list.clone(), false), (list, true), (vec![], true)] {
             let input = RunAgentInput::new("t", RunId::random(), messages);
-            let request = RunRequest::new(runs.reserve(None).unwrap(), runs.agent(None).unwrap(), input);
+            let request =
+                RunRequest::new(runs.reserve(None).unwrap(), runs.agent(None).unwrap(), input);
             let mut sink: Vec<Event> = Vec::new();
             match runs.start(RunRequest { is_reply, ..request }).await.unwrap() {
                 StartedRun::Stored(mut run) if !is_reply => {

@@ -100,11 +100,20 @@ impl RunsBuilder {
         let title_agent = self.threads.title_agent.as_deref().and_then(|name| {
             let agent = self.agents.get(Some(name));
             if agent.is_none() {
-                tracing::warn!(name, "there is no agent [threads] title_agent; titles are made from messages");
+                tracing::warn!(
+                    name,
+                    "there is no agent [threads] title_agent; titles are made from messages"
+                );
             }
             agent
         });
-        let threads = ThreadRuns::new(store, self.threads, title_agent, self.principal_limits, self.metrics.clone());
+        let threads = ThreadRuns::new(
+            store,
+            self.threads,
+            title_agent,
+            self.principal_limits,
+            self.metrics.clone(),
+        );
         let share = self.principal_limits.share_of(self.max_concurrent);
         let share = self.principal_limits.concurrent.into_iter().chain(share).min();
         let inspector = Arc::new(DebugHub::default());
@@ -234,7 +243,10 @@ impl Runs {
         };
         let _ = tokio::time::timeout(STOPPED_RUNS_TIMEOUT, last_events).await;
         if self.live.count() > 0 {
-            tracing::warn!(runs = self.live.count(), "runs ended without their clients reading the end");
+            tracing::warn!(
+                runs = self.live.count(),
+                "runs ended without their clients reading the end"
+            );
         }
     }
 }
@@ -272,7 +284,8 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_refused_run_does_not_count_for_the_other_limit() {
-        let principal_limits = PrincipalLimits { concurrent: Some(1), per_minute: Some(2), share_percent: 100 };
+        let principal_limits =
+            PrincipalLimits { concurrent: Some(1), per_minute: Some(2), share_percent: 100 };
         let runs = RunsBuilder { principal_limits, ..Default::default() }.build();
         let ada = Principal::new("key", "ada");
         let first = runs.reserve(Some(&ada)).unwrap();

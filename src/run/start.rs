@@ -37,12 +37,18 @@ impl Runs {
     ///
     /// # Errors
     /// A [`StartError`], if no run was started and nothing was stored.
-    pub(crate) fn start(self: &Arc<Self>, request: RunRequest) -> BoxFuture<'_, Result<StartedRun, StartError>> {
+    pub(crate) fn start(
+        self: &Arc<Self>,
+        request: RunRequest,
+    ) -> BoxFuture<'_, Result<StartedRun, StartError>> {
         // Boxed because it is large, and part of a handler's future that is moved before it is polled.
         Box::pin(self.start_unboxed(request))
     }
 
-    async fn start_unboxed(self: &Arc<Self>, mut request: RunRequest) -> Result<StartedRun, StartError> {
+    async fn start_unboxed(
+        self: &Arc<Self>,
+        mut request: RunRequest,
+    ) -> Result<StartedRun, StartError> {
         if AppRequest::is_in(&request.input) {
             return self.start_beside_thread(request);
         }
@@ -73,7 +79,10 @@ impl Runs {
     ///
     /// # Errors
     /// A [`StartError`], if no run was started.
-    pub(crate) fn start_beside_thread(&self, mut request: RunRequest) -> Result<StartedRun, StartError> {
+    pub(crate) fn start_beside_thread(
+        &self,
+        mut request: RunRequest,
+    ) -> Result<StartedRun, StartError> {
         check_ids(&request.input)?;
         if AppRequest::is_in(&request.input) {
             request.leave_to_app();
@@ -91,13 +100,20 @@ impl Runs {
             Some(Value::String(text)) if text == "cancel" => Some(OnDisconnect::Cancel),
             Some(Value::String(text)) if text == "continue" => Some(OnDisconnect::Continue),
             Some(_) => {
-                let (path, problem) = ("forwardedProps.onDisconnect", "expected \"cancel\" or \"continue\"");
-                return Err(StartError::InvalidInput { path: path.to_owned(), problem: problem.to_owned() });
+                let (path, problem) =
+                    ("forwardedProps.onDisconnect", "expected \"cancel\" or \"continue\"");
+                return Err(StartError::InvalidInput {
+                    path: path.to_owned(),
+                    problem: problem.to_owned(),
+                });
             }
         };
         let options = &self.threads.options;
         let of_agent = || options.on_disconnect_of.get(request.agent.name()).copied();
-        Ok(requested.or_else(of_agent).or(request.on_disconnect).unwrap_or(options.runs.on_disconnect))
+        Ok(requested
+            .or_else(of_agent)
+            .or(request.on_disconnect)
+            .unwrap_or(options.runs.on_disconnect))
     }
 
     fn check_roles(&self, messages: &[Message]) -> Result<(), StartError> {
@@ -105,37 +121,63 @@ impl Runs {
             return Ok(());
         }
         let first = messages.iter().position(Message::is_instruction);
-        first.map_or(Ok(()), |at| Err(StartError::RoleNotAccepted { path: format!("messages[{at}].role") }))
+        first.map_or(Ok(()), |at| {
+            Err(StartError::RoleNotAccepted { path: format!("messages[{at}].role") })
+        })
     }
 }
 
 impl RunRequest {
     pub(super) fn entrant(&self) -> Entrant {
-        if self.is_reply || !self.input.resume.is_empty() { Entrant::Reply } else { Entrant::Message }
+        if self.is_reply || !self.input.resume.is_empty() {
+            Entrant::Reply
+        } else {
+            Entrant::Message
+        }
     }
 
     /// Leaves a request of an MCP app to `Agent::answer_app`. It never gets to `Agent::run`.
     fn leave_to_app(&mut self) {
         (self.input.messages, self.input.resume) = Default::default();
         let agent = self.agent.agent.clone();
-        self.agent.agent = Arc::new(move |input: RunAgentInput, cx: RunContext| agent.respond_to_app(input, cx));
+        self.agent.agent =
+            Arc::new(move |input: RunAgentInput, cx: RunContext| agent.respond_to_app(input, cx));
     }
 }
 
 impl ThreadRuns {
     /// Follows the run of this id, if it is running in this process.
-    fn follow_running(&self, key: &ThreadKey, run_id: &RunId) -> Result<Option<StartedRun>, StartError> {
+    fn follow_running(
+        &self,
+        key: &ThreadKey,
+        run_id: &RunId,
+    ) -> Result<Option<StartedRun>, StartError> {
         let active = self.queue.active(key).filter(|active| active.run_id == *run_id);
         let Some(active) = active else { return Ok(None) };
         let log = active.log.clone().ok_or(StartError::RunIsRunning)?;
-        let permit = self.followers.try_take(&key.owner, 1).map_err(|_| StartError::TooManyFollowers)?;
-        tracing::info!(thread = key.id.as_str(), run = active.run_id.as_str(), "following the running run of this id");
-        let follower =
-            Follower::from_live_log(&self.followed_logs, key.clone(), active.run_id.clone(), log, Some(permit));
+        let permit =
+            self.followers.try_take(&key.owner, 1).map_err(|_| StartError::TooManyFollowers)?;
+        tracing::info!(
+            thread = key.id.as_str(),
+            run = active.run_id.as_str(),
+            "following the running run of this id"
+        );
+        let follower = Follower::from_live_log(
+            &self.followed_logs,
+            key.clone(),
+            active.run_id.clone(),
+            log,
+            Some(permit),
+        );
         Ok(Some(StartedRun::Detached { follower, snapshots: Vec::new() }))
     }
 
-    async fn wait_for_turn(&self, key: &ThreadKey, run_id: &RunId, entrant: Entrant) -> Result<TurnGuard, StartError> {
+    async fn wait_for_turn(
+        &self,
+        key: &ThreadKey,
+        run_id: &RunId,
+        entrant: Entrant,
+    ) -> Result<TurnGuard, StartError> {
         let max_waiting = match self.options.concurrent_runs {
             ConcurrentRuns::Reject => 0,
             ConcurrentRuns::Queue | ConcurrentRuns::Supersede => self.options.max_queued,
@@ -147,7 +189,9 @@ impl ThreadRuns {
         {
             active.control.cancel();
         }
-        timeout(self.options.queue_timeout, turn.turn()).await.map_err(|_| StartError::QueueFull)?;
+        timeout(self.options.queue_timeout, turn.turn())
+            .await
+            .map_err(|_| StartError::QueueFull)?;
         Ok(turn)
     }
 

@@ -24,7 +24,15 @@ impl Run {
     /// ```
     pub fn alone(agent: Arc<dyn Agent>, input: RunAgentInput) -> Self {
         let cx = RunContext::new(input.thread_id.clone(), input.run_id.clone(), "agent");
-        Self::new(agent, input, cx, RunLimits::default(), Some(surfaces::begin), Arc::default(), None)
+        Self::new(
+            agent,
+            input,
+            cx,
+            RunLimits::default(),
+            Some(surfaces::begin),
+            Arc::default(),
+            None,
+        )
     }
 }
 
@@ -46,7 +54,11 @@ mod tests {
             out.surface("s", components, json!({})).await.map(drop)
         });
         let agent = Arc::new(A2uiAgent::new(agent, A2ui::enabled(true)));
-        let events: Vec<_> = Run::alone(agent, RunAgentInput::new("t", "r", vec![])).into_events().collect().await;
-        assert!(events.iter().any(|event| matches!(event, Event::ActivitySnapshot(_))), "{events:?}");
+        let events: Vec<_> =
+            Run::alone(agent, RunAgentInput::new("t", "r", vec![])).into_events().collect().await;
+        assert!(
+            events.iter().any(|event| matches!(event, Event::ActivitySnapshot(_))),
+            "{events:?}"
+        );
     }
 }

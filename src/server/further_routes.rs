@@ -13,7 +13,11 @@ use crate::http::{
 impl Server {
     /// `address`: that of the listener, unknown if the server is mounted.
     pub(super) fn further_routes(&self, address: Option<SocketAddr>) -> Vec<RouteSet> {
-        let mut sets = copilotkit::route_sets(&self.copilotkit, self.auth.api_keys(), self.transcription.clone());
+        let mut sets = copilotkit::route_sets(
+            &self.copilotkit,
+            self.auth.api_keys(),
+            self.transcription.clone(),
+        );
         sets.extend(named_events::route_set(&self.named_events));
         sets.extend(self.playground_routes(address));
         sets

@@ -22,4 +22,6 @@ mod startup_log;
 
 #[cfg(feature = "cli")]
 pub(crate) use self::startup_log::reachable;
-pub use self::{builder::Server, error::ServerError, handle::ServerHandle, shutdown::shutdown_signal};
+pub use self::{
+    builder::Server, error::ServerError, handle::ServerHandle, shutdown::shutdown_signal,
+};

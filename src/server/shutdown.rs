@@ -49,7 +49,9 @@ mod tests {
     async fn a_signal_before_the_first_poll_is_not_lost() {
         for name in ["-TERM", "-HUP"] {
             let stopped = shutdown_signal();
-            let kill = std::process::Command::new("kill").args([name, &std::process::id().to_string()]).status();
+            let kill = std::process::Command::new("kill")
+                .args([name, &std::process::id().to_string()])
+                .status();
             assert!(kill.unwrap().success());
             stopped.await;
         }

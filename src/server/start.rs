@@ -6,7 +6,10 @@ use axum::Router;
 use futures::future::BoxFuture;
 use tokio::{net::TcpListener, sync::oneshot};
 
-use super::{Server, ServerError, ServerHandle, configured::BuiltAgents, shutdown_signal, startup_log::log_start};
+use super::{
+    Server, ServerError, ServerHandle, configured::BuiltAgents, shutdown_signal,
+    startup_log::log_start,
+};
 use crate::{
     http::{self, Connections, Routers},
     observe::{metrics::Metrics, recordings::RecordingWriter, telemetry::logs},
@@ -57,12 +60,20 @@ impl Server {
     ///
     /// # Errors
     /// A fault of the configuration.
-    pub async fn serve_on(self, listener: TcpListener, shutdown: impl Future<Output = ()> + Send) -> io::Result<()> {
+    pub async fn serve_on(
+        self,
+        listener: TcpListener,
+        shutdown: impl Future<Output = ()> + Send,
+    ) -> io::Result<()> {
         // Boxed, so that programs do not compile the server again for the type of their future.
         self.serve_until(listener, Box::pin(shutdown)).await
     }
 
-    async fn serve_until(self, listener: TcpListener, shutdown: BoxFuture<'_, ()>) -> io::Result<()> {
+    async fn serve_until(
+        self,
+        listener: TcpListener,
+        shutdown: BoxFuture<'_, ()>,
+    ) -> io::Result<()> {
         let metrics_listener = metrics_listener(&self).await?;
         let address = listener.local_addr().ok();
         let (routers, handle, connections) = self.start(address).map_err(io::Error::other)?;
@@ -72,7 +83,8 @@ impl Server {
         let _metrics_server = match metrics_listener {
             None => None,
             Some((listener, is_loopback)) => {
-                let routes = if is_loopback { routers.open_metrics } else { routers.authenticated_metrics };
+                let routes =
+                    if is_loopback { routers.open_metrics } else { routers.authenticated_metrics };
                 Some(serve_metrics(listener, routes, connections))
             }
         };
@@ -91,7 +103,10 @@ impl Server {
     }
 
     /// `address`: that of the listener, unknown if the server is mounted.
-    fn start(self, address: Option<SocketAddr>) -> Result<(Routers, ServerHandle, Connections), ServerError> {
+    fn start(
+        self,
+        address: Option<SocketAddr>,
+    ) -> Result<(Routers, ServerHandle, Connections), ServerError> {
         if self.copilotkit.enabled
             && let Err(problem) = self.copilotkit.check_prefix()
         {
@@ -100,8 +115,9 @@ impl Server {
         if let Some(model) = self.prices.find_invalid() {
             return Err(ServerError::Price(model.to_owned()));
         }
-        let recordings = RecordingWriter::open(&self.record)
-            .map_err(|error| ServerError::Record { dir: self.record.dir.clone().unwrap_or_default(), error })?;
+        let recordings = RecordingWriter::open(&self.record).map_err(|error| {
+            ServerError::Record { dir: self.record.dir.clone().unwrap_or_default(), error }
+        })?;
         let BuiltAgents { agents, tools, warnings } = self.configured.build(&self.agents)?;
         if let Some(address) = address {
             log_start(address, &agents.keys().map(String::as_str).collect::<Vec<_>>(), &self);
@@ -115,11 +131,16 @@ impl Server {
             principal_limits.share_percent = 100;
         }
         let limits = self.threads.runs;
-        let memory = RunMemoryBudget::new(limits.max_memory_bytes, self.http.max_body_bytes, has_shares);
+        let memory =
+            RunMemoryBudget::new(limits.max_memory_bytes, self.http.max_body_bytes, has_shares);
         let mut runs = RunsBuilder {
             store: self.store,
             threads: self.threads,
-            limits: RunLimits { max: limits.max, idle: limits.idle, heartbeat: self.http.keep_alive },
+            limits: RunLimits {
+                max: limits.max,
+                idle: limits.idle,
+                heartbeat: self.http.keep_alive,
+            },
             principal_limits,
             memory,
             max_concurrent: limits.max_concurrent,
@@ -157,7 +178,15 @@ impl Server {
                 http.max_streams = most;
             }
         }
-        let routers = http::router(runs.clone(), self.auth, http, has_metrics, self.paths, further, dependencies);
+        let routers = http::router(
+            runs.clone(),
+            self.auth,
+            http,
+            has_metrics,
+            self.paths,
+            further,
+            dependencies,
+        );
         let handle = ServerHandle { runs, tools, recordings, drain: self.drain };
         handle.start();
         Ok((routers, handle, self.connections))
@@ -169,23 +198,30 @@ async fn metrics_listener(server: &Server) -> io::Result<Option<(TcpListener, bo
     let Some(address) = server.metrics.listen else { return Ok(None) };
     let is_loopback = address.ip().to_canonical().is_loopback();
     if server.auth.is_disabled() && !is_loopback {
-        let problem = format!("metrics on {address} need authentication: use 127.0.0.1, or configure it");
+        let problem =
+            format!("metrics on {address} need authentication: use 127.0.0.1, or configure it");
         return Err(io::Error::new(io::ErrorKind::InvalidInput, problem));
     }
-    let listener = TcpListener::bind(address)
-        .await
-        .map_err(|error| io::Error::new(error.kind(), format!("cannot listen on {address} for metrics: {error}")))?;
+    let listener = TcpListener::bind(address).await.map_err(|error| {
+        io::Error::new(error.kind(), format!("cannot listen on {address} for metrics: {error}"))
+    })?;
     let address = listener.local_addr()?;
     tracing::info!(%address, "serving metrics on http://{address}/metrics");
     Ok(Some((listener, is_loopback)))
 }
 
 /// Serves metrics until the returned sender is dropped.
-fn serve_metrics(listener: TcpListener, routes: Router, options: Connections) -> oneshot::Sender<()> {
+fn serve_metrics(
+    listener: TcpListener,
+    routes: Router,
+    options: Connections,
+) -> oneshot::Sender<()> {
     let (stop, stopped) = oneshot::channel();
     let stopped = async move { drop(stopped.await) };
     let options = Connections { max: MAX_METRICS_CONNECTIONS, ..options };
     // Its connections are not those of clients, so they do not count.
-    tokio::spawn(http::serve(listener, routes, options, Metrics::default(), stopped, || std::future::ready(())));
+    tokio::spawn(http::serve(listener, routes, options, Metrics::default(), stopped, || {
+        std::future::ready(())
+    }));
     stop
 }

@@ -50,16 +50,19 @@ mod tests {
 
     #[test]
     fn a_loopback_address_is_unreachable_for_the_first_process_of_a_container() {
-        let is_unreachable = |address: &str, process_id| is_unreachable(address.parse().unwrap(), process_id);
+        let is_unreachable =
+            |address: &str, process_id| is_unreachable(address.parse().unwrap(), process_id);
         assert!(is_unreachable("127.0.0.1:8080", 1) && is_unreachable("[::1]:8080", 1));
         assert!(!is_unreachable("0.0.0.0:8080", 1) && !is_unreachable("127.0.0.1:8080", 2));
     }
 
     #[test]
     fn a_server_on_all_addresses_is_reached_through_loopback() {
-        for (address, expected) in
-            [("[::]:8080", "[::1]:8080"), ("0.0.0.0:1", "127.0.0.1:1"), ("10.0.0.1:1", "10.0.0.1:1")]
-        {
+        for (address, expected) in [
+            ("[::]:8080", "[::1]:8080"),
+            ("0.0.0.0:1", "127.0.0.1:1"),
+            ("10.0.0.1:1", "10.0.0.1:1"),
+        ] {
             assert_eq!(reachable(address.parse().unwrap()).to_string(), expected);
         }
     }

@@ -28,7 +28,10 @@ pub(super) struct ServerTools;
 impl Configured {
     pub(super) fn remove_demo(&mut self) {}
 
-    pub(super) fn build(&self, agents: &IndexMap<String, Arc<dyn Agent>>) -> Result<BuiltAgents, ServerError> {
+    pub(super) fn build(
+        &self,
+        agents: &IndexMap<String, Arc<dyn Agent>>,
+    ) -> Result<BuiltAgents, ServerError> {
         Ok(BuiltAgents { agents: agents.clone(), tools: ServerTools, warnings: Vec::new() })
     }
 

@@ -7,8 +7,8 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::{
-    BranchWrite, CopiedMessage, CopiedRun, EventBatch, Lease, Millis, NewRun, RunEnd, StoreResult, ThreadContent,
-    ThreadKey, ThreadSize, ThreadUpdate, ThreadVersion,
+    BranchWrite, CopiedMessage, CopiedRun, EventBatch, Lease, Millis, NewRun, RunEnd, StoreResult,
+    ThreadContent, ThreadKey, ThreadSize, ThreadUpdate, ThreadVersion,
     files::named_files,
     text::{lines, list_to_json, name_to_text, times, to_json},
 };
@@ -142,7 +142,9 @@ columns! {
 impl BeginColumns {
     /// Returns the bytes that the write has, about.
     pub(super) fn bytes(&self) -> u64 {
-        self.branch.bytes + self.branch.updated_bytes + self.request.as_ref().map_or(0, |request| request.len() as u64)
+        self.branch.bytes
+            + self.branch.updated_bytes
+            + self.request.as_ref().map_or(0, |request| request.len() as u64)
     }
 }
 

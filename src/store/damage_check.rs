@@ -25,8 +25,15 @@ pub(super) const CHECKED_TABLES: [(&str, &str); 9] = [
     ("agui_file_chunks", include_str!("checks/file_chunks.sql")),
     ("agui_file_uses", include_str!("checks/file_uses.sql")),
 ];
-const REFERENCES: [&str; 7] =
-    ["lacks_thread", "lacks_run", "lacks_head", "lacks_parent", "lacks_state", "lacks_file", "lacks_chunk"];
+const REFERENCES: [&str; 7] = [
+    "lacks_thread",
+    "lacks_run",
+    "lacks_head",
+    "lacks_parent",
+    "lacks_state",
+    "lacks_file",
+    "lacks_chunk",
+];
 
 /// Returns what is damaged in a row that a statement of [`CHECKED_TABLES`] has read.
 pub(super) fn inspect(table: &str, row: &impl DbRow) -> StoreResult<Vec<String>> {
@@ -51,11 +58,17 @@ pub(super) fn inspect(table: &str, row: &impl DbRow) -> StoreResult<Vec<String>>
     }
     for column in REFERENCES {
         if matches!(row.flag(column), Ok(Ok(Some(true)))) {
-            inspected.report(column.trim_start_matches("lacks_"), "names a row that does not exist");
+            inspected
+                .report(column.trim_start_matches("lacks_"), "names a row that does not exist");
         }
     }
     let row = describe(row);
-    Ok(inspected.problems.into_inner().into_iter().map(|problem| format!("{table}: {row}: {problem}")).collect())
+    Ok(inspected
+        .problems
+        .into_inner()
+        .into_iter()
+        .map(|problem| format!("{table}: {row}: {problem}"))
+        .collect())
 }
 
 /// Notes what is damaged.

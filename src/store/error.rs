@@ -36,7 +36,9 @@ impl StoreError {
     /// Returns whether the disk is full: the cause is an [`io::Error`] of this kind.
     pub(crate) fn is_disk_full(&self) -> bool {
         let Self::Unavailable(error) = self else { return false };
-        error.downcast_ref().is_some_and(|error: &io::Error| error.kind() == io::ErrorKind::StorageFull)
+        error
+            .downcast_ref()
+            .is_some_and(|error: &io::Error| error.kind() == io::ErrorKind::StorageFull)
     }
 }
 

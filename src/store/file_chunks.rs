@@ -5,7 +5,9 @@ use std::ops::Range;
 use bytes::{Bytes, BytesMut};
 use sha2::{Digest as _, Sha256};
 
-use super::{StoreError, StoreResult, damage::DbRow, files::StoredFile, read_permits::ReadKind, rows};
+use super::{
+    StoreError, StoreResult, damage::DbRow, files::StoredFile, read_permits::ReadKind, rows,
+};
 use crate::base::text::hex;
 
 /// The bytes of a chunk. Only the last one of a file is shorter.
@@ -65,22 +67,32 @@ impl FilePart {
 
     /// Appends the next chunk.
     pub(super) fn push(&mut self, row: &impl DbRow) -> StoreResult<()> {
-        let chunk = read_chunk(row)?.filter(|_| rows::number(row, "number").is_ok_and(|number| number == self.next));
+        let chunk = read_chunk(row)?
+            .filter(|_| rows::number(row, "number").is_ok_and(|number| number == self.next));
         let Some(chunk) = chunk else { return Err(self.damaged()) };
         let start = self.next as usize * CHUNK_BYTES;
-        let [from, to] = [self.range.start, self.range.end].map(|at| at.saturating_sub(start).min(chunk.len()));
+        let [from, to] =
+            [self.range.start, self.range.end].map(|at| at.saturating_sub(start).min(chunk.len()));
         self.bytes.extend_from_slice(&chunk[from..to]);
         self.next += 1;
         Ok(())
     }
 
     pub(super) fn into_bytes(self) -> StoreResult<Bytes> {
-        if self.bytes.len() == self.range.len() { Ok(self.bytes.freeze()) } else { Err(self.damaged()) }
+        if self.bytes.len() == self.range.len() {
+            Ok(self.bytes.freeze())
+        } else {
+            Err(self.damaged())
+        }
     }
 
     fn damaged(&self) -> StoreError {
         StoreError::Failed(
-            format!("chunk {} of a file is missing or damaged: see agui-server check --store", self.next).into(),
+            format!(
+                "chunk {} of a file is missing or damaged: see agui-server check --store",
+                self.next
+            )
+            .into(),
         )
     }
 }

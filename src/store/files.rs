@@ -50,10 +50,20 @@ pub trait FileStore: Send + Sync {
     async fn file_bytes(&self, file: &StoredFile, range: Range<u64>) -> StoreResult<Option<Bytes>>;
 
     /// Lists up to `limit` files of an owner, the newest first: all, or those before the file with the number `before`.
-    async fn files(&self, owner: &str, before: Option<i64>, limit: usize) -> StoreResult<Vec<StoredFile>>;
+    async fn files(
+        &self,
+        owner: &str,
+        before: Option<i64>,
+        limit: usize,
+    ) -> StoreResult<Vec<StoredFile>>;
 
     /// Deletes a file.
-    async fn delete_file(&self, owner: &str, id: &str, deletion: FileDeletion) -> StoreResult<DeletedFile>;
+    async fn delete_file(
+        &self,
+        owner: &str,
+        id: &str,
+        deletion: FileDeletion,
+    ) -> StoreResult<DeletedFile>;
 
     /// Deletes the files that no thread has used since `unused_before`, and what was left of interrupted uploads. Returns the number
     /// of files.
@@ -144,7 +154,12 @@ pub enum FileLimit {
 
 impl FileLimits {
     /// Returns the limit that one more file would exceed.
-    pub(super) fn exceeded_by(&self, new: u64, of_owner: FileSums, of_all: FileSums) -> Option<FileLimit> {
+    pub(super) fn exceeded_by(
+        &self,
+        new: u64,
+        of_owner: FileSums,
+        of_all: FileSums,
+    ) -> Option<FileLimit> {
         let new = FileSums { files: 1, bytes: new };
         let [of_owner, of_all] = [of_owner, of_all].map(|before| before + new);
         let limits = [
@@ -153,7 +168,10 @@ impl FileLimits {
             (self.bytes, of_all.cost(), FileLimit::Bytes),
             (self.files, of_all.files, FileLimit::Files),
         ];
-        limits.into_iter().find(|(max, sum, _)| max.is_some_and(|max| *sum > max)).map(|(_, _, limit)| limit)
+        limits
+            .into_iter()
+            .find(|(max, sum, _)| max.is_some_and(|max| *sum > max))
+            .map(|(_, _, limit)| limit)
     }
 }
 
@@ -183,7 +201,10 @@ impl ops::Sub for FileSums {
     type Output = Self;
 
     fn sub(self, other: Self) -> Self {
-        Self { files: self.files.saturating_sub(other.files), bytes: self.bytes.saturating_sub(other.bytes) }
+        Self {
+            files: self.files.saturating_sub(other.files),
+            bytes: self.bytes.saturating_sub(other.bytes),
+        }
     }
 }
 

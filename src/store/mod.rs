@@ -47,8 +47,9 @@ pub use error::{OpenError, StoreError};
 pub(crate) use json_len::json_len;
 pub use memory::MemoryStore;
 pub use model::{
-    CancelRequest, EndState, EndedRun, Feedback, Lease, LostRun, MessageNode, MessageOrigin, Millis, RunFailure,
-    RunRecord, RunStart, RunStatus, Thread, ThreadKey, ThreadParts, ThreadSize, ThreadVersion, ThreadView,
+    CancelRequest, EndState, EndedRun, Feedback, Lease, LostRun, MessageNode, MessageOrigin,
+    Millis, RunFailure, RunRecord, RunStart, RunStatus, Thread, ThreadKey, ThreadParts, ThreadSize,
+    ThreadVersion, ThreadView,
 };
 pub(crate) use model::{branch_of, now};
 pub use pages::{EventPage, MessagePage, MessageQuery, ThreadPage};
@@ -59,7 +60,9 @@ pub use signals::{Signals, Topic, TopicWatch};
 #[cfg(feature = "sqlite")]
 pub use sqlite::SqliteStore;
 pub use thread_content::{CopiedMessage, CopiedRun, ThreadContent};
-pub use write::{BeginOutcome, BranchWrite, EventBatch, FinishedRun, HeadUpdate, NewRun, RunEnd, ThreadUpdate};
+pub use write::{
+    BeginOutcome, BranchWrite, EventBatch, FinishedRun, HeadUpdate, NewRun, RunEnd, ThreadUpdate,
+};
 
 use crate::protocol::{MessageId, ResumeEntry, RunId};
 
@@ -111,30 +114,47 @@ pub trait Store: Send + Sync + 'static {
 
     /// Stores whether the response of an ended run reached a client to its end, and increases the thread's version by
     /// one. Returns the thread's new version; `None`, without an effect, if the thread does not exist.
-    async fn set_delivered(&self, thread: i64, run: i64, delivered: bool) -> StoreResult<Option<i64>>;
+    async fn set_delivered(
+        &self,
+        thread: i64,
+        run: i64,
+        delivered: bool,
+    ) -> StoreResult<Option<i64>>;
 
     /// Reads the parts of a thread that `include` names, as they were at one moment.
-    async fn thread(&self, key: &ThreadKey, include: ThreadParts) -> StoreResult<Option<ThreadView>>;
+    async fn thread(
+        &self,
+        key: &ThreadKey,
+        include: ThreadParts,
+    ) -> StoreResult<Option<ThreadView>>;
 
     /// Lists the threads of an owner that `page` selects, those with the newest run first, without their states.
     async fn threads(&self, owner: &str, page: &ThreadPage) -> StoreResult<Vec<Thread>>;
 
     /// Changes a thread, and increases its version by one. Writes nothing and returns `false` if the thread has another
     /// version than `expected`, or if `update` has a head and a run is running.
-    async fn update(&self, expected: ThreadVersion, update: &ThreadUpdate<'_>) -> StoreResult<bool>;
+    async fn update(&self, expected: ThreadVersion, update: &ThreadUpdate<'_>)
+    -> StoreResult<bool>;
 
     /// Reads a page of a thread's messages. The page is empty if there is no such message or thread.
     ///
     /// The default reads all messages of the thread and selects.
     async fn messages(&self, thread: &Thread, query: &MessageQuery) -> StoreResult<MessagePage> {
-        let view = self.thread(&thread.key, ThreadParts { messages: true, ..ThreadParts::default() }).await?;
+        let view = self
+            .thread(&thread.key, ThreadParts { messages: true, ..ThreadParts::default() })
+            .await?;
         let view = view.filter(|view| view.thread.number == thread.number);
         Ok(view.map(|view| MessagePage::select(&view.nodes, *query)).unwrap_or_default())
     }
 
     /// Sets the owner's opinion of a message: of the newest one with this id. `None` removes it. Returns whether there is
     /// such a message.
-    async fn set_feedback(&self, thread: i64, message: &MessageId, feedback: Option<&Feedback>) -> StoreResult<bool>;
+    async fn set_feedback(
+        &self,
+        thread: i64,
+        message: &MessageId,
+        feedback: Option<&Feedback>,
+    ) -> StoreResult<bool>;
 
     /// Reads a thread with everything that is stored of it, as it was at one moment, but without logs and without a run that
     /// has not ended.
@@ -149,14 +169,25 @@ pub trait Store: Send + Sync + 'static {
 
     /// Reads the end of an ended run: the last message of its branch, its state, and the interrupts that no run of the
     /// thread has answered since. Returns `None` if there is no such run, or it is running.
-    async fn end_state(&self, owner: &str, thread: i64, run: EndedRun<'_>) -> StoreResult<Option<EndState>>;
+    async fn end_state(
+        &self,
+        owner: &str,
+        thread: i64,
+        run: EndedRun<'_>,
+    ) -> StoreResult<Option<EndState>>;
 
     /// Reads the replies that the runs of a thread have brought, in the order of the runs. One stays if its run is replaced.
     async fn answered(&self, owner: &str, thread: i64) -> StoreResult<Vec<ResumeEntry>>;
 
     /// Reads the events of a run's log that follow the event with number `after`: none, or at least one and about
     /// `max_bytes` bytes of them. Returns `None` if there is no such run.
-    async fn events(&self, owner: &str, run: i64, after: u64, max_bytes: usize) -> StoreResult<Option<EventPage>>;
+    async fn events(
+        &self,
+        owner: &str,
+        run: i64,
+        after: u64,
+        max_bytes: usize,
+    ) -> StoreResult<Option<EventPage>>;
 
     /// Reads the next events of several runs' logs, as [`events`](Self::events) does. `after` has the number of the event before
     /// the page of each run. Runs that do not exist are left out. The `count` of a running run may only say whether there can be
@@ -210,10 +241,17 @@ pub trait Store: Send + Sync + 'static {
 
     /// Lists running runs whose process is lost, those lost the longest first. In a shared store these are the runs whose
     /// lease ended before `now`, otherwise all runs of other holders.
-    async fn lost_runs(&self, holder: &str, now: Millis, limit: usize) -> StoreResult<Vec<LostRun>>;
+    async fn lost_runs(&self, holder: &str, now: Millis, limit: usize)
+    -> StoreResult<Vec<LostRun>>;
 
     /// Takes over the lease of a lost run for `holder` until `until`. Returns `None` if the run is no longer lost.
-    async fn take_over(&self, lost: &Lease, holder: &str, now: Millis, until: Millis) -> StoreResult<Option<Lease>>;
+    async fn take_over(
+        &self,
+        lost: &Lease,
+        holder: &str,
+        now: Millis,
+        until: Millis,
+    ) -> StoreResult<Option<Lease>>;
 
     /// Returns whether a later process finds what is stored. Then detached runs whose agents can continue are left to it
     /// at shutdown. True by default.

@@ -258,7 +258,8 @@ pub enum RunStatus {
 
 impl RunStatus {
     /// All statuses.
-    pub const ALL: [Self; 5] = [Self::Running, Self::Finished, Self::Interrupted, Self::Cancelled, Self::Failed];
+    pub const ALL: [Self; 5] =
+        [Self::Running, Self::Finished, Self::Interrupted, Self::Cancelled, Self::Failed];
 
     /// Returns the name that is stored and that clients see.
     pub fn as_str(self) -> &'static str {

@@ -139,6 +139,12 @@ pub struct EventPage {
 impl EventPage {
     /// Returns a page without events, which follow the event with number `after`.
     pub fn new(after: u64, status: RunStatus, count: u64) -> Self {
-        Self { first: after.saturating_add(1), events: Vec::new(), times: Vec::new(), status, count }
+        Self {
+            first: after.saturating_add(1),
+            events: Vec::new(),
+            times: Vec::new(),
+            status,
+            count,
+        }
     }
 }

@@ -64,7 +64,11 @@ pub struct SweepResult {
 
 /// Returns by owner how many threads to remove, so that no owner has more than `each` and all together have at most
 /// `total`. The owners with the most threads lose threads for `total`.
-pub(super) fn surplus(owners: Vec<(String, u64)>, each: Option<u64>, total: Option<u64>) -> HashMap<String, u64> {
+pub(super) fn surplus(
+    owners: Vec<(String, u64)>,
+    each: Option<u64>,
+    total: Option<u64>,
+) -> HashMap<String, u64> {
     let kept = |count: u64, most: u64| count.min(each.unwrap_or(u64::MAX)).min(most);
     let sum = |most: u64| owners.iter().map(|(_, count)| kept(*count, most)).sum::<u64>();
     let largest = owners.iter().map(|(_, count)| kept(*count, u64::MAX)).max().unwrap_or(0);
@@ -85,10 +89,14 @@ mod tests {
 
     #[test]
     fn the_owners_with_the_most_threads_lose_threads() {
-        let owners = |counts: &[u64]| counts.iter().enumerate().map(|(n, count)| (n.to_string(), *count)).collect();
+        let owners = |counts: &[u64]| {
+            counts.iter().enumerate().map(|(n, count)| (n.to_string(), *count)).collect()
+        };
         let lost = |counts: &[u64], each, total| {
             let surplus = surplus(owners(counts), each, total);
-            (0..counts.len()).map(|n| surplus.get(&n.to_string()).copied().unwrap_or(0)).collect::<Vec<_>>()
+            (0..counts.len())
+                .map(|n| surplus.get(&n.to_string()).copied().unwrap_or(0))
+                .collect::<Vec<_>>()
         };
         assert_eq!(lost(&[5, 2, 9], None, None), [0, 0, 0]);
         assert_eq!(lost(&[5, 2, 9], Some(4), None), [1, 0, 5]);

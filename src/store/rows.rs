@@ -9,8 +9,8 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::{
-    CopiedRun, EndState, EventPage, Lease, LostRun, MessageNode, MessageOrigin, RunRecord, RunStart, RunStatus,
-    StoreError, StoreResult, Thread, ThreadKey, ThreadSize,
+    CopiedRun, EndState, EventPage, Lease, LostRun, MessageNode, MessageOrigin, RunRecord,
+    RunStart, RunStatus, StoreError, StoreResult, Thread, ThreadKey, ThreadSize,
     damage::{DbRow, readable, required},
     files::{FileSums, ImageSize, StoredFile},
     text::{name_from_text, parse_json},
@@ -77,7 +77,8 @@ pub(super) fn list<T: DeserializeOwned>(row: &impl DbRow, column: &str) -> Store
 }
 
 fn json<T: DeserializeOwned>(row: &impl DbRow, column: &str) -> StoreResult<Option<T>> {
-    Ok(optional_text(row, column)?.and_then(|text| readable(row, column, parse_json(text).map(Some))))
+    Ok(optional_text(row, column)?
+        .and_then(|text| readable(row, column, parse_json(text).map(Some))))
 }
 
 fn required_json<T: DeserializeOwned>(row: &impl DbRow, column: &str) -> StoreResult<Option<T>> {
@@ -140,7 +141,11 @@ pub(super) fn node(row: &impl DbRow) -> StoreResult<MessageNode> {
     let (run, delivered) = (optional_number(row, "run")?, flag(row, "delivered")?);
     let message = match required_json(row, "body")? {
         Some(message) => message,
-        None => Message::Activity(ActivityMessage::new(name(row, "id")?, UNREADABLE_MESSAGE, JsonObject::new())),
+        None => Message::Activity(ActivityMessage::new(
+            name(row, "id")?,
+            UNREADABLE_MESSAGE,
+            JsonObject::new(),
+        )),
     };
     Ok(MessageNode {
         number: number(row, "number")?,
@@ -164,7 +169,9 @@ pub(super) fn file(row: &impl DbRow) -> StoreResult<StoredFile> {
         media_type: text(row, "media_type")?.to_owned(),
         name: optional_text(row, "name")?.map(str::to_owned),
         bytes: count(row, "bytes")?,
-        size: pixels("width")?.zip(pixels("height")?).map(|(width, height)| ImageSize { width, height }),
+        size: pixels("width")?
+            .zip(pixels("height")?)
+            .map(|(width, height)| ImageSize { width, height }),
         created_at: number(row, "created_at")?,
         object_key: optional_text(row, "object_key")?.map(str::to_owned),
     })
@@ -207,7 +214,11 @@ pub(super) fn end_state(row: &impl DbRow) -> StoreResult<EndState> {
 }
 
 pub(super) fn lost_run(row: &impl DbRow) -> StoreResult<LostRun> {
-    let lease = Lease { thread: number(row, "number")?, run: number(row, "run")?, holder: text(row, "holder")?.into() };
+    let lease = Lease {
+        thread: number(row, "number")?,
+        run: number(row, "run")?,
+        holder: text(row, "holder")?.into(),
+    };
     Ok(LostRun { key: key(row)?, run_id: RunId::from(name(row, "run_id")?), lease })
 }
 
@@ -219,7 +230,13 @@ pub(super) fn numbered_state(row: &impl DbRow) -> StoreResult<(i64, Value)> {
 /// Returns a run, and the number of its state.
 pub(super) fn copied_run(row: &impl DbRow) -> StoreResult<(CopiedRun, Option<i64>)> {
     let (interrupts, answered) = (list(row, "interrupts")?, list(row, "answered")?);
-    let run = CopiedRun { record: run(row)?, head: number(row, "head")?, state: None, interrupts, answered };
+    let run = CopiedRun {
+        record: run(row)?,
+        head: number(row, "head")?,
+        state: None,
+        interrupts,
+        answered,
+    };
     let state = run.record.state;
     Ok((run, state))
 }
@@ -234,12 +251,22 @@ impl EventPage {
         let body = optional_text(row, "body")?;
         let next = self.first + self.events.len() as u64;
         let lines = body.map_or(0, |body| body.split('\n').count() as u64);
-        let Some(body) = body.filter(|_| (1..=next).contains(&first) && first + lines == last + 1) else {
-            let problem = format!("the log has no event {next}, but a batch from {first} to {last} with {lines} lines");
-            return if self.events.is_empty() { Err(StoreError::Failed(problem.into())) } else { Ok(false) };
+        let Some(body) = body.filter(|_| (1..=next).contains(&first) && first + lines == last + 1)
+        else {
+            let problem = format!(
+                "the log has no event {next}, but a batch from {first} to {last} with {lines} lines"
+            );
+            return if self.events.is_empty() {
+                Err(StoreError::Failed(problem.into()))
+            } else {
+                Ok(false)
+            };
         };
         // Events are not lost with a damaged list of times.
-        let times = text(row, "times")?.split(' ').map(|time| time.parse().unwrap_or(0)).chain(iter::repeat(0));
+        let times = text(row, "times")?
+            .split(' ')
+            .map(|time| time.parse().unwrap_or(0))
+            .chain(iter::repeat(0));
         for (number, (event, time)) in (first..).zip(body.split('\n').zip(times)) {
             if number < self.first + self.events.len() as u64 {
                 continue;

@@ -11,11 +11,21 @@ pub trait SealedStore: Send + Sync {
     async fn sealed(&self, owner: &str) -> StoreResult<Vec<SealedValue>>;
 
     /// Stores a value, if the stored one is as expected. Returns whether it did.
-    async fn put_sealed(&self, owner: &str, value: &SealedValue, expected: ExpectedValue) -> StoreResult<bool>;
+    async fn put_sealed(
+        &self,
+        owner: &str,
+        value: &SealedValue,
+        expected: ExpectedValue,
+    ) -> StoreResult<bool>;
 
     /// Deletes the value of a name, or all values of the owner. `version`: only if the value has it. Returns the number of
     /// values.
-    async fn delete_sealed(&self, owner: &str, name: Option<&str>, version: Option<i64>) -> StoreResult<u64>;
+    async fn delete_sealed(
+        &self,
+        owner: &str,
+        name: Option<&str>,
+        version: Option<i64>,
+    ) -> StoreResult<u64>;
 }
 
 /// A sealed value.

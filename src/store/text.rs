@@ -29,7 +29,12 @@ pub(super) fn parse_json<T: DeserializeOwned>(json: &str) -> Result<T, String> {
     parser.disable_recursion_limit();
     let value = T::deserialize(&mut parser).and_then(|value| parser.end().map(|()| value));
     value.map_err(|error| {
-        format!("invalid JSON ({:?}) at column {} of {}", error.classify(), error.column(), json.len())
+        format!(
+            "invalid JSON ({:?}) at column {} of {}",
+            error.classify(),
+            error.column(),
+            json.len()
+        )
     })
 }
 
@@ -77,7 +82,9 @@ pub(super) fn lines(events: &[String]) -> StoreResult<String> {
 /// Joins the times of a batch's events. Fails unless each event has one.
 pub(super) fn times(batch: &EventBatch) -> StoreResult<String> {
     if batch.times.len() != batch.events.len() {
-        return Err(StoreError::Failed("a batch has another number of times than of events".into()));
+        return Err(StoreError::Failed(
+            "a batch has another number of times than of events".into(),
+        ));
     }
     let times: Vec<_> = batch.times.iter().map(u64::to_string).collect();
     Ok(times.join(" "))

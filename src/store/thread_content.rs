@@ -57,12 +57,15 @@ pub struct ThreadContent {
 impl ThreadContent {
     /// Returns the bytes of everything that can be large: messages, feedback, states, and the details of runs, as JSON.
     pub fn bytes(&self) -> u64 {
-        let of_message =
-            |copied: &CopiedMessage| json_len(&copied.message) + copied.feedback.as_ref().map_or(0, json_len);
+        let of_message = |copied: &CopiedMessage| {
+            json_len(&copied.message) + copied.feedback.as_ref().map_or(0, json_len)
+        };
         let of_run = |run: &CopiedRun| {
             let CopiedRun { record, interrupts, answered, .. } = run;
-            let details =
-                json_len(interrupts) + json_len(answered) + json_len(&record.usage) + json_len(&record.failure);
+            let details = json_len(interrupts)
+                + json_len(answered)
+                + json_len(&record.usage)
+                + json_len(&record.failure);
             details + (record.id.len() + record.agent.len()) as u64
         };
         self.messages.iter().map(of_message).sum::<u64>()
@@ -122,15 +125,16 @@ impl NumberedContent {
         let state_at = |number| states.binary_search_by_key(&number, |(number, _)| *number).ok();
         // A run of which there is no row any more was replaced by one with the same id.
         let run_at = |number| runs.binary_search_by_key(&number, |(run, _)| run.record.number).ok();
-        let messages = nodes.into_iter().map(|MessageNode { parent, origin, message, feedback, .. }| CopiedMessage {
-            parent,
-            run: origin.run().and_then(run_at),
-            message,
-            feedback,
-        });
+        let messages =
+            nodes.into_iter().map(|MessageNode { parent, origin, message, feedback, .. }| {
+                CopiedMessage { parent, run: origin.run().and_then(run_at), message, feedback }
+            });
         let messages = messages.collect();
         let state = state.and_then(state_at);
-        let runs = runs.into_iter().map(|(run, state)| CopiedRun { state: state.and_then(state_at), ..run }).collect();
+        let runs = runs
+            .into_iter()
+            .map(|(run, state)| CopiedRun { state: state.and_then(state_at), ..run })
+            .collect();
         ThreadContent {
             agent: thread.agent,
             title: thread.title,

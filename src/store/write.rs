@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value};
 
-use super::model::{Lease, Millis, RunFailure, RunRecord, RunStatus, ThreadKey, ThreadSize, ThreadVersion, now};
+use super::model::{
+    Lease, Millis, RunFailure, RunRecord, RunStatus, ThreadKey, ThreadSize, ThreadVersion, now,
+};
 use crate::protocol::{Interrupt, Message, ResumeEntry, RunId, TokenUsage};
 
 /// Messages to write: new ones, each below the one before it, and new bodies of stored ones.
@@ -64,7 +66,12 @@ pub struct NewRun<'a> {
 
 impl<'a> NewRun<'a> {
     /// Returns a run without messages on a new thread, which begins now and has no limits.
-    pub fn new(key: &'a ThreadKey, run_id: &'a RunId, agent: &'a str, holder: &'a Arc<str>) -> Self {
+    pub fn new(
+        key: &'a ThreadKey,
+        run_id: &'a RunId,
+        agent: &'a str,
+        holder: &'a Arc<str>,
+    ) -> Self {
         Self {
             key,
             run_id,

@@ -10,8 +10,8 @@ use crate::{
         emit::{TextMessage, ToolCallEvents},
     },
     protocol::{
-        AssistantMessage, Context, Event, Message, MessageId, RunAgentInput, ToolCall, ToolDefinition, ToolMessage,
-        event::ToolCallResult,
+        AssistantMessage, Context, Event, Message, MessageId, RunAgentInput, ToolCall,
+        ToolDefinition, ToolMessage, event::ToolCallResult,
     },
 };
 
@@ -22,7 +22,8 @@ pub(crate) const CLICK: &str = "log_a2ui_event";
 /// The description of the entry of a page's context that has its components.
 const SCHEMA_ENTRY: &str = "A2UI Component Schema — available components for generating UI surfaces. Use these component names \
                             and properties when creating A2UI operations.";
-const GUIDE_ENTRY: &str = "A2UI render tool usage guide — how to call render_a2ui with valid arguments.";
+const GUIDE_ENTRY: &str =
+    "A2UI render tool usage guide — how to call render_a2ui with valid arguments.";
 /// The descriptions of all entries for models begin with this.
 const ENTRY_PREFIX: &str = "A2UI ";
 
@@ -56,7 +57,9 @@ pub(super) fn add_guide(run: &RunSurfaces, input: &mut RunAgentInput) {
     input.tools.push(tool());
     input.context.retain(|entry| !is_of_server(run, entry));
     let mut add = |description: &str, value: &str| {
-        input.context.push(Context { description: description.to_owned(), value: value.to_owned() });
+        input
+            .context
+            .push(Context { description: description.to_owned(), value: value.to_owned() });
     };
     if let Some(json) = run.schema() {
         add(SCHEMA_ENTRY, json);
@@ -102,13 +105,19 @@ pub(super) fn click_mark() -> Value {
 /// Adds the click that a run begins with to its conversation: a call and its result, made by the run and not by the client.
 /// Returns their events.
 pub(super) fn add_click(input: &mut RunAgentInput) -> Option<[Event; 4]> {
-    let action = input.forwarded_prop("a2uiAction")?.get("userAction").filter(|action| action.is_object())?;
+    let action = input
+        .forwarded_prop("a2uiAction")?
+        .get("userAction")
+        .filter(|action| action.is_object())?;
     let text = |name: &str| action.get(name).and_then(Value::as_str);
-    let component = text("sourceComponentId").map(|id| format!(" (component: {id})")).unwrap_or_default();
+    let component =
+        text("sourceComponentId").map(|id| format!(" (component: {id})")).unwrap_or_default();
     let context = action.get("context").cloned().unwrap_or_else(|| json!({}));
     let name = text("name").unwrap_or("unknown_action");
     let surface = text("surfaceId").unwrap_or("unknown_surface");
-    let text = format!("User performed action \"{name}\" on surface \"{surface}\"{component}. Context: {context}");
+    let text = format!(
+        "User performed action \"{name}\" on surface \"{surface}\"{component}. Context: {context}"
+    );
 
     let (parent, answer) = (TextMessage::new(), MessageId::random());
     let call = ToolCallEvents::new(CLICK).within(&parent);

@@ -177,7 +177,9 @@ impl ArgumentsReader {
             '[' | '{' if self.depth == 1 => (self.item, self.sent) = (self.raw.len(), 0),
             ',' if self.depth == 1 => self.item = self.raw.len(),
             ']' | '}' if self.depth == 1 && is_array => self.end_item(each),
-            ']' | '}' if self.depth == 0 && self.place == Place::Value => self.close(Place::AfterValue, each),
+            ']' | '}' if self.depth == 0 && self.place == Place::Value => {
+                self.close(Place::AfterValue, each)
+            }
             _ => {}
         }
     }
@@ -202,7 +204,10 @@ impl ArgumentsReader {
     fn hand_out(&mut self, each: &mut impl FnMut(&str, ArgumentPart<'_>)) {
         match self.raw.as_bytes().first() {
             Some(b'"') if self.whole > self.sent => {
-                match serde_json::from_str::<String>(&format!("\"{}\"", &self.raw[self.sent..self.whole])) {
+                match serde_json::from_str::<String>(&format!(
+                    "\"{}\"",
+                    &self.raw[self.sent..self.whole]
+                )) {
                     Ok(text) => each(&self.name, ArgumentPart::Text(&text)),
                     Err(_) => self.place = Place::Broken,
                 }
@@ -225,7 +230,9 @@ mod tests {
     use super::*;
 
     /// Reads the pieces, and returns what was handed out, with adjacent pieces of a value joined.
-    fn read<'a>(pieces: impl IntoIterator<Item = &'a str>) -> (Vec<(String, &'static str, String)>, Place) {
+    fn read<'a>(
+        pieces: impl IntoIterator<Item = &'a str>,
+    ) -> (Vec<(String, &'static str, String)>, Place) {
         let mut reader = ArgumentsReader::default();
         let mut parts: Vec<(String, &'static str, String)> = Vec::new();
         for piece in pieces {
@@ -236,8 +243,15 @@ mod tests {
                     ArgumentPart::Item(text) => ("item", text),
                     ArgumentPart::Closed(text) => ("closed", text),
                 };
-                let joins = |part: &&mut (String, &str, String)| part.0 == name && part.1 == kind && kind != "item";
-                match parts.iter_mut().rev().find(|part| part.0 == name && part.1 == kind).filter(joins) {
+                let joins = |part: &&mut (String, &str, String)| {
+                    part.0 == name && part.1 == kind && kind != "item"
+                };
+                match parts
+                    .iter_mut()
+                    .rev()
+                    .find(|part| part.0 == name && part.1 == kind)
+                    .filter(joins)
+                {
                     Some(part) => part.2.push_str(text),
                     None => parts.push((name.to_owned(), kind, text.to_owned())),
                 }
@@ -248,18 +262,27 @@ mod tests {
     }
 
     fn split(text: &str, size: usize) -> Vec<&str> {
-        let mut ends: Vec<usize> = (size..text.len()).step_by(size).filter(|at| text.is_char_boundary(*at)).collect();
+        let mut ends: Vec<usize> =
+            (size..text.len()).step_by(size).filter(|at| text.is_char_boundary(*at)).collect();
         ends.push(text.len());
-        ends.iter().scan(0, |start, end| Some(&text[std::mem::replace(start, *end)..*end])).collect()
+        ends.iter()
+            .scan(0, |start, end| Some(&text[std::mem::replace(start, *end)..*end]))
+            .collect()
     }
 
     #[test]
     fn open_strings_items_and_closed_values_are_handed_out_in_order() {
         let mut reader = ArgumentsReader::default();
         let mut seen = Vec::new();
-        for piece in
-            ["{\"a\": \"x", "\\u00e9\\", "n\", \"b\" : [1, {\"c\":[2]}", " , \"]\"", "], \"d\":tr", "ue}", "rest"]
-        {
+        for piece in [
+            "{\"a\": \"x",
+            "\\u00e9\\",
+            "n\", \"b\" : [1, {\"c\":[2]}",
+            " , \"]\"",
+            "], \"d\":tr",
+            "ue}",
+            "rest",
+        ] {
             reader.push(piece, &mut |name, part| seen.push(format!("{name} {part:?}")));
         }
         let expected = [
@@ -282,8 +305,15 @@ mod tests {
 
     #[test]
     fn text_that_is_no_object_breaks_the_reader_and_hands_out_no_closed_value() {
-        for text in ["[1]", "{1", "{\"a\" 1}", "{\"a\":]", "{\"a\":\"\\ud800x\"}", "{\"a\":\"\\q\"}", "{\"\\ud800\":1}"]
-        {
+        for text in [
+            "[1]",
+            "{1",
+            "{\"a\" 1}",
+            "{\"a\":]",
+            "{\"a\":\"\\ud800x\"}",
+            "{\"a\":\"\\q\"}",
+            "{\"\\ud800\":1}",
+        ] {
             let (parts, place) = read([text]);
             assert_eq!(place, Place::Broken, "{text}");
             assert!(parts.iter().all(|part| part.1 != "closed"), "{text}: {parts:?}");

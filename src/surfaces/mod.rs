@@ -30,7 +30,11 @@ use crate::{
 };
 
 /// What servers draw ([`BeginDrawing`](crate::agent::BeginDrawing)): A2UI surfaces, and HTML in a sandboxed frame.
-pub(crate) fn begin(agent: &dyn Agent, input: &mut RunAgentInput, cx: &mut RunContext) -> Option<Box<dyn Drawing>> {
+pub(crate) fn begin(
+    agent: &dyn Agent,
+    input: &mut RunAgentInput,
+    cx: &mut RunContext,
+) -> Option<Box<dyn Drawing>> {
     let surfaces = a2ui::of_run(agent.a2ui(), input);
     let shows_html = input.tool(sandboxed_ui::TOOL).is_some();
     if surfaces.is_none() && !shows_html || AppRequest::is_in(input) {
@@ -42,7 +46,8 @@ pub(crate) fn begin(agent: &dyn Agent, input: &mut RunAgentInput, cx: &mut RunCo
         click = if cx.take_mark(&click_mark()) { None } else { add_click(input) };
     }
     cx.surfaces.clone_from(&surfaces);
-    let projection = Arc::new(Mutex::new(Projection { shows_html, surfaces, ..Projection::default() }));
+    let projection =
+        Arc::new(Mutex::new(Projection { shows_html, surfaces, ..Projection::default() }));
     Some(Box::new(RunDrawing { projection, click, cx: cx.clone() }))
 }
 
@@ -124,7 +129,12 @@ impl Projection {
     fn pass(&mut self, event: Event, ready: &mut Vec<Event>) {
         match &event {
             Event::ToolCallStart(start) => {
-                self.begin(&start.tool_call_id, &start.tool_call_name, start.parent_message_id.as_ref(), ready);
+                self.begin(
+                    &start.tool_call_id,
+                    &start.tool_call_name,
+                    start.parent_message_id.as_ref(),
+                    ready,
+                );
             }
             Event::ToolCallChunk(chunk) => {
                 if chunk.tool_call_id.is_some() && chunk.tool_call_id != self.chunked {
@@ -135,7 +145,10 @@ impl Projection {
                     }
                 }
             }
-            Event::ActivitySnapshot(_) | Event::ActivityDelta(_) | Event::Raw(_) | Event::ToolCallArgs(_) => {}
+            Event::ActivitySnapshot(_)
+            | Event::ActivityDelta(_)
+            | Event::Raw(_)
+            | Event::ToolCallArgs(_) => {}
             Event::ToolCallEnd(end) => self.end_call(&end.tool_call_id, ready),
             Event::RunFinished(finished) => match finished.outcome {
                 Some(RunOutcome::Interrupt { .. } | RunOutcome::Cancelled) => self.end(ready),
@@ -162,7 +175,13 @@ impl Projection {
         ready.extend(painted);
     }
 
-    fn begin(&mut self, call: &ToolCallId, name: &str, message: Option<&MessageId>, ready: &mut Vec<Event>) {
+    fn begin(
+        &mut self,
+        call: &ToolCallId,
+        name: &str,
+        message: Option<&MessageId>,
+        ready: &mut Vec<Event>,
+    ) {
         match (name, &self.surfaces) {
             (sandboxed_ui::TOOL, _) if self.shows_html => {
                 let html = SandboxedUi::new(call.clone());
@@ -173,9 +192,11 @@ impl Projection {
                 self.unanswered.insert(call.clone());
                 if !run.has_given_up() {
                     // Calls of one message run side by side. One of an earlier message is still running: this is a part of it.
-                    let outer = self.others.iter().rev().find(|(_, other)| other.as_ref() != message);
+                    let outer =
+                        self.others.iter().rev().find(|(_, other)| other.as_ref() != message);
                     let earlier = self.failed.take().map(|(activity, _)| activity);
-                    let surface = Surface::new(call.clone(), outer.map(|(id, _)| id), earlier, run.clone());
+                    let surface =
+                        Surface::new(call.clone(), outer.map(|(id, _)| id), earlier, run.clone());
                     ready.extend(surface.start());
                     self.open.push(Projected::Surface(Box::new(surface)));
                 }
@@ -223,7 +244,9 @@ impl Projection {
         self.unanswered.swap_remove(call);
         match self.surfaces {
             None => Vec::new(),
-            Some(_) => surface::of_result(call, &result.content.text(), |id| self.painted.contains(id)),
+            Some(_) => {
+                surface::of_result(call, &result.content.text(), |id| self.painted.contains(id))
+            }
         }
     }
 

@@ -82,7 +82,10 @@ impl Changes {
                 }
             }
             ("initialHeight", ArgumentPart::Closed(json)) => {
-                parse(json).filter(Value::is_number).into_iter().for_each(|height| self.add(name, height));
+                parse(json)
+                    .filter(Value::is_number)
+                    .into_iter()
+                    .for_each(|height| self.add(name, height));
             }
             _ => {}
         }

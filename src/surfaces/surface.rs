@@ -104,11 +104,15 @@ impl Surface {
         if self.parts.is_worth_showing(self.is_painted) {
             return self.paint();
         }
-        if self.is_painted || !self.is_first_attempt || self.bytes - self.told_bytes < PROGRESS_BYTES {
+        if self.is_painted
+            || !self.is_first_attempt
+            || self.bytes - self.told_bytes < PROGRESS_BYTES
+        {
             return None;
         }
         self.told_bytes = self.bytes;
-        let building = json!({ "status": "building", "progressTokens": self.bytes / BYTES_PER_TOKEN });
+        let building =
+            json!({ "status": "building", "progressTokens": self.bytes / BYTES_PER_TOKEN });
         Some(snapshot(&self.activity, building))
     }
 
@@ -121,7 +125,8 @@ impl Surface {
             self.parts.id = Some(self.call.to_string());
         }
         let components = self.parts.components.as_deref().unwrap_or_default();
-        let faults = self.run.check(components, Some(self.parts.data.as_ref().unwrap_or(&Value::Null)));
+        let faults =
+            self.run.check(components, Some(self.parts.data.as_ref().unwrap_or(&Value::Null)));
         if !faults.is_empty() && !self.is_painted {
             return Some(self.fail(&faults));
         }
@@ -157,7 +162,8 @@ impl Surface {
         let parts = &mut self.parts;
         let (id, components) = (parts.id.as_ref()?, parts.components.as_ref()?);
         let catalog = self.run.catalog_id(parts.catalog_id.as_deref());
-        let items = || Some(json!({ &parts.list: parts.items })).filter(|_| !parts.items.is_empty());
+        let items =
+            || Some(json!({ &parts.list: parts.items })).filter(|_| !parts.items.is_empty());
         let shown = operations(id, catalog, components, parts.data.clone().or_else(items));
         (parts.has_changed, parts.item_bytes.1) = (false, 0);
         self.is_painted = true;
@@ -212,7 +218,8 @@ fn nonempty(json: &str) -> Option<String> {
 
 /// Returns the member of the data that the first repeating component repeats.
 fn repeated_member(components: &[Value]) -> Option<&str> {
-    let path = components.iter().find_map(|component| component.get("children")?.get("path")?.as_str());
+    let path =
+        components.iter().find_map(|component| component.get("children")?.get("path")?.as_str());
     path.map(|path| path.trim_start_matches('/'))
 }
 
@@ -222,7 +229,12 @@ fn failed(max_attempts: u32, faults: &[SurfaceFault]) -> Value {
 }
 
 /// Returns the content of the activity of a surface.
-pub(super) fn operations(id: &str, catalog: &str, components: &[Value], data: Option<Value>) -> Value {
+pub(super) fn operations(
+    id: &str,
+    catalog: &str,
+    components: &[Value],
+    data: Option<Value>,
+) -> Value {
     let mut operations = vec![
         json!({ "version": VERSION, "createSurface": { "surfaceId": id, "catalogId": catalog } }),
         json!({ "version": VERSION, "updateComponents": { "surfaceId": id, "components": components } }),
@@ -251,7 +263,11 @@ pub(super) fn snapshot(activity: &MessageId, content: Value) -> Event {
 
 /// Returns the surfaces that a tool's result paints: `{"a2ui_operations": […]}`, also as JSON within a JSON string. `is_painted`
 /// names surfaces that the run has already painted: agents often return what a call of theirs has rendered.
-pub(super) fn of_result(call: &ToolCallId, content: &str, is_painted: impl Fn(&str) -> bool) -> Vec<Event> {
+pub(super) fn of_result(
+    call: &ToolCallId,
+    content: &str,
+    is_painted: impl Fn(&str) -> bool,
+) -> Vec<Event> {
     if !content.contains(OPERATIONS) {
         return Vec::new();
     }
@@ -269,7 +285,8 @@ pub(super) fn of_result(call: &ToolCallId, content: &str, is_painted: impl Fn(&s
     surfaces.retain(|id, _| !is_painted(id));
     let (count, first) = (surfaces.len(), activity_of(call));
     let events = surfaces.into_values().enumerate().map(|(at, operations)| {
-        let activity = if count == 1 { first.clone() } else { MessageId::from(format!("{first}-{at}")) };
+        let activity =
+            if count == 1 { first.clone() } else { MessageId::from(format!("{first}-{at}")) };
         snapshot(&activity, json!({ OPERATIONS: operations }))
     });
     events.collect()

@@ -25,8 +25,10 @@ async fn play(agent: impl Agent, input: RunAgentInput) -> Vec<Value> {
         Some(drawing) => drawing.draw(events),
         None => events,
     };
-    let mut played: Vec<_> =
-        events.map(|event| event.map_or_else(|error| json!(error.code()), |event| json!(event))).collect().await;
+    let mut played: Vec<_> = events
+        .map(|event| event.map_or_else(|error| json!(error.code()), |event| json!(event)))
+        .collect()
+        .await;
     let stopped = drawing.map(|mut drawing| drawing.stop()).unwrap_or_default();
     played.extend(stopped.into_iter().map(|event| json!(event)));
     played
@@ -54,7 +56,8 @@ fn content_of(events: &[Value], id: &str) -> Value {
 fn calling(tool: &str, arguments: &Value, size: usize) -> Vec<Event> {
     let call = ToolCallEvents::with_id("c", tool);
     let text = arguments.to_string();
-    let pieces = text.as_bytes().chunks(size).map(|piece| call.delta(String::from_utf8_lossy(piece)));
+    let pieces =
+        text.as_bytes().chunks(size).map(|piece| call.delta(String::from_utf8_lossy(piece)));
     [call.start()].into_iter().chain(pieces).chain([call.end()]).collect()
 }
 
@@ -72,7 +75,8 @@ async fn html_of_a_call_is_an_activity_that_grows_while_the_arguments_stream_in(
         assert_eq!(of_call[of_call.len() - 2..], ["ACTIVITY_DELTA", "TOOL_CALL_END"]);
         let mut content = content_of(&played, "c-activity");
         let html = content["html"].take();
-        let html: String = html.as_array().unwrap().iter().map(|piece| piece.as_str().unwrap()).collect();
+        let html: String =
+            html.as_array().unwrap().iter().map(|piece| piece.as_str().unwrap()).collect();
         assert_eq!(html, "<p>\"Hi\"</p>");
         let expected = json!({
             "generating": false, "initialHeight": 120, "css": "p {}", "cssComplete": true, "html": null,
@@ -99,7 +103,12 @@ async fn nothing_is_made_of_a_call_if_the_page_does_not_offer_the_tool_or_its_ap
 async fn an_activity_ends_with_its_chunks_and_with_a_failure() {
     let chunk = |id: Option<&str>, name: Option<&str>, delta: &str| {
         let (tool_call_id, tool_call_name) = (id.map(Into::into), name.map(str::to_owned));
-        Event::from(ToolCallChunk { tool_call_id, tool_call_name, delta: Some(delta.to_owned()), ..Default::default() })
+        Event::from(ToolCallChunk {
+            tool_call_id,
+            tool_call_name,
+            delta: Some(delta.to_owned()),
+            ..Default::default()
+        })
     };
     let agent = move |_: RunAgentInput, _: RunContext| {
         let first = [
@@ -154,7 +163,10 @@ async fn a_result_with_operations_paints_each_of_its_surfaces_also_if_it_is_enco
         let played = result_of(content, with_surfaces()).await;
         assert_eq!(types(&played)[3..], ["TOOL_CALL_RESULT", "ACTIVITY_SNAPSHOT"]);
         assert_eq!(content_of(&played, "a2ui-surface-c"), one);
-        assert_eq!((&played[4]["activityType"], &played[4]["replace"]), (&json!("a2ui-surface"), &json!(true)));
+        assert_eq!(
+            (&played[4]["activityType"], &played[4]["replace"]),
+            (&json!("a2ui-surface"), &json!(true))
+        );
     }
     let two = json!({ "a2ui_operations": ([operations("a"), operations("b")].concat()) });
     let played = result_of(two.to_string(), with_surfaces()).await;
@@ -189,30 +201,39 @@ fn render(id: &str, parent: &str, surface: &str) -> Vec<Event> {
 }
 
 #[tokio::test]
-async fn a_surface_that_is_rendered_within_a_tool_has_the_id_of_that_tools_call_and_is_painted_once() {
-    let outer = ToolCallEvents::with_id("o", "generate").within(&crate::agent::emit::TextMessage::with_id("m"));
+async fn a_surface_that_is_rendered_within_a_tool_has_the_id_of_that_tools_call_and_is_painted_once()
+ {
+    let outer = ToolCallEvents::with_id("o", "generate")
+        .within(&crate::agent::emit::TextMessage::with_id("m"));
     let result = outer.result(json!({ "a2ui_operations": operations("s") }).to_string());
     let all = [vec![outer.start(), outer.end()], render("i", "n", "s"), vec![result]].concat();
     let played = play(move |_, _| events(all.clone()), with_surfaces()).await;
     let painted = played.iter().filter(|event| event["content"]["a2ui_operations"].is_array());
     assert_eq!(painted.map(|event| &event["messageId"]).collect::<Vec<_>>(), ["a2ui-surface-o"]);
     // Calls of one message do not contain each other.
-    let other = ToolCallEvents::with_id("o", "search").within(&crate::agent::emit::TextMessage::with_id("m"));
-    let all = [vec![other.start(), other.end()], render("i", "m", "s"), render("j", "m", "t")].concat();
+    let other = ToolCallEvents::with_id("o", "search")
+        .within(&crate::agent::emit::TextMessage::with_id("m"));
+    let all =
+        [vec![other.start(), other.end()], render("i", "m", "s"), render("j", "m", "t")].concat();
     let played = play(move |_, _| events(all.clone()), with_surfaces()).await;
     assert!(content_of(&played, "a2ui-surface-i")["a2ui_operations"].is_array());
     assert!(content_of(&played, "a2ui-surface-j")["a2ui_operations"].is_array());
 }
 
 #[tokio::test]
-async fn a_call_that_its_agent_leaves_to_the_front_end_is_answered_at_the_end_of_a_successful_run() {
+async fn a_call_that_its_agent_leaves_to_the_front_end_is_answered_at_the_end_of_a_successful_run()
+{
     let all = render("c", "m", "s");
     let interrupted = all.clone();
     let played = play(move |_, _| events(all.clone()), with_surfaces()).await;
     let last = played.last().unwrap();
-    assert_eq!((&last["type"], &last["content"]), (&json!("TOOL_CALL_RESULT"), &json!(r#"{"status":"rendered"}"#)));
+    assert_eq!(
+        (&last["type"], &last["content"]),
+        (&json!("TOOL_CALL_RESULT"), &json!(r#"{"status":"rendered"}"#))
+    );
     for outcome in [RunOutcome::Interrupt { interrupts: Vec::new() }, RunOutcome::Cancelled] {
-        let finished = crate::protocol::event::RunFinished::new("t".into(), "r".into(), outcome).into();
+        let finished =
+            crate::protocol::event::RunFinished::new("t".into(), "r".into(), outcome).into();
         let all = [interrupted.clone(), vec![finished]].concat();
         let played = play(move |_, _| events(all.clone()), with_surfaces()).await;
         assert_eq!(types(&played)[types(&played).len() - 2..], ["TOOL_CALL_END", "RUN_FINISHED"]);
@@ -230,25 +251,36 @@ async fn a_faulty_surface_that_its_agent_does_not_correct_has_failed_at_the_end(
 }
 
 #[tokio::test]
-async fn configured_components_and_catalogs_go_before_those_of_the_page_and_false_refuses_the_page() {
+async fn configured_components_and_catalogs_go_before_those_of_the_page_and_false_refuses_the_page()
+{
     let schema = json!({ "catalogId": "mine", "components": { "Text": { "required": ["text"] } } });
     let echo = |input: RunAgentInput, _: RunContext| {
         let mut all = render("c", "m", "s");
-        all.push(crate::agent::emit::state::snapshot(json!({ "tools": input.tools, "context": input.context })));
+        all.push(crate::agent::emit::state::snapshot(
+            json!({ "tools": input.tools, "context": input.context }),
+        ));
         events(all)
     };
     let mut input = with_surfaces();
     input.tools = offering("render_a2ui").tools;
     let played = play(A2uiAgent::new(echo, A2ui::enabled(false)), input.clone()).await;
-    assert_eq!(types(&played), ["TOOL_CALL_START", "TOOL_CALL_ARGS", "TOOL_CALL_END", "STATE_SNAPSHOT"]);
+    assert_eq!(
+        types(&played),
+        ["TOOL_CALL_START", "TOOL_CALL_ARGS", "TOOL_CALL_END", "STATE_SNAPSHOT"]
+    );
     input.forwarded_props = None;
     let on = A2ui::enabled(true).schema(&schema).unwrap();
     for (options, catalog) in [(on.clone(), "mine"), (on.catalog("other"), "other")] {
         let played = play(A2uiAgent::new(echo, options), input.clone()).await;
         let painted = content_of(&played, "a2ui-surface-c");
         assert_eq!(painted["a2ui_operations"][0]["createSurface"]["catalogId"], catalog);
-        let state = &played.iter().find(|event| event["type"] == "STATE_SNAPSHOT").unwrap()["snapshot"];
-        assert_eq!(state["tools"].as_array().unwrap().len(), 1, "the page's tool of this name is replaced");
+        let state =
+            &played.iter().find(|event| event["type"] == "STATE_SNAPSHOT").unwrap()["snapshot"];
+        assert_eq!(
+            state["tools"].as_array().unwrap().len(),
+            1,
+            "the page's tool of this name is replaced"
+        );
         assert_eq!(state["tools"][0]["parameters"]["required"], json!(["surfaceId", "components"]));
         assert!(state["context"][0]["value"].as_str().unwrap().contains("\"mine\""));
     }
@@ -258,13 +290,14 @@ async fn configured_components_and_catalogs_go_before_those_of_the_page_and_fals
 #[tokio::test]
 async fn an_agent_in_rust_shows_a_surface_and_replaces_it_if_the_run_renders_surfaces() {
     let text = |text: &str| json!([{ "id": "root", "component": "Text", "text": text }]);
-    let agent = crate::agent::agent_fn(move |_: RunAgentInput, out: crate::agent::Emitter| async move {
-        if !out.surface("s", text("one"), json!({})).await? {
-            return out.text("none").await;
-        }
-        out.surface("s", text("two"), json!({ "n": 1 })).await?;
-        out.surface("s", json!([{ "id": "a" }]), json!({})).await.map(drop)
-    });
+    let agent =
+        crate::agent::agent_fn(move |_: RunAgentInput, out: crate::agent::Emitter| async move {
+            if !out.surface("s", text("one"), json!({})).await? {
+                return out.text("none").await;
+            }
+            out.surface("s", text("two"), json!({ "n": 1 })).await?;
+            out.surface("s", json!([{ "id": "a" }]), json!({})).await.map(drop)
+        });
     let played = play(agent.clone(), with_surfaces()).await;
     assert_eq!(types(&played), ["ACTIVITY_SNAPSHOT", "ACTIVITY_SNAPSHOT", "invalid_surface"]);
     assert_eq!(played[0]["messageId"], played[1]["messageId"]);
@@ -277,7 +310,10 @@ async fn an_agent_in_rust_shows_a_surface_and_replaces_it_if_the_run_renders_sur
         { "version": "v0.9", "updateDataModel": { "surfaceId": "s", "path": "/", "value": { "n": 1 } } },
     ] });
     assert_eq!(content_of(&played, id), expected);
-    assert_eq!((&played[1]["activityType"], &played[1]["replace"]), (&json!("a2ui-surface"), &json!(true)));
+    assert_eq!(
+        (&played[1]["activityType"], &played[1]["replace"]),
+        (&json!("a2ui-surface"), &json!(true))
+    );
     let played = play(agent, RunAgentInput::new("t", "r", vec![])).await;
     assert_eq!(types(&played), ["TEXT_MESSAGE_START", "TEXT_MESSAGE_CONTENT", "TEXT_MESSAGE_END"]);
 }
@@ -288,7 +324,8 @@ fn the_operations_of_a_surface_are_those_of_the_oracle() {
     let components = [json!({ "id": "root", "component": "Text", "text": { "path": "/n" } })];
     for data in [None, Some(json!({ "n": "x" }))] {
         let mut spec = ops::SurfaceSpec::new("s").with_catalog_id("c");
-        spec.components = vec![Component::new("root", "Text").with("text", json!({ "path": "/n" }))];
+        spec.components =
+            vec![Component::new("root", "Text").with("text", json!({ "path": "/n" }))];
         spec.data_model.clone_from(&data);
         let expected = json!({ "a2ui_operations": ops::assemble_ops(ops::Intent::Create, &spec) });
         assert_eq!(surface::operations("s", "c", &components, data), expected);
@@ -303,14 +340,18 @@ async fn the_bytes_of_all_snapshots_of_a_long_list_stay_in_proportion_to_the_cal
     let data = json!({ "rows": rows }).to_string();
     let arguments = format!("{{\"surfaceId\":\"s\",\"components\":{components},\"data\":{data}}}");
     let call = ToolCallEvents::with_id("c", "render_a2ui");
-    let pieces = arguments.as_bytes().chunks(10).map(|piece| call.delta(String::from_utf8_lossy(piece)));
+    let pieces =
+        arguments.as_bytes().chunks(10).map(|piece| call.delta(String::from_utf8_lossy(piece)));
     let all: Vec<_> = [call.start()].into_iter().chain(pieces).chain([call.end()]).collect();
     let played = play(move |_, _| events(all.clone()), with_surfaces()).await;
     let snapshots = played.iter().filter(|event| event["type"] == "ACTIVITY_SNAPSHOT");
     let bytes: usize = snapshots.map(|event| event.to_string().len()).sum();
     assert!(bytes < 40 * arguments.len(), "{bytes} bytes for {}", arguments.len());
     let painted = content_of(&played, "a2ui-surface-c");
-    assert_eq!(painted["a2ui_operations"][2]["updateDataModel"]["value"]["rows"].as_array().unwrap().len(), 20_000);
+    assert_eq!(
+        painted["a2ui_operations"][2]["updateDataModel"]["value"]["rows"].as_array().unwrap().len(),
+        20_000
+    );
 }
 
 proptest::proptest! {

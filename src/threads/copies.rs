@@ -22,8 +22,8 @@ use crate::{
     files::AbsorbError,
     protocol::{MessageId, RunId, ThreadId},
     store::{
-        CopiedMessage, CopiedRun, MessageNode, MessageOrigin, Millis, RunRecord, RunStatus, Thread, ThreadContent,
-        ThreadKey, ThreadView, branch_of, json_len, now,
+        CopiedMessage, CopiedRun, MessageNode, MessageOrigin, Millis, RunRecord, RunStatus, Thread,
+        ThreadContent, ThreadKey, ThreadView, branch_of, json_len, now,
     },
 };
 
@@ -70,7 +70,11 @@ impl Threads {
             ..ThreadContent::default()
         };
         // What was decided stays decided in the copy.
-        let answered = self.runs.store.call("answered", |store| store.answered(&key.owner, thread.number)).await?;
+        let answered = self
+            .runs
+            .store
+            .call("answered", |store| store.answered(&key.owner, thread.number))
+            .await?;
         content.runs.push(CopiedRun { answered, ..run_of_copy("fork", &content, now) });
         self.create(&ThreadKey { owner: key.owner.clone(), id: new_id }, &content).await
     }
@@ -81,14 +85,22 @@ impl Threads {
     /// A [`ThreadError`].
     pub(crate) async fn export(&self, key: &ThreadKey) -> Result<ThreadContent, ThreadError> {
         self.wait_if_abandoned(key).await;
-        self.runs.store.call("content", |store| store.content(key)).await?.ok_or(ThreadError::NoThread)
+        self.runs
+            .store
+            .call("content", |store| store.content(key))
+            .await?
+            .ok_or(ThreadError::NoThread)
     }
 
     /// Creates a thread with the content of an export. All messages count as sent by the client, and no interrupt is open.
     ///
     /// # Errors
     /// A [`ThreadError`].
-    pub(crate) async fn import(&self, key: &ThreadKey, mut content: ThreadContent) -> Result<Thread, ThreadError> {
+    pub(crate) async fn import(
+        &self,
+        key: &ThreadKey,
+        mut content: ThreadContent,
+    ) -> Result<Thread, ThreadError> {
         content.title = content.title.as_deref().and_then(on_one_line);
         content.interrupts = Vec::new();
         let now = now();
@@ -106,7 +118,8 @@ impl Threads {
         content.runs.push(run_of_copy("import", &content, content.updated_at));
         self.check_content(&content)?;
         if let Some(files) = &self.runs.files {
-            let messages: Vec<_> = content.messages.iter_mut().map(|copied| &mut copied.message).collect();
+            let messages: Vec<_> =
+                content.messages.iter_mut().map(|copied| &mut copied.message).collect();
             files.absorb(&key.owner, messages).await.map_err(|error| match error {
                 AbsorbError::UnknownFile { message, part } => ThreadError::Invalid {
                     path: format!("messages[{message}].message.content[{part}].source.value"),
@@ -118,7 +131,11 @@ impl Threads {
         self.create(key, &content).await
     }
 
-    async fn create(&self, key: &ThreadKey, content: &ThreadContent) -> Result<Thread, ThreadError> {
+    async fn create(
+        &self,
+        key: &ThreadKey,
+        content: &ThreadContent,
+    ) -> Result<Thread, ThreadError> {
         check_id(&key.id, || "threadId".to_owned())?;
         let size = content.bytes();
         let count = content.messages.len();
@@ -126,7 +143,9 @@ impl Threads {
             return Err(ThreadError::TooLarge { messages: count, bytes: size });
         }
         let runs = &self.runs;
-        runs.stored_bytes.check::<ThreadError>(&runs.store, &runs.options.retention, &key.owner).await?;
+        runs.stored_bytes
+            .check::<ThreadError>(&runs.store, &runs.options.retention, &key.owner)
+            .await?;
         if !self.runs.store.call("insert", |store| store.insert(key, content)).await? {
             return Err(ThreadError::Exists);
         }
@@ -150,16 +169,26 @@ impl Threads {
         check("state", is_state(content.state), "no position of a state")?;
         // The last one is the run of this import.
         let max_runs = self.runs.options.max_messages.saturating_add(1);
-        check("runs", content.runs.len() as u64 <= max_runs, "more than [threads] max_messages allows")?;
+        check(
+            "runs",
+            content.runs.len() as u64 <= max_runs,
+            "more than [threads] max_messages allows",
+        )?;
         check("states", states <= 2 * content.runs.len(), "more than two for each run")?;
         for (copied, number) in content.messages.iter().zip(1..) {
             let path = |member: &str| format!("messages[{}].{member}", number - 1);
             let is_parent = (0..number).contains(&copied.parent);
             check(&path("parent"), is_parent, "no number of an earlier message")?;
             check_message_ids(&copied.message, || path("message"))?;
-            let is_accepted = self.runs.options.accept_instructions || !copied.message.is_instruction();
-            check(&path("message.role"), is_accepted, "this server accepts no instructions from clients")?;
-            let comment_bytes = copied.feedback.as_ref().and_then(|it| it.comment.as_ref()).map_or(0, String::len);
+            let is_accepted =
+                self.runs.options.accept_instructions || !copied.message.is_instruction();
+            check(
+                &path("message.role"),
+                is_accepted,
+                "this server accepts no instructions from clients",
+            )?;
+            let comment_bytes =
+                copied.feedback.as_ref().and_then(|it| it.comment.as_ref()).map_or(0, String::len);
             let too_long = format_args!("longer than {MAX_COMMENT_BYTES} bytes");
             check(&path("feedback.comment"), comment_bytes <= MAX_COMMENT_BYTES, too_long)?;
         }
@@ -169,7 +198,11 @@ impl Threads {
             check_id(&run.record.id, || path("runId"))?;
             check(&path("runId"), ids.insert(&run.record.id), "not the only run with this id")?;
             check_id(&run.record.agent, || path("agent"))?;
-            check(&path("status"), run.record.status != RunStatus::Running, "not the status of an ended run")?;
+            check(
+                &path("status"),
+                run.record.status != RunStatus::Running,
+                "not the status of an ended run",
+            )?;
             check(&path("head"), is_head(run.head), "no number of a message")?;
             check(&path("state"), is_state(run.state), "no position of a state")?;
         }
@@ -178,14 +211,22 @@ impl Threads {
 }
 
 fn check(path: &str, is_valid: bool, problem: impl fmt::Display) -> Result<(), ThreadError> {
-    if is_valid { Ok(()) } else { Err(ThreadError::Invalid { path: path.to_owned(), problem: problem.to_string() }) }
+    if is_valid {
+        Ok(())
+    } else {
+        Err(ThreadError::Invalid { path: path.to_owned(), problem: problem.to_string() })
+    }
 }
 
 /// The run that a copied thread ends with.
 fn run_of_copy(kind: &str, content: &ThreadContent, at: Millis) -> CopiedRun {
     let id = RunId::from(format!("{kind}_{}", uuid::Uuid::new_v4().simple()));
     let record = RunRecord {
-        status: if content.interrupts.is_empty() { RunStatus::Finished } else { RunStatus::Interrupted },
+        status: if content.interrupts.is_empty() {
+            RunStatus::Finished
+        } else {
+            RunStatus::Interrupted
+        },
         delivered: true,
         started_at: at,
         ended_at: Some(at),

@@ -10,8 +10,8 @@ use crate::run::{
 use crate::{
     protocol::{Interrupt, JsonObject, MessageId},
     store::{
-        EndState, EndedRun, HeadUpdate, MessageNode, StoreError, Thread, ThreadKey, ThreadParts, ThreadUpdate,
-        ThreadVersion, ThreadView, branch_of, json_len,
+        EndState, EndedRun, HeadUpdate, MessageNode, StoreError, Thread, ThreadKey, ThreadParts,
+        ThreadUpdate, ThreadVersion, ThreadView, branch_of, json_len,
     },
 };
 
@@ -36,7 +36,11 @@ impl Threads {
     ///
     /// # Errors
     /// A [`ThreadError`].
-    pub(crate) async fn edit(&self, key: &ThreadKey, edit: ThreadEdit) -> Result<Thread, ThreadError> {
+    pub(crate) async fn edit(
+        &self,
+        key: &ThreadKey,
+        edit: ThreadEdit,
+    ) -> Result<Thread, ThreadError> {
         let title = edit.title.map(|title| title.as_deref().and_then(on_one_line));
         if title.iter().flatten().any(|title| title.chars().count() > MAX_TITLE_CHARS) {
             return Err(ThreadError::TitleTooLong);
@@ -47,8 +51,12 @@ impl Threads {
         for _ in 0..MAX_ATTEMPTS {
             let include = ThreadParts { messages: edit.head.is_some(), ..ThreadParts::default() };
             let view = self.view(key, include).await?;
-            let metadata = edit.metadata.as_ref().map(|change| merged(&view.thread.metadata, change.as_ref()));
-            if metadata.as_ref().is_some_and(|metadata| json_len(metadata) > MAX_METADATA_BYTES as u64) {
+            let metadata =
+                edit.metadata.as_ref().map(|change| merged(&view.thread.metadata, change.as_ref()));
+            if metadata
+                .as_ref()
+                .is_some_and(|metadata| json_len(metadata) > MAX_METADATA_BYTES as u64)
+            {
                 return Err(ThreadError::MetadataTooLarge);
             }
             let end = match &edit.head {
@@ -76,7 +84,9 @@ impl Threads {
                 let archived = edit.archived.filter(|archived| *archived != view.thread.archived);
                 let changes = [
                     renamed.then_some(ThreadChange::Renamed),
-                    archived.map(|is| if is { ThreadChange::Archived } else { ThreadChange::Unarchived }),
+                    archived.map(|is| {
+                        if is { ThreadChange::Archived } else { ThreadChange::Unarchived }
+                    }),
                     (metadata.is_some() || head.is_some()).then_some(ThreadChange::Changed),
                 ];
                 changes.into_iter().flatten().for_each(|change| self.runs.publish(key, change));
@@ -96,13 +106,20 @@ impl Threads {
 
     /// Returns the end of the branch of a message: its newest descendant, with the state and the interrupts there. Returns
     /// `None` if the current branch has the message.
-    async fn branch_end(&self, view: &ThreadView, id: &MessageId) -> Result<Option<BranchEnd>, ThreadError> {
-        let current: Vec<_> = branch_of(&view.nodes, view.thread.head).into_iter().map(|node| node.number).collect();
+    async fn branch_end(
+        &self,
+        view: &ThreadView,
+        id: &MessageId,
+    ) -> Result<Option<BranchEnd>, ThreadError> {
+        let current: Vec<_> =
+            branch_of(&view.nodes, view.thread.head).into_iter().map(|node| node.number).collect();
         let is_current = |node: &MessageNode| current.binary_search(&node.number).is_ok();
         // An edited message can have the id of the message that it replaces.
-        let mut same_id: Vec<_> = view.nodes.iter().filter(|node| node.message.id() == id).collect();
+        let mut same_id: Vec<_> =
+            view.nodes.iter().filter(|node| node.message.id() == id).collect();
         let Some(newest) = same_id.pop() else { return Err(ThreadError::NoMessage) };
-        let other = std::iter::once(newest).chain(same_id.into_iter().rev()).find(|node| !is_current(node));
+        let other =
+            std::iter::once(newest).chain(same_id.into_iter().rev()).find(|node| !is_current(node));
         let Some(message) = other else { return Ok(None) };
         if view.thread.is_running {
             return Err(ThreadError::BranchIsRunning);
@@ -113,7 +130,11 @@ impl Threads {
 
     /// Returns the state and the open interrupts at the end of a branch: those of the last run that ended on it. The
     /// interrupts of a run are not open after further messages.
-    pub(super) async fn end_of_branch(&self, thread: &Thread, head: i64) -> Result<BranchEnd, StoreError> {
+    pub(super) async fn end_of_branch(
+        &self,
+        thread: &Thread,
+        head: i64,
+    ) -> Result<BranchEnd, StoreError> {
         let Some(left) = self.left_on_branch(thread, head).await? else {
             return Ok(BranchEnd { head, state: None, interrupts: Vec::new() });
         };
@@ -122,7 +143,11 @@ impl Threads {
     }
 
     /// Reads what the last run that ended on a branch has left there.
-    pub(super) async fn left_on_branch(&self, thread: &Thread, head: i64) -> Result<Option<EndState>, StoreError> {
+    pub(super) async fn left_on_branch(
+        &self,
+        thread: &Thread,
+        head: i64,
+    ) -> Result<Option<EndState>, StoreError> {
         let (owner, run) = (&thread.key.owner, EndedRun::Branch(head));
         self.runs.store.call("end_state", |store| store.end_state(owner, thread.number, run)).await
     }
@@ -152,7 +177,11 @@ fn merged(stored: &JsonObject, change: Option<&JsonObject>) -> JsonObject {
     let Some(change) = change else { return JsonObject::new() };
     let mut merged = stored.clone();
     for (name, value) in change {
-        if value.is_null() { drop(merged.remove(name)) } else { drop(merged.insert(name.clone(), value.clone())) }
+        if value.is_null() {
+            drop(merged.remove(name))
+        } else {
+            drop(merged.insert(name.clone(), value.clone()))
+        }
     }
     merged
 }

@@ -24,9 +24,15 @@ impl Threads {
         }
         self.wait_if_abandoned(key).await;
         let thread = self.thread(key).await?;
-        let feedback = Feedback { score, comment: comment.filter(|text| !text.trim().is_empty()), at: now() };
+        let feedback =
+            Feedback { score, comment: comment.filter(|text| !text.trim().is_empty()), at: now() };
         let stored = Some(&feedback).filter(|it| it.score.is_some() || it.comment.is_some());
-        if !self.runs.store.call("set_feedback", |store| store.set_feedback(thread.number, message, stored)).await? {
+        if !self
+            .runs
+            .store
+            .call("set_feedback", |store| store.set_feedback(thread.number, message, stored))
+            .await?
+        {
             return Err(ThreadError::NoMessageYet);
         }
         let has_comment = feedback.comment.is_some();

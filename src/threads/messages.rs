@@ -7,7 +7,9 @@ use utoipa::ToSchema;
 use super::{ThreadError, Threads};
 use crate::{
     protocol::{Message, MessageId, RunId},
-    store::{Feedback, MessageNode, MessageQuery, RunRecord, StoreError, Thread, ThreadKey, ThreadParts},
+    store::{
+        Feedback, MessageNode, MessageQuery, RunRecord, StoreError, Thread, ThreadKey, ThreadParts,
+    },
 };
 
 /// Messages of a thread.
@@ -82,7 +84,8 @@ impl Threads {
         limit: usize,
     ) -> Result<ThreadOverview, ThreadError> {
         self.wait_if_abandoned(key).await;
-        let view = self.view(key, ThreadParts { state: true, runs, ..ThreadParts::default() }).await?;
+        let view =
+            self.view(key, ThreadParts { state: true, runs, ..ThreadParts::default() }).await?;
         let query = MessageQuery { newest: before.unwrap_or(view.thread.head), run: None, limit };
         let messages = self.message_list(&view.thread, &query).await?;
         Ok(ThreadOverview { thread: view.thread, runs: view.runs, messages })
@@ -97,11 +100,16 @@ impl Threads {
         if thread.interrupts.is_empty() {
             return Ok(None);
         }
-        let left = self.left_on_branch(thread, thread.head).await?.filter(|left| left.head == thread.head);
+        let left =
+            self.left_on_branch(thread, thread.head).await?.filter(|left| left.head == thread.head);
         Ok(Some(left.map_or_else(|| thread.run_id.clone(), |left| left.run_id)))
     }
 
-    async fn message_list(&self, thread: &Thread, query: &MessageQuery) -> Result<MessageList, StoreError> {
+    async fn message_list(
+        &self,
+        thread: &Thread,
+        query: &MessageQuery,
+    ) -> Result<MessageList, StoreError> {
         let page = self.runs.store.call("messages", |store| store.messages(thread, query)).await?;
         let mut list = MessageList { before: page.before, ..MessageList::default() };
         for MessageNode { message, parent, feedback, .. } in page.nodes {

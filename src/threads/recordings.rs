@@ -60,23 +60,32 @@ impl Threads {
         if record.status == RunStatus::Running {
             return Err(ThreadError::Running);
         }
-        let start = self.runs.store.call("run_start", |store| store.run_start(&key.owner, record.number)).await?;
+        let start = self
+            .runs
+            .store
+            .call("run_start", |store| store.run_start(&key.owner, record.number))
+            .await?;
         let start = start.ok_or(ThreadError::LogRemoved)?;
         let view = self.view(key, ThreadParts { messages: true, ..ThreadParts::default() }).await?;
         if view.thread.number != record.thread {
             return Err(ThreadError::NoThread);
         }
-        let mut messages: Vec<_> =
-            branch_of(&view.nodes, start.head).into_iter().map(|node| node.message.clone()).collect();
+        let mut messages: Vec<_> = branch_of(&view.nodes, start.head)
+            .into_iter()
+            .map(|node| node.message.clone())
+            .collect();
         if let Some(urls) = &urls {
             urls.present(&mut messages);
         }
-        let request = StoredRequest::from_json(&start.request).map_err(|error| StoreError::Failed(Box::new(error)))?;
-        let (added, has_sent_data) = (added_events(&record, request.adds_state), request.has_sent_data);
+        let request = StoredRequest::from_json(&start.request)
+            .map_err(|error| StoreError::Failed(Box::new(error)))?;
+        let (added, has_sent_data) =
+            (added_events(&record, request.adds_state), request.has_sent_data);
         let input = request.into_input(key.id.clone(), record.id.clone(), messages.into());
         let input = RunAgentInput { state: start.state, ..input };
         let name = name_of_stored_run(record.started_at, &key.id, &record.id, record.number);
-        let head = Some(RecordingHead::new(record.agent.clone(), record.started_at, input).to_line());
+        let head =
+            Some(RecordingHead::new(record.agent.clone(), record.started_at, input).to_line());
         let mut recording = RunRecording {
             threads: self.clone(),
             record,
@@ -120,12 +129,16 @@ impl RunRecording {
             None => self.page().await?,
         };
         let mut lines = Vec::new();
-        for ((number, event), ms) in
-            (page.first..).zip(&page.events).zip(page.times).filter(|((_, event), _)| !is_mark(event))
+        for ((number, event), ms) in (page.first..)
+            .zip(&page.events)
+            .zip(page.times)
+            .filter(|((_, event), _)| !is_mark(event))
         {
             self.ms = ms;
-            self.has_terminal |= is_of_type(event, "RUN_FINISHED") || is_of_type(event, "RUN_ERROR");
-            self.has_sent_data |= is_of_type(event, "TOOL_CALL_RESULT") && event.contains("\"type\":\"data\"");
+            self.has_terminal |=
+                is_of_type(event, "RUN_FINISHED") || is_of_type(event, "RUN_ERROR");
+            self.has_sent_data |=
+                is_of_type(event, "TOOL_CALL_RESULT") && event.contains("\"type\":\"data\"");
             if self.is_added(number, event) {
                 continue;
             }
@@ -138,7 +151,11 @@ impl RunRecording {
         if self.after >= page.count {
             self.has_end = true;
             let outcome = if self.has_terminal { "finished" } else { "abandoned" };
-            let end = RecordingEnd { outcome: outcome.to_owned(), cut: false, usage: self.record.usage.clone() };
+            let end = RecordingEnd {
+                outcome: outcome.to_owned(),
+                cut: false,
+                usage: self.record.usage.clone(),
+            };
             lines.extend(recording::line(self.ms, "end", &end));
         }
         Ok(Some(lines))
@@ -146,7 +163,8 @@ impl RunRecording {
 
     /// Returns whether the server has added an event.
     fn is_added(&self, number: u64, event: &str) -> bool {
-        let names_files = || self.has_sent_data && number + 1 == self.record.events && event.contains(OWN_FILE);
+        let names_files =
+            || self.has_sent_data && number + 1 == self.record.events && event.contains(OWN_FILE);
         self.added.iter().any(|(added, name)| *added == number && is_of_type(event, name))
             || is_of_type(event, "MESSAGES_SNAPSHOT") && names_files()
     }
@@ -154,9 +172,17 @@ impl RunRecording {
     /// Reads the stored events that follow the last one.
     async fn page(&self) -> Result<EventPage, ThreadError> {
         let (owner, run) = (&self.follower.key.owner, self.record.number);
-        let page = self.threads.runs.store.call("events", |store| store.events(owner, run, self.after, PAGE_BYTES));
+        let page = self
+            .threads
+            .runs
+            .store
+            .call("events", |store| store.events(owner, run, self.after, PAGE_BYTES));
         let page = page.await?.ok_or(ThreadError::LogRemoved)?;
-        if page.events.is_empty() && self.after < page.count { Err(ThreadError::LogRemoved) } else { Ok(page) }
+        if page.events.is_empty() && self.after < page.count {
+            Err(ThreadError::LogRemoved)
+        } else {
+            Ok(page)
+        }
     }
 }
 
@@ -188,7 +214,8 @@ mod tests {
 
     #[test]
     fn the_type_of_an_event_stands_first_in_its_line() {
-        let line = serde_json::to_string(&Event::from(RunStarted::new("t".into(), "r".into()))).unwrap();
+        let line =
+            serde_json::to_string(&Event::from(RunStarted::new("t".into(), "r".into()))).unwrap();
         assert!(is_of_type(&line, "RUN_STARTED") && !is_of_type(&line, "RUN_START"), "{line}");
     }
 }

@@ -31,8 +31,16 @@ impl Threads {
     }
 
     /// Reads the parts of a thread that `include` names.
-    pub(super) async fn view(&self, key: &ThreadKey, include: ThreadParts) -> Result<ThreadView, ThreadError> {
-        self.runs.store.call("thread", |store| store.thread(key, include)).await?.ok_or(ThreadError::NoThread)
+    pub(super) async fn view(
+        &self,
+        key: &ThreadKey,
+        include: ThreadParts,
+    ) -> Result<ThreadView, ThreadError> {
+        self.runs
+            .store
+            .call("thread", |store| store.thread(key, include))
+            .await?
+            .ok_or(ThreadError::NoThread)
     }
 
     /// Reads a thread without its messages and its state.
@@ -45,7 +53,11 @@ impl Threads {
 
     /// Reads a run of a thread.
     pub(super) async fn run(&self, thread: &Thread, id: &RunId) -> Result<RunRecord, ThreadError> {
-        let run = self.runs.store.call("run", |store| store.run(&thread.key.owner, thread.number, id)).await?;
+        let run = self
+            .runs
+            .store
+            .call("run", |store| store.run(&thread.key.owner, thread.number, id))
+            .await?;
         run.ok_or(ThreadError::NoRun)
     }
 }

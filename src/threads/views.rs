@@ -13,7 +13,10 @@ use crate::{
         events::thread_event_hub::{ChangedThread, ThreadChange, ThreadChanges},
         log::{Follower, mark::is_mark},
     },
-    store::{CancelRequest, RunRecord, RunStatus, StoreError, Thread, ThreadKey, ThreadPage, ThreadParts, ThreadView},
+    store::{
+        CancelRequest, RunRecord, RunStatus, StoreError, Thread, ThreadKey, ThreadPage,
+        ThreadParts, ThreadView,
+    },
 };
 
 /// The time that a run may take to end when its thread is deleted or its client has left.
@@ -43,7 +46,11 @@ impl Threads {
     ///
     /// # Errors
     /// The error of the store.
-    pub(crate) async fn list(&self, owner: &str, page: &ThreadPage) -> Result<Vec<Thread>, StoreError> {
+    pub(crate) async fn list(
+        &self,
+        owner: &str,
+        page: &ThreadPage,
+    ) -> Result<Vec<Thread>, StoreError> {
         self.runs.store.call("threads", |store| store.threads(owner, page)).await
     }
 
@@ -57,7 +64,11 @@ impl Threads {
     }
 
     /// Returns a thread after its changes. The first reader reads it for all of them.
-    pub(crate) async fn changed<'a>(&self, owner: &Arc<str>, changes: &'a ThreadChanges) -> &'a ChangedThread {
+    pub(crate) async fn changed<'a>(
+        &self,
+        owner: &Arc<str>,
+        changes: &'a ThreadChanges,
+    ) -> &'a ChangedThread {
         let read = async || {
             if changes.kinds == [ThreadChange::Deleted] {
                 return ChangedThread::Deleted;
@@ -66,7 +77,11 @@ impl Threads {
                 Ok(thread) => ChangedThread::Summary(Box::new(thread)),
                 Err(ThreadError::NoThread) => ChangedThread::Deleted,
                 Err(error) => {
-                    tracing::warn!(thread = changes.id.as_str(), ?error, "cannot read a thread that has changed");
+                    tracing::warn!(
+                        thread = changes.id.as_str(),
+                        ?error,
+                        "cannot read a thread that has changed"
+                    );
                     ChangedThread::Unknown
                 }
             }
@@ -79,7 +94,11 @@ impl Threads {
     ///
     /// # Errors
     /// A [`ThreadError`].
-    pub(crate) async fn thread_of_run(&self, owner: &str, run: &RunId) -> Result<ThreadId, ThreadError> {
+    pub(crate) async fn thread_of_run(
+        &self,
+        owner: &str,
+        run: &RunId,
+    ) -> Result<ThreadId, ThreadError> {
         let newest = self.list(owner, &ThreadPage::first(MAX_SEARCHED_THREADS)).await?;
         let found = newest.into_iter().find(|thread| thread.run_id == *run);
         found.map(|thread| thread.key.id).ok_or(ThreadError::NoRun)
@@ -100,8 +119,11 @@ impl Threads {
             if after >= record.events {
                 return Ok(None);
             }
-            let page =
-                self.runs.store.call("events", |store| store.events(&key.owner, record.number, after, 1)).await?;
+            let page = self
+                .runs
+                .store
+                .call("events", |store| store.events(&key.owner, record.number, after, 1))
+                .await?;
             if page.is_none_or(|page| page.events.is_empty()) {
                 return Err(ThreadError::LogRemoved);
             }
@@ -122,8 +144,9 @@ impl Threads {
             let mut log = Vec::new();
             loop {
                 let after = log.len() as u64;
-                let read =
-                    self.runs.store.call("events", |store| store.events(&key.owner, run.number, after, PAGE_BYTES));
+                let read = self.runs.store.call("events", |store| {
+                    store.events(&key.owner, run.number, after, PAGE_BYTES)
+                });
                 let Some(page) = read.await?.filter(|page| !page.events.is_empty()) else { break };
                 bytes += page.events.iter().map(String::len).sum::<usize>();
                 if bytes > MAX_EVENT_BYTES {
@@ -136,17 +159,31 @@ impl Threads {
         Ok(logs.into_iter().rev().flatten().filter(|line| !is_mark(line)).collect())
     }
 
-    pub(crate) async fn detached_run(&self, key: &ThreadKey, run: &RunId) -> Result<RunRecord, ThreadError> {
+    pub(crate) async fn detached_run(
+        &self,
+        key: &ThreadKey,
+        run: &RunId,
+    ) -> Result<RunRecord, ThreadError> {
         self.server.start_tasks();
         let record = self.run(&self.thread(key).await?, run).await?;
         if record.detached { Ok(record) } else { Err(ThreadError::NoLog) }
     }
 
-    pub(crate) fn follower(&self, key: &ThreadKey, run: &RunRecord, after: u64) -> Result<Follower, ThreadError> {
-        let permit = self.runs.followers.try_take(&key.owner, 1).map_err(|_| ThreadError::TooManyFollowers)?;
+    pub(crate) fn follower(
+        &self,
+        key: &ThreadKey,
+        run: &RunRecord,
+        after: u64,
+    ) -> Result<Follower, ThreadError> {
+        let permit = self
+            .runs
+            .followers
+            .try_take(&key.owner, 1)
+            .map_err(|_| ThreadError::TooManyFollowers)?;
         let here = self.runs.queue.active(key).filter(|active| active.lease.run == run.number);
         let live = here.and_then(|active| active.log.clone());
-        Ok(Follower::from_stored_run(&self.runs.followed_logs, key.clone(), run, after, permit).with_live(live))
+        Ok(Follower::from_stored_run(&self.runs.followed_logs, key.clone(), run, after, permit)
+            .with_live(live))
     }
 
     /// Waits for the end of a run whose client has left or is just leaving. A page that is reloaded leaves its run.
@@ -170,14 +207,24 @@ impl Threads {
     ///
     /// # Errors
     /// [`ThreadError::TooManyFollowers`] or [`ThreadError::Store`].
-    pub(crate) async fn connect(&self, key: &ThreadKey, runs: NonZeroUsize) -> Result<ThreadConnection, ThreadError> {
+    pub(crate) async fn connect(
+        &self,
+        key: &ThreadKey,
+        runs: NonZeroUsize,
+    ) -> Result<ThreadConnection, ThreadError> {
         self.server.start_tasks();
         self.wait_for_leaving(key).await;
-        let include =
-            ThreadParts { messages: true, state: true, runs: runs.get(), run_states: runs > NonZeroUsize::MIN };
+        let include = ThreadParts {
+            messages: true,
+            state: true,
+            runs: runs.get(),
+            run_states: runs > NonZeroUsize::MIN,
+        };
         let view = self.runs.store.call("thread", |store| store.thread(key, include)).await?;
-        let running = view.as_ref().filter(|view| view.thread.is_running).and_then(|view| view.runs.first());
-        let running = running.filter(|run| run.detached).map(|run| self.follower(key, run, 0)).transpose()?;
+        let running =
+            view.as_ref().filter(|view| view.thread.is_running).and_then(|view| view.runs.first());
+        let running =
+            running.filter(|run| run.detached).map(|run| self.follower(key, run, 0)).transpose()?;
         Ok(ThreadConnection { view, running })
     }
 
@@ -185,7 +232,11 @@ impl Threads {
     ///
     /// # Errors
     /// A [`ThreadError`].
-    pub(crate) async fn cancel(&self, key: &ThreadKey, run: &RunId) -> Result<Option<RunRecord>, ThreadError> {
+    pub(crate) async fn cancel(
+        &self,
+        key: &ThreadKey,
+        run: &RunId,
+    ) -> Result<Option<RunRecord>, ThreadError> {
         if let Some(active) = self.runs.queue.active(key).filter(|active| active.run_id == *run) {
             active.control.cancel();
             return Ok(None);
@@ -196,7 +247,11 @@ impl Threads {
         self.cancel_stored(&self.thread(key).await?, run).await
     }
 
-    async fn cancel_stored(&self, thread: &Thread, run: &RunId) -> Result<Option<RunRecord>, ThreadError> {
+    async fn cancel_stored(
+        &self,
+        thread: &Thread,
+        run: &RunId,
+    ) -> Result<Option<RunRecord>, ThreadError> {
         if let Some(shared) = self.runs.store.shared() {
             return match shared.request_cancel(thread.number, run).await? {
                 CancelRequest::Requested => Ok(None),
@@ -221,7 +276,12 @@ impl Threads {
 
     async fn delete_found(&self, thread: Thread) -> Result<(), ThreadError> {
         if thread.is_running {
-            match self.runs.queue.active(&thread.key).filter(|active| active.lease.run == thread.run) {
+            match self
+                .runs
+                .queue
+                .active(&thread.key)
+                .filter(|active| active.lease.run == thread.run)
+            {
                 Some(active) => active.control.cancel(),
                 None => match self.cancel_stored(&thread, &thread.run_id).await {
                     // `NoRun`: another request has deleted the thread, or replaced the run.
@@ -256,7 +316,8 @@ impl Threads {
                 let page = threads.list(&owner, &ThreadPage::first(DELETED_PER_PAGE)).await?;
                 if page.is_empty() {
                     let runs = &threads.runs;
-                    deleted += runs.store.call("delete_all", |store| store.delete_all(&owner)).await?;
+                    deleted +=
+                        runs.store.call("delete_all", |store| store.delete_all(&owner)).await?;
                     if let Some(files) = &runs.files {
                         files.delete_objects().await?;
                     }
@@ -278,7 +339,11 @@ impl Threads {
         self.runs.cache.take(&thread.key);
         let existed = self.runs.store.call("delete", |store| store.delete(thread.number)).await?;
         // A run that did not end in time, or that began in the meantime.
-        if let Some(active) = self.runs.queue.active(&thread.key).filter(|active| active.lease.thread == thread.number)
+        if let Some(active) = self
+            .runs
+            .queue
+            .active(&thread.key)
+            .filter(|active| active.lease.thread == thread.number)
         {
             active.control.stop(Stop::LeaseLost);
         }
@@ -326,7 +391,13 @@ mod tests {
     /// The content of a thread with one run.
     fn content(run: &str) -> ThreadContent {
         let record = RunRecord::new(0, 0, run.into(), "echo".to_owned());
-        let run = CopiedRun { record, head: 0, state: None, interrupts: Vec::new(), answered: Vec::new() };
+        let run = CopiedRun {
+            record,
+            head: 0,
+            state: None,
+            interrupts: Vec::new(),
+            answered: Vec::new(),
+        };
         ThreadContent { runs: vec![run], ..ThreadContent::default() }
     }
 
@@ -341,7 +412,10 @@ mod tests {
         let insert = async |owner: &str, id: &str, run: &str| {
             assert!(store.insert(&key(owner, id), &content(run)).await.unwrap());
         };
-        let found = async |run: &str| match threads.thread_of_run(ThreadKey::ANONYMOUS, &run.into()).await {
+        let found = async |run: &str| match threads
+            .thread_of_run(ThreadKey::ANONYMOUS, &run.into())
+            .await
+        {
             Ok(thread) => Some(thread.to_string()),
             Err(error) => {
                 assert!(matches!(error, ThreadError::NoRun), "{error:?}");
@@ -365,7 +439,8 @@ mod tests {
         let (store, data) = (MemoryStore::new(), Arc::<SlowData>::default());
         let key = key(ThreadKey::ANONYMOUS, "t");
         assert!(store.insert(&key, &content("r")).await.unwrap());
-        let threads = Threads::of(&RunsBuilder { store: Arc::new(store), ..Runs::builder() }.build());
+        let threads =
+            Threads::of(&RunsBuilder { store: Arc::new(store), ..Runs::builder() }.build());
         threads.runs.set_data(data.clone());
         let mut changes = threads.follow_changes(key.owner.clone());
         let mut delete = Box::pin(threads.delete(&key));
@@ -373,7 +448,9 @@ mod tests {
         drop(delete);
         data.0.notify_one();
         let change = timeout(Duration::from_secs(9), changes.next()).await.unwrap();
-        let Some(ThreadEvent::Changes(change)) = change else { panic!("the deletion is announced") };
+        let Some(ThreadEvent::Changes(change)) = change else {
+            panic!("the deletion is announced")
+        };
         assert_eq!(change.kinds, [ThreadChange::Deleted]);
     }
 }

@@ -36,7 +36,11 @@ pub struct Patterns(Vec<(String, Regex)>);
 impl PartialEq for Patterns {
     fn eq(&self, other: &Self) -> bool {
         let texts = |patterns: &Self| -> Vec<_> {
-            patterns.0.iter().map(|(name, pattern)| (name.clone(), pattern.as_str().to_owned())).collect()
+            patterns
+                .0
+                .iter()
+                .map(|(name, pattern)| (name.clone(), pattern.as_str().to_owned()))
+                .collect()
         };
         texts(self) == texts(other)
     }
@@ -83,9 +87,15 @@ impl TryFrom<ConfiguredRule> for ApprovalRule {
         match rule {
             ConfiguredRule::Never => Ok(Self::Never),
             ConfiguredRule::Always => Ok(Self::Always),
-            ConfiguredRule::Annotations => Err("only the tools of MCP servers have annotations".to_owned()),
-            ConfiguredRule::When(patterns) => Self::when(patterns.iter().map(|(name, text)| (&**name, &**text))),
-            ConfiguredRule::Unless(patterns) => Self::unless(patterns.iter().map(|(name, text)| (&**name, &**text))),
+            ConfiguredRule::Annotations => {
+                Err("only the tools of MCP servers have annotations".to_owned())
+            }
+            ConfiguredRule::When(patterns) => {
+                Self::when(patterns.iter().map(|(name, text)| (&**name, &**text)))
+            }
+            ConfiguredRule::Unless(patterns) => {
+                Self::unless(patterns.iter().map(|(name, text)| (&**name, &**text)))
+            }
         }
     }
 }
@@ -95,7 +105,9 @@ impl ApprovalRule {
     ///
     /// # Errors
     /// Returns a message if a pattern is invalid, or if no pattern is given.
-    pub fn when<'a>(patterns: impl IntoIterator<Item = (&'a str, &'a str)>) -> Result<Self, String> {
+    pub fn when<'a>(
+        patterns: impl IntoIterator<Item = (&'a str, &'a str)>,
+    ) -> Result<Self, String> {
         compile(patterns, str::to_owned).map(Self::When)
     }
 
@@ -103,7 +115,9 @@ impl ApprovalRule {
     ///
     /// # Errors
     /// Returns a message if a pattern is invalid, or if no pattern is given.
-    pub fn unless<'a>(patterns: impl IntoIterator<Item = (&'a str, &'a str)>) -> Result<Self, String> {
+    pub fn unless<'a>(
+        patterns: impl IntoIterator<Item = (&'a str, &'a str)>,
+    ) -> Result<Self, String> {
         compile(patterns, anchored).map(Self::Unless)
     }
 
@@ -112,9 +126,9 @@ impl ApprovalRule {
         let needed = match self {
             Self::Never => false,
             Self::Always => true,
-            Self::When(Patterns(patterns)) => patterns
-                .iter()
-                .any(|(name, pattern)| matchable_text(arguments.get(name)).is_none_or(|text| pattern.is_match(&text))),
+            Self::When(Patterns(patterns)) => patterns.iter().any(|(name, pattern)| {
+                matchable_text(arguments.get(name)).is_none_or(|text| pattern.is_match(&text))
+            }),
             Self::Unless(Patterns(patterns)) => !patterns.iter().all(|(name, pattern)| {
                 matchable_text(arguments.get(name))
                     .is_some_and(|text| !has_parent_segment(&text) && pattern.is_match(&text))
@@ -133,7 +147,10 @@ fn compile<'a>(
         let compiled = Regex::new(pattern).and_then(|_| Regex::new(&anchor(pattern)));
         compiled.map(|regex| (name.to_owned(), regex)).map_err(|error| {
             let error = error.to_string();
-            format!("the pattern of `{name}` is not a regular expression: {}", error.lines().last().unwrap_or_default())
+            format!(
+                "the pattern of `{name}` is not a regular expression: {}",
+                error.lines().last().unwrap_or_default()
+            )
         })
     });
     let patterns = patterns.collect::<Result<Vec<_>, _>>()?;
@@ -216,10 +233,14 @@ mod tests {
             assert!(needs_approval(&amount, json!({ "amount": amount_of })), "{amount_of}");
         }
         let either = ApprovalRule::unless([("to", "anna|bob")]).unwrap();
-        assert!(!needs_approval(&either, json!({ "to": "bob" })) && needs_approval(&either, json!({ "to": "bobby" })));
+        assert!(
+            !needs_approval(&either, json!({ "to": "bob" }))
+                && needs_approval(&either, json!({ "to": "bobby" }))
+        );
         let start = ApprovalRule::unless([("to", "^anna|bob")]).unwrap();
         assert!(
-            needs_approval(&start, json!({ "to": "not bob" })) && !needs_approval(&start, json!({ "to": "bobby" }))
+            needs_approval(&start, json!({ "to": "not bob" }))
+                && !needs_approval(&start, json!({ "to": "bobby" }))
         );
         let end = ApprovalRule::unless([("to", "@example\\.com$")]).unwrap();
         assert!(
@@ -228,7 +249,10 @@ mod tests {
         );
         assert!(needs_approval(&end, json!({ "to": "a@example.com\n" })));
         let price = ApprovalRule::unless([("price", "5\\$")]).unwrap();
-        assert!(!needs_approval(&price, json!({ "price": "5$" })) && needs_approval(&price, json!({ "price": "15$" })));
+        assert!(
+            !needs_approval(&price, json!({ "price": "5$" }))
+                && needs_approval(&price, json!({ "price": "15$" }))
+        );
     }
 
     #[test]
@@ -244,7 +268,10 @@ mod tests {
     #[test]
     fn an_error_names_the_argument_of_an_invalid_pattern() {
         let error = ApprovalRule::when([("path", "(")]).unwrap_err();
-        assert_eq!(error, "the pattern of `path` is not a regular expression: error: unclosed group");
+        assert_eq!(
+            error,
+            "the pattern of `path` is not a regular expression: error: unclosed group"
+        );
         assert!(ApprovalRule::unless([("path", "a)(?:b")]).is_err());
         assert!(ApprovalRule::unless([]).is_err());
     }

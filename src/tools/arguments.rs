@@ -41,7 +41,11 @@ impl CallArguments {
     }
 }
 
-fn read(text: &str, encodings: usize, repairs: &mut Vec<&'static str>) -> Result<JsonObject, String> {
+fn read(
+    text: &str,
+    encodings: usize,
+    repairs: &mut Vec<&'static str>,
+) -> Result<JsonObject, String> {
     let text = text.trim_matches(|c: char| c.is_whitespace() || c == '\u{feff}');
     if text.is_empty() {
         return Ok(JsonObject::new());
@@ -98,7 +102,8 @@ fn without_fence(text: &str) -> Option<&str> {
 
 /// Returns the object of a text with several: some servers begin with `{}`, others write the whole object again.
 fn repeated(text: &str) -> Option<JsonObject> {
-    let objects: Vec<JsonObject> = Deserializer::from_str(text).into_iter().collect::<Result<_, _>>().ok()?;
+    let objects: Vec<JsonObject> =
+        Deserializer::from_str(text).into_iter().collect::<Result<_, _>>().ok()?;
     let mut filled = objects.into_iter().filter(|object| !object.is_empty());
     let only = filled.next().unwrap_or_default();
     filled.all(|other| other == only).then_some(only)
@@ -135,7 +140,9 @@ fn add_string(quote: char, chars: &mut Peekable<Chars<'_>>, json: &mut String) -
             '"' => json.push_str("\\\""),
             '\\' => match chars.next()? {
                 '\'' => json.push('\''),
-                c @ ('"' | '\\' | '/' | 'b' | 'f' | 'n' | 'r' | 't' | 'u') => json.extend(['\\', c]),
+                c @ ('"' | '\\' | '/' | 'b' | 'f' | 'n' | 'r' | 't' | 'u') => {
+                    json.extend(['\\', c])
+                }
                 // As Python reads it, and as regular expressions are meant.
                 c => json.extend(['\\', '\\', c]),
             },
@@ -171,8 +178,10 @@ struct Schema<'s> {
 impl<'s> Schema<'s> {
     /// The part itself, or the one that it refers to.
     fn at(self, here: &'s Value) -> Self {
-        let target =
-            here.get("$ref").and_then(Value::as_str).and_then(|path| self.root.pointer(path.strip_prefix('#')?));
+        let target = here
+            .get("$ref")
+            .and_then(Value::as_str)
+            .and_then(|path| self.root.pointer(path.strip_prefix('#')?));
         Self { here: target.unwrap_or(here), ..self }
     }
 
@@ -187,12 +196,14 @@ impl<'s> Schema<'s> {
 
     /// Returns the types of the values that fit; `None` if the schema does not say.
     fn types(self) -> Option<Vec<&'s str>> {
-        let alternatives = ["anyOf", "oneOf"].iter().find_map(|name| self.here.get(name)?.as_array());
+        let alternatives =
+            ["anyOf", "oneOf"].iter().find_map(|name| self.here.get(name)?.as_array());
         match (self.here.get("type"), alternatives) {
             (Some(Value::String(kind)), _) => Some(vec![kind.as_str()]),
             (Some(Value::Array(kinds)), _) => kinds.iter().map(Value::as_str).collect(),
             (_, Some(list)) => {
-                let types: Option<Vec<_>> = list.iter().map(|schema| self.at(schema).own_types()).collect();
+                let types: Option<Vec<_>> =
+                    list.iter().map(|schema| self.at(schema).own_types()).collect();
                 Some(types?.concat())
             }
             _ => None,
@@ -241,7 +252,8 @@ fn fit(value: &mut Value, schema: Schema<'_>, repairs: &mut Vec<&'static str>) {
 /// Returns the list or the object of a text, where the schema takes one, and no text.
 fn encoded(text: &str, schema: Schema<'_>) -> Option<Value> {
     let types = schema.types()?;
-    let value: Value = serde_json::from_str(text).ok().or_else(|| serde_json::from_str(&as_json(text)?).ok())?;
+    let value: Value =
+        serde_json::from_str(text).ok().or_else(|| serde_json::from_str(&as_json(text)?).ok())?;
     let kind = match value {
         Value::Array(_) => "array",
         Value::Object(_) => "object",
@@ -257,7 +269,10 @@ mod tests {
     use super::*;
 
     fn object(text: &str) -> Value {
-        CallArguments::read(text).unwrap_or_else(|problem| panic!("{text}: {problem}")).object.into()
+        CallArguments::read(text)
+            .unwrap_or_else(|problem| panic!("{text}: {problem}"))
+            .object
+            .into()
     }
 
     #[test]

@@ -24,7 +24,9 @@ pub(crate) fn bound_call(call: &ToolCall, server: Option<&str>) -> String {
 
 /// Returns whether an end of an id is one of a call, of whatever server.
 pub(crate) fn is_bound_to(call: &ToolCall, bound: &str) -> bool {
-    let server = bound.strip_prefix(&*call_digest(call)).and_then(|rest| rest.strip_suffix(call.id.as_str()));
+    let server = bound
+        .strip_prefix(&*call_digest(call))
+        .and_then(|rest| rest.strip_suffix(call.id.as_str()));
     server
         .and_then(|server| server.strip_suffix(':'))
         .is_some_and(|server| server.is_empty() || server.starts_with('@') && !server.contains(':'))
@@ -37,8 +39,10 @@ fn call_digest(call: &ToolCall) -> String {
     let written = &function.arguments;
     let arguments = match serde_json::from_str(written) {
         Ok(value) => sorted(value).to_string(),
-        Err(_) => CallArguments::read(written)
-            .map_or_else(|_| written.clone(), |read| sorted(Value::Object(read.object)).to_string()),
+        Err(_) => CallArguments::read(written).map_or_else(
+            |_| written.clone(),
+            |read| sorted(Value::Object(read.object)).to_string(),
+        ),
     };
     digest(&function.name, &arguments, DIGEST_BYTES)
 }
@@ -59,7 +63,8 @@ pub(super) fn digest(name: &str, text: &str, bytes: usize) -> String {
 fn sorted(value: Value) -> Value {
     match value {
         Value::Object(members) => {
-            let mut members: Vec<_> = members.into_iter().map(|(name, value)| (name, sorted(value))).collect();
+            let mut members: Vec<_> =
+                members.into_iter().map(|(name, value)| (name, sorted(value))).collect();
             members.sort_by(|a, b| a.0.cmp(&b.0));
             Value::Object(members.into_iter().collect::<JsonObject>())
         }
@@ -99,7 +104,10 @@ mod tests {
     fn name_and_arguments_decide_the_digest_and_their_form_does_not() {
         let digest_of_pay = digest_of("pay", r#"{"to":"ada","cents":[1,{"b":2,"a":1}]}"#);
         assert_eq!(digest_of_pay.len(), 32);
-        assert_eq!(digest_of_pay, digest_of("pay", r#"{ "cents": [1, {"a":1,"b":2}], "to": "ada" }"#));
+        assert_eq!(
+            digest_of_pay,
+            digest_of("pay", r#"{ "cents": [1, {"a":1,"b":2}], "to": "ada" }"#)
+        );
         for (name, arguments) in [
             ("pay", r#"{"to":"bob","cents":[1,{"b":2,"a":1}]}"#),
             ("pay", r#"{"to":"ada","cents":[{"b":2,"a":1},1]}"#),

@@ -165,14 +165,19 @@ impl CallerHeaders {
         for (name, CallerHeader { from, required }) in &self.0 {
             let Some(text) = from.of_run(cx) else {
                 if *required {
-                    return Err(ToolError::new(format!("the tool was not called: the request has no {from}")));
+                    return Err(ToolError::new(format!(
+                        "the tool was not called: the request has no {from}"
+                    )));
                 }
                 continue;
             };
             let mut value = header_value(&text).ok_or_else(|| {
-                ToolError::new(format!("the tool was not called: the {from} has characters that a header cannot have"))
+                ToolError::new(format!(
+                    "the tool was not called: the {from} has characters that a header cannot have"
+                ))
             })?;
-            let is_secret_source = matches!(from, CallerValue::Header(from) if is_secret_header(from));
+            let is_secret_source =
+                matches!(from, CallerValue::Header(from) if is_secret_header(from));
             value.set_sensitive(is_secret_header(name.as_str()) || is_secret_source);
             headers.insert(name.clone(), value);
         }
@@ -217,28 +222,41 @@ mod tests {
 
     fn context(principal: Option<Principal>, headers: &[(&str, &str)]) -> ToolContext {
         let headers = headers.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
-        ToolContext::new(RunContext::new("t", "r", "a").with_caller(principal, headers), json!({}), "c", "t")
+        ToolContext::new(
+            RunContext::new("t", "r", "a").with_caller(principal, headers),
+            json!({}),
+            "c",
+            "t",
+        )
     }
 
     fn of_call(options: &str, cx: &ToolContext) -> Result<Vec<(String, Vec<u8>)>, String> {
         let headers = CallerHeaders::new(&read(options), &IndexMap::new(), |_| false).unwrap();
         let headers = headers.of_call(cx).map_err(|error| error.message().to_owned())?;
-        let pairs = headers.iter().map(|(name, value)| (name.to_string(), value.as_bytes().to_vec()));
+        let pairs =
+            headers.iter().map(|(name, value)| (name.to_string(), value.as_bytes().to_vec()));
         Ok(pairs.collect())
     }
 
     #[test]
     fn values_come_from_the_principal_its_claims_and_the_request() {
-        let claims =
-            json!({ "tenant": "acme", "level": 3, "roles": ["a", "b"], "odd": ["a,b"], "address": {}, "no": "" });
-        let ada = Principal::new("jwt:id", "ada é").with_claims(claims.as_object().unwrap().clone());
+        let claims = json!({ "tenant": "acme", "level": 3, "roles": ["a", "b"], "odd": ["a,b"], "address": {}, "no": "" });
+        let ada =
+            Principal::new("jwt:id", "ada é").with_claims(claims.as_object().unwrap().clone());
         let cx = context(Some(ada), &[("x-trace", "1"), ("x-trace", "2")]);
         let pairs = of_call(
             "A = \"principal\"\nB = \"principal_id\"\nC = \"claim:tenant\"\nD = \"claim:level\"\nE = \"claim:roles\"\n\
              F = \"header:X-Trace\"\nG = \"claim:odd\"\nH = \"claim:address\"\nI = \"claim:no\"\nJ = \"header:x-other\"",
             &cx,
         );
-        let expected = [("a", "ada é"), ("b", "jwt:id:ada é"), ("c", "acme"), ("d", "3"), ("e", "a,b"), ("f", "1, 2")];
+        let expected = [
+            ("a", "ada é"),
+            ("b", "jwt:id:ada é"),
+            ("c", "acme"),
+            ("d", "3"),
+            ("e", "a,b"),
+            ("f", "1, 2"),
+        ];
         let expected = expected.map(|(name, value)| (name.to_owned(), value.as_bytes().to_vec()));
         assert_eq!(pairs.unwrap(), expected);
     }
@@ -252,7 +270,8 @@ mod tests {
             ("claim:tenant", "claim \"tenant\" of a token"),
             ("header:x-trace", "header \"x-trace\""),
         ] {
-            let error = of_call(&format!("A = {{ from = \"{source}\", required = true }}"), &cx).unwrap_err();
+            let error = of_call(&format!("A = {{ from = \"{source}\", required = true }}"), &cx)
+                .unwrap_err();
             assert_eq!(error, format!("the tool was not called: the request has no {missing}"));
         }
     }
@@ -279,9 +298,17 @@ mod tests {
             let error = CallerHeaders::new(&read(text), &fixed, |name| name == "host").unwrap_err();
             assert_eq!(error.to_string(), expected);
         }
-        for text in ["A = \"principle\"", "A = \"claim:\"", "A = \"header:a b\"", "A = { from = \"env:X\" }"] {
+        for text in [
+            "A = \"principle\"",
+            "A = \"claim:\"",
+            "A = \"header:a b\"",
+            "A = { from = \"env:X\" }",
+        ] {
             let error = toml::from_str::<IndexMap<String, CallerHeader>>(text).unwrap_err();
-            assert!(error.message().contains("is no source: expected \"principal\""), "{text}: {error}");
+            assert!(
+                error.message().contains("is no source: expected \"principal\""),
+                "{text}: {error}"
+            );
         }
         let error = toml::from_str::<IndexMap<String, CallerHeader>>("A = 1").unwrap_err();
         assert!(error.message().starts_with("expected a source such as"), "{error}");
@@ -290,9 +317,13 @@ mod tests {
     #[test]
     fn credentials_are_marked_as_secret() {
         let cx = context(None, &[("authorization", "Bearer abcdefgh"), ("x-trace", "1")]);
-        let headers =
-            read("X-User-Token = \"header:x-trace\"\nX-A = \"header:authorization\"\nX-B = \"header:x-trace\"");
-        let headers = CallerHeaders::new(&headers, &IndexMap::new(), |_| false).unwrap().of_call(&cx).unwrap();
+        let headers = read(
+            "X-User-Token = \"header:x-trace\"\nX-A = \"header:authorization\"\nX-B = \"header:x-trace\"",
+        );
+        let headers = CallerHeaders::new(&headers, &IndexMap::new(), |_| false)
+            .unwrap()
+            .of_call(&cx)
+            .unwrap();
         assert!(headers["x-user-token"].is_sensitive() && headers["x-a"].is_sensitive());
         assert!(!headers["x-b"].is_sensitive());
     }

@@ -20,8 +20,8 @@ use crate::{
     base::trace::TraceScope,
     files::{SharedFile, UploadError},
     protocol::{
-        Event, Interrupt, JsonObject, MessageId, RunId, ThreadId, ToolCallId, event::ActivitySnapshot,
-        own_names::TOOL_PROGRESS,
+        Event, Interrupt, JsonObject, MessageId, RunId, ThreadId, ToolCallId,
+        event::ActivitySnapshot, own_names::TOOL_PROGRESS,
     },
 };
 
@@ -55,10 +55,21 @@ struct OpenQuestions {
 impl ToolContext {
     /// Makes the surroundings of a call that an agent makes itself. Emitted events wait for
     /// [`take_events`](Self::take_events).
-    pub fn new(run: RunContext, state: Value, call_id: impl Into<ToolCallId>, tool: impl Into<String>) -> Self {
+    pub fn new(
+        run: RunContext,
+        state: Value,
+        call_id: impl Into<ToolCallId>,
+        tool: impl Into<String>,
+    ) -> Self {
         let call_id = call_id.into();
         let replies = CallReplies::none(format!(":{call_id}"), None);
-        Self::of_call(ToolSession::new(run, state), call_id, tool.into(), &JsonObject::new(), replies)
+        Self::of_call(
+            ToolSession::new(run, state),
+            call_id,
+            tool.into(),
+            &JsonObject::new(),
+            replies,
+        )
     }
 
     pub(crate) fn of_call(
@@ -70,8 +81,12 @@ impl ToolContext {
     ) -> Self {
         let run = session.run();
         let owner = run.principal().map_or("", Principal::id);
-        let place =
-            json!([owner, run.thread_id(), run.seed().simple().to_string(), arguments_digest(&tool, arguments)]);
+        let place = json!([
+            owner,
+            run.thread_id(),
+            run.seed().simple().to_string(),
+            arguments_digest(&tool, arguments)
+        ]);
         Self(Arc::new(CallParts {
             key: digest(call_id.as_str(), &place.to_string(), KEY_BYTES),
             call_id,
@@ -174,7 +189,10 @@ impl ToolContext {
     pub async fn emit_all(&self, events: impl IntoIterator<Item = Event>) -> Result<(), ToolError> {
         for event in events {
             let is_servers = match &event {
-                Event::RunStarted(_) | Event::RunFinished(_) | Event::RunError(_) | Event::MessagesSnapshot(_) => true,
+                Event::RunStarted(_)
+                | Event::RunFinished(_)
+                | Event::RunError(_)
+                | Event::MessagesSnapshot(_) => true,
                 Event::ToolCallResult(result) => result.tool_call_id == self.0.call_id,
                 _ => false,
             };
@@ -198,9 +216,15 @@ impl ToolContext {
         media_type: impl Into<String>,
         bytes: impl Into<Bytes>,
     ) -> Result<(), ToolError> {
-        let file = SharedFile { bytes: bytes.into(), media_type: media_type.into(), name: Some(name.into()) };
+        let file = SharedFile {
+            bytes: bytes.into(),
+            media_type: media_type.into(),
+            name: Some(name.into()),
+        };
         let event = file.into_event(self.run().files()).await.map_err(|error| match error {
-            UploadError::Store(error) => ToolError::new("the file cannot be stored now").caused_by(error),
+            UploadError::Store(error) => {
+                ToolError::new("the file cannot be stored now").caused_by(error)
+            }
             error => ToolError::new(error.to_string()),
         })?;
         self.emit(event).await
@@ -233,7 +257,11 @@ impl ToolContext {
     }
 
     /// Reports progress without waiting until the event is on its way.
-    pub(super) fn show_progress(&self, message: String, fraction: Option<f64>) -> Result<(), ToolError> {
+    pub(super) fn show_progress(
+        &self,
+        message: String,
+        fraction: Option<f64>,
+    ) -> Result<(), ToolError> {
         self.extend_time_limit();
         let mut content = JsonObject::from_iter([
             ("toolCallId".to_owned(), self.call_id().as_str().into()),
@@ -270,7 +298,9 @@ impl ToolContext {
         let text = question.text().to_owned();
         match self.reply_to(question)? {
             Some(value) => Ok(value),
-            None => Err(ToolError::new(format!("the user declined to answer the question {text:?}"))),
+            None => {
+                Err(ToolError::new(format!("the user declined to answer the question {text:?}")))
+            }
         }
     }
 
@@ -334,8 +364,9 @@ impl ToolContext {
         question: impl Into<Question>,
     ) -> Result<T, ToolError> {
         let reply = self.ask(question.into().expecting::<T>()).await?;
-        serde_json::from_value(reply)
-            .map_err(|error| ToolError::new(format!("the user's answer does not fit the question: {error}")))
+        serde_json::from_value(reply).map_err(|error| {
+            ToolError::new(format!("the user's answer does not fit the question: {error}"))
+        })
     }
 
     /// The surroundings of a call in a test: thread `t`, run `r`, call `c`, no principal, the state `{}`.
@@ -375,12 +406,22 @@ mod tests {
         let key = |run: &RunContext, id: &str, tool: &str, arguments: Value| {
             let session = ToolSession::new(run.clone(), json!({}));
             let arguments = arguments.as_object().unwrap();
-            let cx = ToolContext::of_call(session, id.into(), tool.to_owned(), arguments, CallReplies::default());
+            let cx = ToolContext::of_call(
+                session,
+                id.into(),
+                tool.to_owned(),
+                arguments,
+                CallReplies::default(),
+            );
             cx.idempotency_key().to_owned()
         };
         let (first, again) = (run(), run());
         let of_first = key(&first, "call_0", "put", json!({ "a": 1, "b": 2 }));
-        assert_eq!(key(&first, "call_0", "put", json!({ "b": 2, "a": 1 })), of_first, "another attempt");
+        assert_eq!(
+            key(&first, "call_0", "put", json!({ "b": 2, "a": 1 })),
+            of_first,
+            "another attempt"
+        );
         for other in [
             key(&again, "call_0", "put", json!({ "a": 1, "b": 2 })),
             key(&first, "call_0", "put", json!({ "a": 1, "b": 3 })),

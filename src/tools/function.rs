@@ -52,7 +52,11 @@ use crate::protocol::{JsonObject, MessageContent};
 /// assert_eq!(result.text(), r#"{"order":7,"status":"sent"}"#);
 /// # });
 /// ```
-pub fn tool_fn<A, F, Fut, R>(name: impl Into<String>, description: impl Into<String>, function: F) -> FnTool
+pub fn tool_fn<A, F, Fut, R>(
+    name: impl Into<String>,
+    description: impl Into<String>,
+    function: F,
+) -> FnTool
 where
     A: DeserializeOwned + JsonSchema,
     F: Fn(A, ToolContext) -> Fut + Send + Sync + 'static,
@@ -135,14 +139,21 @@ impl Tool for FnTool {
         self.repeat
     }
 
-    async fn call(&self, arguments: JsonObject, cx: &ToolContext) -> Result<MessageContent, ToolError> {
+    async fn call(
+        &self,
+        arguments: JsonObject,
+        cx: &ToolContext,
+    ) -> Result<MessageContent, ToolError> {
         (self.call)(arguments, cx.clone()).await
     }
 }
 
 impl fmt::Debug for FnTool {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("FnTool").field("spec", &self.spec).field("approval", &self.approval).finish_non_exhaustive()
+        f.debug_struct("FnTool")
+            .field("spec", &self.spec)
+            .field("approval", &self.approval)
+            .finish_non_exhaustive()
     }
 }
 
@@ -232,20 +243,32 @@ mod tests {
 
     async fn call(tool: &FnTool, arguments: Value) -> Result<String, ToolError> {
         let arguments = arguments.as_object().unwrap().clone();
-        tool.call(arguments, &ToolContext::for_test("t")).await.map(|content| content.text().into_owned())
+        tool.call(arguments, &ToolContext::for_test("t"))
+            .await
+            .map(|content| content.text().into_owned())
     }
 
     #[tokio::test]
     async fn a_closure_returns_text_json_content_or_a_result_of_them() {
         let empty = json!({ "lines": [] });
-        let told = |tool: FnTool| async move { call(&tool, json!({ "lines": [{ "count": 2 }] })).await };
+        let told =
+            |tool: FnTool| async move { call(&tool, json!({ "lines": [{ "count": 2 }] })).await };
         assert_eq!(told(tool_fn("t", "", |_: Order, _| async { "text" })).await.unwrap(), "text");
         assert_eq!(told(tool_fn("t", "", |_: Order, _| async {})).await.unwrap(), "done");
-        assert_eq!(told(tool_fn("t", "", |_: Order, _| async { json!([1]) })).await.unwrap(), "[1]");
-        assert_eq!(told(tool_fn("t", "", |_: Order, _| async { MessageContent::from("c") })).await.unwrap(), "c");
+        assert_eq!(
+            told(tool_fn("t", "", |_: Order, _| async { json!([1]) })).await.unwrap(),
+            "[1]"
+        );
+        assert_eq!(
+            told(tool_fn("t", "", |_: Order, _| async { MessageContent::from("c") }))
+                .await
+                .unwrap(),
+            "c"
+        );
         let number = tool_fn("t", "", |order: Order, cx| async move {
             let first = order.lines.first().ok_or_else(|| ToolError::new("there are no lines"))?;
-            let number: u32 = format!("{}{}", first.count, cx.thread_id()).trim_end_matches('t').parse()?;
+            let number: u32 =
+                format!("{}{}", first.count, cx.thread_id()).trim_end_matches('t').parse()?;
             Ok(format!("{number}"))
         });
         assert_eq!(call(&number, empty).await.unwrap_err().message(), "there are no lines");
@@ -254,7 +277,8 @@ mod tests {
 
     #[tokio::test]
     async fn an_error_by_question_mark_tells_the_model_nothing_of_its_text() {
-        let tool = tool_fn("t", "", |_: Order, _| async { Ok("secret".parse::<u8>()?.to_string()) });
+        let tool =
+            tool_fn("t", "", |_: Order, _| async { Ok("secret".parse::<u8>()?.to_string()) });
         let error = call(&tool, json!({ "lines": [] })).await.unwrap_err();
         assert_eq!(error.message(), "the tool failed");
         assert_eq!(format!("{error:?}"), "the tool failed: invalid digit found in string");
@@ -263,21 +287,32 @@ mod tests {
     #[tokio::test]
     async fn arguments_that_cannot_be_decoded_are_named() {
         let tool = tool_fn("t", "", |_: Order, _| async { "never" });
-        let error = call(&tool, json!({ "lines": [{ "count": 1 }, { "count": 300 }] })).await.unwrap_err();
+        let error =
+            call(&tool, json!({ "lines": [{ "count": 1 }, { "count": 300 }] })).await.unwrap_err();
         let expected = "The arguments cannot be used:\n- /lines/1/count: invalid value: integer `300`, expected u8";
         assert_eq!(error.message(), expected);
-        assert!(call(&tool, json!({})).await.unwrap_err().message().contains("(root): missing field `lines`"));
+        assert!(
+            call(&tool, json!({}))
+                .await
+                .unwrap_err()
+                .message()
+                .contains("(root): missing field `lines`")
+        );
     }
 
     #[test]
     fn the_schema_has_no_references_and_can_be_used() {
-        let tool = tool_fn("t", "", |_: Order, _| async { "never" }).needs_approval(ApprovalRule::Always);
+        let tool =
+            tool_fn("t", "", |_: Order, _| async { "never" }).needs_approval(ApprovalRule::Always);
         let parameters = &tool.spec().parameters;
         assert_eq!(
             parameters["properties"]["lines"]["items"]["properties"]["count"]["description"],
             "The number of items."
         );
-        assert!(parameters.get("$schema").is_none() && parameters.get("$defs").is_none(), "{parameters}");
+        assert!(
+            parameters.get("$schema").is_none() && parameters.get("$defs").is_none(),
+            "{parameters}"
+        );
         Validator::new(parameters).unwrap();
         assert_eq!(tool.approval(&JsonObject::new()), Approval::Needed);
     }

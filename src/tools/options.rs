@@ -49,7 +49,9 @@ impl fmt::Debug for HeaderSource {
 }
 
 /// Marks secrets as sensitive.
-pub(super) fn header_map(headers: &IndexMap<String, HeaderSource>) -> Result<HeaderMap, InvalidOption> {
+pub(super) fn header_map(
+    headers: &IndexMap<String, HeaderSource>,
+) -> Result<HeaderMap, InvalidOption> {
     let invalid = |problem: String| InvalidOption::new("headers", problem);
     let mut map = HeaderMap::new();
     for (name, source) in headers {
@@ -57,10 +59,13 @@ pub(super) fn header_map(headers: &IndexMap<String, HeaderSource>) -> Result<Hea
             .map_err(|_| invalid(format!("{name:?} is not a valid header name")))?;
         let (text, is_secret) = match source {
             HeaderSource::Text(text) => (text.clone(), is_secret_header(name)),
-            HeaderSource::Variable { env, prefix } => (prefix.clone() + &secret_variable(env).map_err(invalid)?, true),
+            HeaderSource::Variable { env, prefix } => {
+                (prefix.clone() + &secret_variable(env).map_err(invalid)?, true)
+            }
         };
-        let mut value = HeaderValue::from_str(&text)
-            .map_err(|_| invalid(format!("the value of `{name}` has characters that a header cannot have")))?;
+        let mut value = HeaderValue::from_str(&text).map_err(|_| {
+            invalid(format!("the value of `{name}` has characters that a header cannot have"))
+        })?;
         value.set_sensitive(is_secret);
         map.insert(header, value);
     }
@@ -68,14 +73,18 @@ pub(super) fn header_map(headers: &IndexMap<String, HeaderSource>) -> Result<Hea
 }
 
 /// Fails with the first option that is wrong. Each stands with whether it is, its key and its problem.
-pub(super) fn check_each<'a>(options: impl IntoIterator<Item = (bool, &'a str, &'a str)>) -> Result<(), InvalidOption> {
+pub(super) fn check_each<'a>(
+    options: impl IntoIterator<Item = (bool, &'a str, &'a str)>,
+) -> Result<(), InvalidOption> {
     match options.into_iter().find(|(is_wrong, ..)| *is_wrong) {
         Some((_, key, problem)) => Err(InvalidOption::new(key, problem)),
         None => Ok(()),
     }
 }
 
-pub(super) fn check_not_zero<const N: usize>(options: [(&str, bool); N]) -> Result<(), InvalidOption> {
+pub(super) fn check_not_zero<const N: usize>(
+    options: [(&str, bool); N],
+) -> Result<(), InvalidOption> {
     check_each(options.map(|(key, is_zero)| (is_zero, key, "at least 1 is needed")))
 }
 
@@ -89,10 +98,16 @@ mod tests {
 
     #[test]
     fn secret_headers_are_sensitive_and_not_in_debug_output() {
-        let headers = headers("X-App = \"agui\"\nX-Api-Key = \"s3cret\"\nA = { env = \"PATH\", prefix = \"Bearer \" }");
+        let headers = headers(
+            "X-App = \"agui\"\nX-Api-Key = \"s3cret\"\nA = { env = \"PATH\", prefix = \"Bearer \" }",
+        );
         assert!(!format!("{headers:?}").contains("s3cret"));
         let map = header_map(&headers).unwrap();
-        assert!(!map["x-app"].is_sensitive() && map["x-api-key"].is_sensitive() && map["a"].is_sensitive());
+        assert!(
+            !map["x-app"].is_sensitive()
+                && map["x-api-key"].is_sensitive()
+                && map["a"].is_sensitive()
+        );
         assert!(map["a"].to_str().unwrap().starts_with("Bearer /"));
     }
 
@@ -101,7 +116,10 @@ mod tests {
         for (text, expected) in [
             ("\"a b\" = \"\"", "headers: \"a b\" is not a valid header name"),
             ("A = \"x\\n\"", "headers: the value of `A` has characters that a header cannot have"),
-            ("A = { env = \"AGUI_NOT_SET\" }", "headers: the environment variable AGUI_NOT_SET is not set"),
+            (
+                "A = { env = \"AGUI_NOT_SET\" }",
+                "headers: the environment variable AGUI_NOT_SET is not set",
+            ),
         ] {
             assert_eq!(header_map(&headers(text)).unwrap_err().to_string(), expected);
         }

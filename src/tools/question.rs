@@ -20,7 +20,8 @@ use super::{
     error::ToolError,
 };
 use crate::protocol::{
-    Interrupt, InterruptId, JsonObject, ResumeEntry, ResumeStatus, ToolCall, ToolCallId, own_names::VISIT_URL,
+    Interrupt, InterruptId, JsonObject, ResumeEntry, ResumeStatus, ToolCall, ToolCallId,
+    own_names::VISIT_URL,
 };
 
 const ID_PREFIX: &str = "question:";
@@ -43,7 +44,8 @@ pub struct Question {
 impl Question {
     /// A question with this text and the reason `input_required`.
     pub fn new(message: impl Into<String>) -> Self {
-        let interrupt = Interrupt { message: Some(message.into()), ..Interrupt::new("input_required") };
+        let interrupt =
+            Interrupt { message: Some(message.into()), ..Interrupt::new("input_required") };
         Self { key: None, interrupt }
     }
 
@@ -90,7 +92,11 @@ impl Question {
     }
 
     pub(super) fn expecting<T: JsonSchema>(self) -> Self {
-        if self.interrupt.response_schema.is_some() { self } else { self.response_schema(schema_of::<T>()) }
+        if self.interrupt.response_schema.is_some() {
+            self
+        } else {
+            self.response_schema(schema_of::<T>())
+        }
     }
 
     pub(super) fn text(&self) -> &str {
@@ -148,7 +154,9 @@ impl PersonsReply {
     /// Front ends that know approvals alone send `approved`.
     fn is_declined(&self) -> bool {
         match self {
-            Self::Resolved(reply) => reply.get("approved").is_some_and(|approved| approved == false),
+            Self::Resolved(reply) => {
+                reply.get("approved").is_some_and(|approved| approved == false)
+            }
             Self::Cancelled => true,
         }
     }
@@ -174,7 +182,9 @@ impl CallReplies {
                 continue;
             }
             let reply = match entry.status {
-                ResumeStatus::Resolved => PersonsReply::Resolved(entry.payload.clone().unwrap_or_default()),
+                ResumeStatus::Resolved => {
+                    PersonsReply::Resolved(entry.payload.clone().unwrap_or_default())
+                }
                 ResumeStatus::Cancelled => PersonsReply::Cancelled,
             };
             all.replies.insert(key, reply);
@@ -203,7 +213,12 @@ impl CallReplies {
 
     /// Returns replies that carry a value for the next call.
     pub(crate) fn keeping(&self, kept: Value) -> Self {
-        Self { edited: self.edited.clone(), kept: Some(kept), bound: self.bound.clone(), ..Self::default() }
+        Self {
+            edited: self.edited.clone(),
+            kept: Some(kept),
+            bound: self.bound.clone(),
+            ..Self::default()
+        }
     }
 
     pub(super) fn get(&self, key: &str) -> Option<&PersonsReply> {
@@ -211,14 +226,24 @@ impl CallReplies {
     }
 
     /// Fails if the earlier replies are longer than [`MAX_CARRIED_BYTES`].
-    pub(crate) fn interrupt(&self, key: &str, question: Question, call: &ToolCallId) -> Result<Interrupt, ToolError> {
+    pub(crate) fn interrupt(
+        &self,
+        key: &str,
+        question: Question,
+        call: &ToolCallId,
+    ) -> Result<Interrupt, ToolError> {
         let (key, bound) = (utf8_percent_encode(key, NON_ALPHANUMERIC), &self.bound);
-        let id: InterruptId = if self.edited.is_none() && self.replies.is_empty() && self.kept.is_none() {
+        let id: InterruptId = if self.edited.is_none()
+            && self.replies.is_empty()
+            && self.kept.is_none()
+        {
             format!("{ID_PREFIX}{key}:{bound}").into()
         } else {
             let carried = serde_json::to_vec(self)?;
             if carried.len() > MAX_CARRIED_BYTES {
-                let limit = format!("the earlier answers and arguments are longer than {MAX_CARRIED_BYTES} bytes");
+                let limit = format!(
+                    "the earlier answers and arguments are longer than {MAX_CARRIED_BYTES} bytes"
+                );
                 return Err(ToolError::new(format!("another question cannot be asked: {limit}")));
             }
             format!("{ID_PREFIX}{key}~{}:{bound}", BASE64_URL_SAFE_NO_PAD.encode(carried)).into()
@@ -228,9 +253,14 @@ impl CallReplies {
 }
 
 fn parse_id(id: &InterruptId, call: &ToolCall) -> Option<(String, CallReplies)> {
-    let (token, bound) = id.strip_prefix(ID_PREFIX)?.split_once(':').filter(|(_, bound)| is_bound_to(call, bound))?;
+    let (token, bound) = id
+        .strip_prefix(ID_PREFIX)?
+        .split_once(':')
+        .filter(|(_, bound)| is_bound_to(call, bound))?;
     let (key, carried) = match token.split_once('~') {
-        Some((key, carried)) => (key, serde_json::from_slice(&BASE64_URL_SAFE_NO_PAD.decode(carried).ok()?).ok()?),
+        Some((key, carried)) => {
+            (key, serde_json::from_slice(&BASE64_URL_SAFE_NO_PAD.decode(carried).ok()?).ok()?)
+        }
         None => (token, CallReplies::default()),
     };
     let carried = CallReplies { bound: bound.to_owned(), ..carried };
@@ -251,11 +281,14 @@ mod tests {
     #[test]
     fn a_later_question_carries_the_earlier_answers() {
         let call = ToolCall::new("c:1~x", "order", "{}");
-        let first = CallReplies::none(bound_call(&call, None), None).interrupt("1", "Size?".into(), &call.id).unwrap();
+        let first = CallReplies::none(bound_call(&call, None), None)
+            .interrupt("1", "Size?".into(), &call.id)
+            .unwrap();
         assert_eq!(first.id.as_str(), format!("question:1:{}", bound_call(&call, None)));
         let known = CallReplies::read(&call, &[resolved(&first.id, json!("L"))]).unwrap();
         let second = known.interrupt("a:b~ü", "Colour?".into(), &call.id).unwrap();
-        let cancelled = ResumeEntry { status: ResumeStatus::Cancelled, ..resolved(&second.id, json!(1)) };
+        let cancelled =
+            ResumeEntry { status: ResumeStatus::Cancelled, ..resolved(&second.id, json!(1)) };
         let known = CallReplies::read(&call, &[cancelled]).unwrap();
         assert_eq!(known.get("1"), Some(&PersonsReply::Resolved(json!("L"))));
         assert_eq!(known.get("a:b~ü"), Some(&PersonsReply::Cancelled));
@@ -264,11 +297,17 @@ mod tests {
     #[test]
     fn ids_of_other_calls_and_damaged_ids_are_not_read() {
         let call = ToolCall::new("c", "order", "{}");
-        let digest = |arguments: &str| bound_call(&ToolCall::new("c", "order", arguments), None).replace(":c", "");
+        let digest = |arguments: &str| {
+            bound_call(&ToolCall::new("c", "order", arguments), None).replace(":c", "")
+        };
         let (digest, other) = (digest("{}"), digest(r#"{"n":2}"#));
         for id in ["1:D:d", "1~!:D:c", "1", "1:c", "%ff:D:c", "1:D:c:c", "1:O:c", "1::c"] {
             let id = format!("question:{}", id.replace('D', &digest).replace('O', &other));
-            assert_eq!(CallReplies::read(&call, &[resolved(&id.as_str().into(), json!(1))]), None, "{id}");
+            assert_eq!(
+                CallReplies::read(&call, &[resolved(&id.as_str().into(), json!(1))]),
+                None,
+                "{id}"
+            );
         }
         let id = format!("question:1:{digest}:c");
         assert!(CallReplies::read(&call, &[resolved(&id.as_str().into(), json!(1))]).is_some());
@@ -278,8 +317,16 @@ mod tests {
     fn what_an_id_carries_is_bounded() {
         let call = ToolCall::new("c", "order", "{}");
         let long = json!("x".repeat(MAX_CARRIED_BYTES));
-        let first = CallReplies::none(bound_call(&call, None), None).interrupt("1", "Size?".into(), &call.id).unwrap();
+        let first = CallReplies::none(bound_call(&call, None), None)
+            .interrupt("1", "Size?".into(), &call.id)
+            .unwrap();
         let known = CallReplies::read(&call, &[resolved(&first.id, long)]).unwrap();
-        assert!(known.interrupt("2", "?".into(), &call.id).unwrap_err().message().contains("cannot be asked"));
+        assert!(
+            known
+                .interrupt("2", "?".into(), &call.id)
+                .unwrap_err()
+                .message()
+                .contains("cannot be asked")
+        );
     }
 }

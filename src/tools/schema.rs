@@ -40,9 +40,13 @@ impl Validator {
     /// # Errors
     /// The reason why the schema cannot be used.
     pub fn new(schema: &Value) -> Result<Self, String> {
-        let Value::Object(object) = schema else { return Err("a schema is a JSON object".to_owned()) };
+        let Value::Object(object) = schema else {
+            return Err("a schema is a JSON object".to_owned());
+        };
         if object.get("type").is_some_and(|kind| !kind.is_null() && kind != "object") {
-            return Err("the schema has to describe an object: it needs \"type\": \"object\"".to_owned());
+            return Err(
+                "the schema has to describe an object: it needs \"type\": \"object\"".to_owned()
+            );
         }
         Self::compile(schema, SchemaLimits::TOOL)
     }
@@ -64,7 +68,8 @@ impl Validator {
             repaired(Partner::ToolServer, Repair::Null);
         }
         let source = Arc::new(source);
-        let schema = BoundedSchema::new(&source, limits).map_err(|error| shortened(&error, MAX_PROBLEM_CHARS))?;
+        let schema = BoundedSchema::new(&source, limits)
+            .map_err(|error| shortened(&error, MAX_PROBLEM_CHARS))?;
         Ok(Self { schema, source })
     }
 
@@ -95,7 +100,11 @@ impl Validator {
     }
 
     /// Returns the object again, with its problems.
-    async fn problems_of(&self, owner: &Arc<str>, object: JsonObject) -> (JsonObject, Option<String>) {
+    async fn problems_of(
+        &self,
+        owner: &Arc<str>,
+        object: JsonObject,
+    ) -> (JsonObject, Option<String>) {
         let value = Value::Object(object);
         let problems = self.problems(owner, &value).await;
         let Value::Object(object) = value else { return (JsonObject::new(), problems) };
@@ -132,11 +141,15 @@ fn remove_nulls(schema: &mut Value) -> bool {
             .as_array_mut()
             .is_some_and(|list| list.iter_mut().fold(false, |any, part| remove_nulls(part) | any));
     };
-    let is_value = |keyword: &str| matches!(keyword, "default" | "const" | "enum" | "examples" | "example");
+    let is_value =
+        |keyword: &str| matches!(keyword, "default" | "const" | "enum" | "examples" | "example");
     let count = keywords.len();
     keywords.retain(|keyword, value| !value.is_null() || is_value(keyword));
     let any = keywords.len() < count;
-    keywords.iter_mut().filter(|(keyword, _)| !is_value(keyword)).fold(any, |any, (_, value)| remove_nulls(value) | any)
+    keywords
+        .iter_mut()
+        .filter(|(keyword, _)| !is_value(keyword))
+        .fold(any, |any, (_, value)| remove_nulls(value) | any)
 }
 
 #[cfg(test)]
@@ -180,7 +193,9 @@ mod tests {
     fn valid_arguments_are_parsed() {
         assert_eq!(check(&weather(), r#"{"city":"Köln","days":2}"#).unwrap()["city"], "Köln");
         let nothing = Validator::new(&json!({})).unwrap();
-        assert!(check(&nothing, "").unwrap().is_empty() && check(&nothing, " \n").unwrap().is_empty());
+        assert!(
+            check(&nothing, "").unwrap().is_empty() && check(&nothing, " \n").unwrap().is_empty()
+        );
     }
 
     #[test]
@@ -204,10 +219,16 @@ mod tests {
     fn errors_are_short_for_any_arguments() {
         let schema = json!({ "properties": {}, "additionalProperties": { "type": "integer" } });
         let validator = Validator::new(&schema).unwrap();
-        let many: JsonObject = (0..50).map(|n| (format!("{n}{}", "k".repeat(1000)), json!("v".repeat(1000)))).collect();
+        let many: JsonObject = (0..50)
+            .map(|n| (format!("{n}{}", "k".repeat(1000)), json!("v".repeat(1000))))
+            .collect();
         let error = check(&validator, &Value::Object(many).to_string()).unwrap_err();
         assert!(error.len() < 2000 && error.ends_with("- and more"), "{error}");
-        assert!(check(&validator, &" ".repeat(MAX_ARGUMENTS_BYTES + 1)).unwrap_err().contains("longer than"));
+        assert!(
+            check(&validator, &" ".repeat(MAX_ARGUMENTS_BYTES + 1))
+                .unwrap_err()
+                .contains("longer than")
+        );
         let deep = format!("{}{}", "{\"a\":".repeat(100_000), "}".repeat(100_000));
         assert!(check(&validator, &deep).unwrap_err().contains("recursion limit"));
     }
@@ -224,7 +245,10 @@ mod tests {
             (json!({ "type": ["object", "null"] }), "\"type\": \"object\""),
             (json!({ "properties": { "a": { "type": "strange" } } }), "/properties/a/type"),
             (json!({ "properties": { "a": { "pattern": "(" } } }), "/properties/a/pattern"),
-            (json!({ "properties": { "a": { "$ref": "http://127.0.0.1:1/schema.json" } } }), "127.0.0.1"),
+            (
+                json!({ "properties": { "a": { "$ref": "http://127.0.0.1:1/schema.json" } } }),
+                "127.0.0.1",
+            ),
             (json!({ "properties": { "a": { "$ref": "file:///etc/passwd" } } }), "/etc/passwd"),
             (json!({ "description": "x".repeat(SchemaLimits::TOOL.bytes) }), "longer than"),
             (deep, "deeper than 64"),
@@ -236,11 +260,14 @@ mod tests {
 
     #[test]
     fn recursive_references_within_a_schema_are_allowed() {
-        let tree = json!({ "properties": { "left": { "$ref": "#" } }, "additionalProperties": false });
+        let tree =
+            json!({ "properties": { "left": { "$ref": "#" } }, "additionalProperties": false });
         let validator = Validator::new(&tree).unwrap();
         check(&validator, r#"{"left":{"left":{}}}"#).unwrap();
         assert!(
-            check(&validator, r#"{"left":{"right":{}}}"#).unwrap_err().contains("/left: there is no argument right")
+            check(&validator, r#"{"left":{"right":{}}}"#)
+                .unwrap_err()
+                .contains("/left: there is no argument right")
         );
         // A schema that only refers to itself must not hang or overflow the stack.
         let _ = Validator::new(&json!({ "$ref": "#" })).map(|circle| check(&circle, "{}"));

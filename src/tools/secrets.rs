@@ -24,7 +24,12 @@ impl Secrets {
     }
 
     pub(super) fn add(&mut self, value: &str) {
-        self.0.extend(value.split_whitespace().filter(|word| word.len() >= MIN_SECRET_BYTES).map(str::to_owned));
+        self.0.extend(
+            value
+                .split_whitespace()
+                .filter(|word| word.len() >= MIN_SECRET_BYTES)
+                .map(str::to_owned),
+        );
         // The longest word comes first, because one can be part of another.
         self.0.sort_by_key(|word| std::cmp::Reverse(word.len()));
         self.0.dedup();
@@ -37,10 +42,15 @@ impl Secrets {
     /// Returns a text without secrets, or `None` if it has none.
     pub(super) fn redact(&self, text: &str) -> Option<String> {
         let has_secret = self.0.iter().any(|secret| text.contains(secret));
-        has_secret.then(|| self.0.iter().fold(text.to_owned(), |text, secret| text.replace(secret, REPLACEMENT)))
+        has_secret.then(|| {
+            self.0.iter().fold(text.to_owned(), |text, secret| text.replace(secret, REPLACEMENT))
+        })
     }
 
-    pub(super) fn redact_result(&self, result: Result<MessageContent, ToolError>) -> Result<MessageContent, ToolError> {
+    pub(super) fn redact_result(
+        &self,
+        result: Result<MessageContent, ToolError>,
+    ) -> Result<MessageContent, ToolError> {
         match result {
             Ok(MessageContent::Text(text)) => Ok(self.redact(&text).unwrap_or(text).into()),
             Ok(MessageContent::Parts(mut parts)) => {
@@ -72,8 +82,14 @@ mod tests {
         let mut secrets = Secrets::of_headers(&headers);
         secrets.add("sk-12345678-and-more");
         assert_eq!(secrets.redact("Bearer not-a-secret"), None);
-        assert_eq!(secrets.redact("a sk-12345678-and-more sk-12345678 b").unwrap(), "a [redacted] [redacted] b");
+        assert_eq!(
+            secrets.redact("a sk-12345678-and-more sk-12345678 b").unwrap(),
+            "a [redacted] [redacted] b"
+        );
         let parts = vec![ContentPart::text("sk-12345678")];
-        assert_eq!(secrets.redact_result(Ok(parts.into())).unwrap(), vec![ContentPart::text("[redacted]")].into());
+        assert_eq!(
+            secrets.redact_result(Ok(parts.into())).unwrap(),
+            vec![ContentPart::text("[redacted]")].into()
+        );
     }
 }

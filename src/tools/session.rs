@@ -46,7 +46,11 @@ enum ReaderState {
 
 impl ToolSession {
     pub(crate) fn new(run: RunContext, state: Value) -> Self {
-        let inner = SessionState { state: Arc::new(state), events: VecDeque::new(), reader: ReaderState::Absent };
+        let inner = SessionState {
+            state: Arc::new(state),
+            events: VecDeque::new(),
+            reader: ReaderState::Absent,
+        };
         Self(Arc::new(Shared { run, inner: Mutex::new(inner), drained: Notify::new() }))
     }
 
@@ -71,7 +75,12 @@ impl ToolSession {
 
     /// Replaces the state by `new`, of which `event` tells. Returns `false` if it is not `before` any more; then it stays. Fails if
     /// the call is over.
-    pub(crate) fn replace_state(&self, before: &Arc<Value>, new: Value, event: Event) -> Result<bool, ToolError> {
+    pub(crate) fn replace_state(
+        &self,
+        before: &Arc<Value>,
+        new: Value,
+        event: Event,
+    ) -> Result<bool, ToolError> {
         self.change_state(|state| {
             let is_before = Arc::ptr_eq(state, before);
             if is_before {
@@ -131,9 +140,13 @@ fn applied(state: &mut Arc<Value>, event: Event) -> Result<Event, ToolError> {
     match &event {
         Event::StateSnapshot(event) => *state = Arc::new(event.snapshot.clone()),
         Event::StateDelta(event) => {
-            let failed = |problem: String| ToolError::new(format!("the state delta does not apply: {problem}"));
+            let failed = |problem: String| {
+                ToolError::new(format!("the state delta does not apply: {problem}"))
+            };
             patch::check(&event.delta).map_err(failed)?;
-            patch::apply(Arc::make_mut(state), &event.delta).map(drop).map_err(|error| failed(error.to_string()))?;
+            patch::apply(Arc::make_mut(state), &event.delta)
+                .map(drop)
+                .map_err(|error| failed(error.to_string()))?;
         }
         _ => {}
     }
@@ -180,7 +193,10 @@ mod tests {
     async fn a_state_delta_that_would_end_the_run_is_an_error_of_the_tool() {
         let cx = ToolContext::for_test("t");
         for (operation, problem) in [
-            (PatchKind::Move { from: "/l/0".into(), path: "/l/0/x".into() }.into(), "moved into itself"),
+            (
+                PatchKind::Move { from: "/l/0".into(), path: "/l/0/x".into() }.into(),
+                "moved into itself",
+            ),
             (PatchOperation::remove("l"), "not a JSON Pointer"),
         ] {
             let patch = [PatchOperation::add("/l", json!([1, {}])), operation];
@@ -194,8 +210,13 @@ mod tests {
     async fn emitting_waits_until_the_event_is_taken_and_fails_after_the_call() {
         let cx = ToolContext::for_test("t");
         let session = ToolSession::new(cx.run().clone(), json!({}));
-        let cx =
-            ToolContext::of_call(session.clone(), "c".into(), "t".to_owned(), &Default::default(), Default::default());
+        let cx = ToolContext::of_call(
+            session.clone(),
+            "c".into(),
+            "t".to_owned(),
+            &Default::default(),
+            Default::default(),
+        );
         let mut events = session.reader();
         let mut emit = Box::pin(cx.emit(state::snapshot(json!({ "n": 1 }))));
         assert!((&mut emit).now_or_never().is_none());

@@ -127,7 +127,11 @@ pub trait Tool: Send + Sync + 'static {
     ///
     /// # Errors
     /// A [`ToolError`], which the model is told about.
-    async fn call(&self, arguments: JsonObject, cx: &ToolContext) -> Result<MessageContent, ToolError>;
+    async fn call(
+        &self,
+        arguments: JsonObject,
+        cx: &ToolContext,
+    ) -> Result<MessageContent, ToolError>;
 }
 
 /// Tools that can change while the server runs, such as those of an MCP server.
@@ -142,7 +146,11 @@ pub trait ToolSource: Send + Sync + 'static {
     }
 
     /// Responds to a request of a page that belongs to this source; `None` if the page does not.
-    async fn respond_to_app(&self, _request: &AppRequest, _cx: &ToolContext) -> Option<Result<Value, ToolError>> {
+    async fn respond_to_app(
+        &self,
+        _request: &AppRequest,
+        _cx: &ToolContext,
+    ) -> Option<Result<Value, ToolError>> {
         None
     }
 

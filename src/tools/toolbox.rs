@@ -109,22 +109,33 @@ impl Toolbox {
 
     /// Returns the toolbox in the place of this one for a run; `None` if it is this one.
     pub(crate) async fn for_run(&self, cx: &RunContext) -> Option<Self> {
-        let found = futures::future::join_all(self.sources.iter().map(|source| source.for_run(cx))).await;
+        let found =
+            futures::future::join_all(self.sources.iter().map(|source| source.for_run(cx))).await;
         if found.iter().all(Option::is_none) {
             return None;
         }
-        let sources = self.sources.iter().zip(found).map(|(source, own)| own.unwrap_or_else(|| source.clone()));
+        let sources = self
+            .sources
+            .iter()
+            .zip(found)
+            .map(|(source, own)| own.unwrap_or_else(|| source.clone()));
         Some(Self { sources: sources.collect(), cache: Mutex::default() })
     }
 
     /// Responds to a request of a page, if a source of this toolbox has it.
-    pub(crate) async fn respond_to_app(&self, request: &AppRequest, cx: &ToolContext) -> Result<Value, ToolError> {
+    pub(crate) async fn respond_to_app(
+        &self,
+        request: &AppRequest,
+        cx: &ToolContext,
+    ) -> Result<Value, ToolError> {
         for source in &self.sources {
             if let Some(response) = source.respond_to_app(request, cx).await {
                 return response;
             }
         }
-        Err(ToolError::new("the agent lists no MCP server of this name with pages, or not the tool"))
+        Err(ToolError::new(
+            "the agent lists no MCP server of this name with pages, or not the tool",
+        ))
     }
 
     /// Returns the current tools that [`tools`](Self::tools) leaves out, each after the one that has its name.
@@ -153,11 +164,15 @@ impl Toolbox {
             let name = tool.spec().name.clone();
             if names.contains(&name) {
                 if cache.warned.insert(name.clone()) {
-                    tracing::warn!(tool = name, "there are several tools of this name; only the first is offered");
+                    tracing::warn!(
+                        tool = name,
+                        "there are several tools of this name; only the first is offered"
+                    );
                 }
                 continue;
             }
-            let validator = match cache.tools.iter().find(|cached| Arc::ptr_eq(&cached.tool, &tool)) {
+            let validator = match cache.tools.iter().find(|cached| Arc::ptr_eq(&cached.tool, &tool))
+            {
                 Some(cached) => cached.validator.clone(),
                 None => compile(&tool),
             };
@@ -169,15 +184,20 @@ impl Toolbox {
         // Names that an MCP server no longer lists would fill the memory.
         cache.warned.retain(|name| names.contains(name));
         cache.tools = tools;
-        let offered =
-            |cached: &CachedTool| Some(OfferedTool { tool: cached.tool.clone(), validator: cached.validator.clone()? });
+        let offered = |cached: &CachedTool| {
+            Some(OfferedTool { tool: cached.tool.clone(), validator: cached.validator.clone()? })
+        };
         cache.tools.iter().filter_map(offered).collect()
     }
 }
 
 fn compile(tool: &Arc<dyn Tool>) -> Option<Arc<Validator>> {
     let validator = Validator::new(&tool.spec().parameters).inspect_err(|error| {
-        tracing::warn!(tool = tool.spec().name, error, "the tool is not offered: its schema cannot be used");
+        tracing::warn!(
+            tool = tool.spec().name,
+            error,
+            "the tool is not offered: its schema cannot be used"
+        );
     });
     validator.ok().map(Arc::new)
 }
@@ -220,7 +240,11 @@ mod tests {
     }
 
     fn tool(name: &str, description: &str, parameters: Value) -> Arc<dyn Tool> {
-        Arc::new(NamedTool(ToolSpec { name: name.into(), description: description.into(), parameters }))
+        Arc::new(NamedTool(ToolSpec {
+            name: name.into(),
+            description: description.into(),
+            parameters,
+        }))
     }
 
     #[derive(Default)]
@@ -241,17 +265,22 @@ mod tests {
             .shared_tool(tool("a", "second", json!({})))
             .shared_tool(tool("broken", "whole", json!({})));
         let tools = toolbox.tools();
-        let offered: Vec<_> = tools.iter().map(|tool| (tool.name(), tool.tool.spec().description.as_str())).collect();
+        let offered: Vec<_> =
+            tools.iter().map(|tool| (tool.name(), tool.tool.spec().description.as_str())).collect();
         assert_eq!(offered, [("a", "first"), ("broken", "whole")]);
         let hidden = toolbox.hidden_tools();
-        let hidden: Vec<_> = hidden.iter().map(|pair| [0, 1].map(|at| pair[at].spec().description.as_str())).collect();
+        let hidden: Vec<_> = hidden
+            .iter()
+            .map(|pair| [0, 1].map(|at| pair[at].spec().description.as_str()))
+            .collect();
         assert_eq!(hidden, [["whole", ""], ["first", "second"]]);
     }
 
     #[tokio::test]
     async fn schemas_are_compiled_once_for_each_tool() {
         let source = Arc::new(ChangingSource::default());
-        *source.0.lock() = vec![tool("a", "", json!({})), tool("b", "", json!({})), tool("a", "", json!({}))];
+        *source.0.lock() =
+            vec![tool("a", "", json!({})), tool("b", "", json!({})), tool("a", "", json!({}))];
         let toolbox = Toolbox::new().source(source.clone());
         toolbox.ready().await;
         let first = toolbox.tools();

@@ -36,7 +36,11 @@ const EXCEPTIONS: &[(&str, u64)] = &[
 
 /// Reads the events of a model on Bedrock. A chunk is the event that it contains. An exception is an event with the name
 /// `error`, in the form of Anthropic's errors, with the status as its code.
-pub(crate) fn aws_events(response: Response, limits: StreamLimits, owner: &Arc<str>) -> ServerEvents {
+pub(crate) fn aws_events(
+    response: Response,
+    limits: StreamLimits,
+    owner: &Arc<str>,
+) -> ServerEvents {
     let (mut pieces, mut large) = (pieces(response), LargeEvent::of(owner));
     Box::pin(try_stream! {
         let mut buffer = BytesMut::new();
@@ -75,7 +79,9 @@ fn next_frame(buffer: &mut BytesMut, max_bytes: usize) -> Result<Option<Frame>, 
     check_sum(prelude)?;
     let mut numbers = prelude;
     let (length, headers_length) = (numbers.get_u32() as usize, numbers.get_u32() as usize);
-    let rest = length.checked_sub(PRELUDE_BYTES + CHECKSUM_BYTES).and_then(|rest| rest.checked_sub(headers_length));
+    let rest = length
+        .checked_sub(PRELUDE_BYTES + CHECKSUM_BYTES)
+        .and_then(|rest| rest.checked_sub(headers_length));
     if rest.is_none() {
         return Err(StreamError::Malformed("the lengths of a frame do not fit"));
     }
@@ -88,8 +94,12 @@ fn next_frame(buffer: &mut BytesMut, max_bytes: usize) -> Result<Option<Frame>, 
     let frame = buffer.split_to(length).freeze();
     check_sum(&frame)?;
     let headers = frame.slice(PRELUDE_BYTES..PRELUDE_BYTES + headers_length);
-    let headers = read_headers(headers).ok_or(StreamError::Malformed("the headers of a frame are cut off"))?;
-    Ok(Some(Frame { headers, payload: frame.slice(PRELUDE_BYTES + headers_length..length - CHECKSUM_BYTES) }))
+    let headers = read_headers(headers)
+        .ok_or(StreamError::Malformed("the headers of a frame are cut off"))?;
+    Ok(Some(Frame {
+        headers,
+        payload: frame.slice(PRELUDE_BYTES + headers_length..length - CHECKSUM_BYTES),
+    }))
 }
 
 /// Fails unless the last bytes are the checksum of those before them.
@@ -97,7 +107,11 @@ fn check_sum(bytes: &[u8]) -> Result<(), StreamError> {
     let (checked, mut sum) = bytes.split_at(bytes.len() - CHECKSUM_BYTES);
     let mut crc = Crc::new();
     crc.update(checked);
-    if crc.sum() == sum.get_u32() { Ok(()) } else { Err(StreamError::Malformed("the checksum of a frame is wrong")) }
+    if crc.sum() == sum.get_u32() {
+        Ok(())
+    } else {
+        Err(StreamError::Malformed("the checksum of a frame is wrong"))
+    }
 }
 
 /// Returns the headers that are texts.
@@ -119,7 +133,10 @@ fn read_headers(mut bytes: Bytes) -> Option<Vec<(String, String)>> {
         };
         let value = take(&mut bytes, length)?;
         if kind == 7 {
-            headers.push((String::from_utf8(name.into()).ok()?, String::from_utf8(value.into()).ok()?));
+            headers.push((
+                String::from_utf8(name.into()).ok()?,
+                String::from_utf8(value.into()).ok()?,
+            ));
         }
     }
     Some(headers)
@@ -140,14 +157,14 @@ impl Frame {
             ("event", "chunk") => {
                 let chunk: Option<Chunk> = serde_json::from_slice(&self.payload).ok();
                 let bytes = chunk.and_then(|chunk| STANDARD.decode(chunk.bytes).ok());
-                let bytes = bytes.ok_or(StreamError::Malformed("a chunk has no bytes in base64"))?;
+                let bytes =
+                    bytes.ok_or(StreamError::Malformed("a chunk has no bytes in base64"))?;
                 (None, String::from_utf8(bytes).map_err(|_| StreamError::NotUtf8)?)
             }
             ("event", _) => return Ok(None),
             ("exception", _) => (Some("error".to_owned()), self.exception().to_string()),
             ("error", _) => {
-                let error =
-                    json!({"type": self.header(":error-code"), "code": 500, "message": self.header(":error-message")});
+                let error = json!({"type": self.header(":error-code"), "code": 500, "message": self.header(":error-message")});
                 (Some("error".to_owned()), json!({"type": "error", "error": error}).to_string())
             }
             _ => return Err(StreamError::Malformed("a frame has no known type")),
@@ -158,7 +175,10 @@ impl Frame {
     fn exception(&self) -> Value {
         let kind = self.header(":exception-type");
         let payload: Value = serde_json::from_slice(&self.payload).unwrap_or_default();
-        let known = EXCEPTIONS.iter().find(|(name, _)| name.eq_ignore_ascii_case(kind)).map(|(_, status)| *status);
+        let known = EXCEPTIONS
+            .iter()
+            .find(|(name, _)| name.eq_ignore_ascii_case(kind))
+            .map(|(_, status)| *status);
         let status = payload["originalStatusCode"].as_u64().or(known).unwrap_or(500);
         json!({"type": "error", "error": {"type": kind, "code": status, "message": payload["message"]}})
     }
@@ -183,7 +203,9 @@ mod tests {
         let (mut buffer, mut events) = (BytesMut::new(), Vec::new());
         for piece in bytes.chunks(length) {
             buffer.extend_from_slice(piece);
-            while let Some(frame) = next_frame(&mut buffer, 500).map_err(|error| error.to_string())? {
+            while let Some(frame) =
+                next_frame(&mut buffer, 500).map_err(|error| error.to_string())?
+            {
                 events.extend(frame.event().map_err(|error| error.to_string())?);
             }
         }

@@ -65,14 +65,20 @@ mod tests {
     /// Returns the text that is rewritten from pieces of this length.
     fn rewrite(text: &str, length: usize) -> String {
         let mut errors = BareErrors::new();
-        let pieces = text.as_bytes().chunks(length).map(|piece| errors.rewrite(Bytes::copy_from_slice(piece)));
+        let pieces = text
+            .as_bytes()
+            .chunks(length)
+            .map(|piece| errors.rewrite(Bytes::copy_from_slice(piece)));
         String::from_utf8(pieces.flatten().collect()).unwrap()
     }
 
     #[test]
     fn bare_json_becomes_an_event_and_events_stay_as_they_are() {
         for (text, expected) in [
-            ("data: {\"a\": 1}\n\n: c\n\nevent: x\ndata:{\n\n", "data: {\"a\": 1}\n\n: c\n\nevent: x\ndata:{\n\n"),
+            (
+                "data: {\"a\": 1}\n\n: c\n\nevent: x\ndata:{\n\n",
+                "data: {\"a\": 1}\n\n: c\n\nevent: x\ndata:{\n\n",
+            ),
             ("{\"error\": 1}", "\nevent: error\ndata:{\"error\": 1}"),
             (
                 "data: a\r\n\r\n{\r\n  \"b\": 1\r\n}\r\n",

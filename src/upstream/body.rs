@@ -36,10 +36,17 @@ pub(crate) struct BodyStart {
 
 /// Returns the body of a response in pieces.
 pub(super) fn pieces(response: Response) -> BoxStream<'static, Result<Bytes, BodyError>> {
-    let encoding = response.headers().get(CONTENT_ENCODING).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    let encoding = response
+        .headers()
+        .get(CONTENT_ENCODING)
+        .and_then(|value| value.to_str().ok())
+        .unwrap_or_default();
     let is_gzip = ["gzip", "x-gzip"].iter().any(|name| encoding.trim().eq_ignore_ascii_case(name));
     // The URL may contain a secret.
-    let mut pieces = response.bytes_stream().map(|piece| piece.map_err(|error| error.without_url().into())).boxed();
+    let mut pieces = response
+        .bytes_stream()
+        .map(|piece| piece.map_err(|error| error.without_url().into()))
+        .boxed();
     if !is_gzip {
         return pieces;
     }
@@ -91,7 +98,11 @@ pub(crate) async fn read_excerpt(response: Response, limit: usize, time: Duratio
 }
 
 /// Returns whether the body has more than `limit` bytes.
-async fn read_into(bytes: &mut Vec<u8>, response: Response, limit: usize) -> Result<bool, BodyError> {
+async fn read_into(
+    bytes: &mut Vec<u8>,
+    response: Response,
+    limit: usize,
+) -> Result<bool, BodyError> {
     let mut pieces = pieces(response);
     while let Some(piece) = pieces.next().await.transpose()? {
         let space = limit - bytes.len();
@@ -125,7 +136,11 @@ mod tests {
             assert_eq!((&start.bytes[..], start.is_cut), (&b"abc"[..], true), "{encoding}");
             let start = read_start(response(), 4).await.unwrap();
             assert_eq!((&start.bytes[..], start.is_cut), (&b"abcd"[..], false), "{encoding}");
-            assert_eq!(read_excerpt(response(), 2, Duration::from_secs(1)).await, b"ab", "{encoding}");
+            assert_eq!(
+                read_excerpt(response(), 2, Duration::from_secs(1)).await,
+                b"ab",
+                "{encoding}"
+            );
         }
         let bomb = gzip(&vec![0; 10 << 20]);
         assert!(bomb.len() < 64 << 10);

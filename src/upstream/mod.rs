@@ -12,7 +12,10 @@ pub(crate) mod body;
 pub mod events;
 #[cfg(feature = "llm")]
 pub(crate) mod public_hosts;
-#[cfg_attr(not(feature = "llm"), expect(dead_code, reason = "keys that change are those of models"))]
+#[cfg_attr(
+    not(feature = "llm"),
+    expect(dead_code, reason = "keys that change are those of models")
+)]
 pub(crate) mod scrub;
 pub(crate) mod secret_names;
 mod tls;
@@ -87,6 +90,9 @@ fn builder(options: &ClientOptions) -> Result<ClientBuilder, ClientError> {
         .redirect(Policy::none())
         .tcp_nodelay(true)
         .tls_backend_preconfigured(tls::config()?)
-        .default_headers(HeaderMap::from_iter([(ACCEPT_ENCODING, HeaderValue::from_static("identity"))]))
+        .default_headers(HeaderMap::from_iter([(
+            ACCEPT_ENCODING,
+            HeaderValue::from_static("identity"),
+        )]))
         .user_agent(concat!("agui-server/", env!("CARGO_PKG_VERSION"))))
 }

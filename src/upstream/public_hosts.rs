@@ -55,7 +55,8 @@ impl Resolve for NamedHosts {
         Box::pin(async move {
             let is_named = Host::parse(name.as_str()).is_some_and(|host| hosts.has(&host));
             let found = tokio::net::lookup_host((name.as_str(), 0)).await?;
-            let found: Vec<SocketAddr> = found.filter(|found| is_named || is_public(found.ip())).collect();
+            let found: Vec<SocketAddr> =
+                found.filter(|found| is_named || is_public(found.ip())).collect();
             if found.is_empty() {
                 let problem = format!("{} has no public address", name.as_str());
                 return Err(io::Error::new(io::ErrorKind::PermissionDenied, problem).into());
@@ -70,8 +71,11 @@ fn is_public(address: IpAddr) -> bool {
         IpAddr::V4(ip) => {
             let [a, b, ..] = ip.octets();
             let is_shared = a == 100 && (64..128).contains(&b);
-            let is_special =
-                a == 0 || a >= 224 || is_shared || (a == 198 && (b == 18 || b == 19)) || (a == 192 && b == 0);
+            let is_special = a == 0
+                || a >= 224
+                || is_shared
+                || (a == 198 && (b == 18 || b == 19))
+                || (a == 192 && b == 0);
             !(ip.is_loopback() || ip.is_private() || ip.is_link_local() || is_special)
         }
         // Global unicast, without the prefixes that contain addresses of version 4 (Teredo, 6to4) and documentation.
@@ -92,7 +96,12 @@ mod tests {
     fn private_addresses_are_permitted_for_named_hosts_only() {
         let hosts = NamedHosts::new(["10.0.0.7", "id.internal"]);
         let permits = |url: &str| hosts.permits(&Url::parse(url).unwrap());
-        for url in ["https://id.example.com/x", "https://10.0.0.7/", "https://1.1.1.1/", "https://[2606:4700::1]/"] {
+        for url in [
+            "https://id.example.com/x",
+            "https://10.0.0.7/",
+            "https://1.1.1.1/",
+            "https://[2606:4700::1]/",
+        ] {
             assert!(permits(url), "{url}");
         }
         for host in [

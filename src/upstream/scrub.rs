@@ -36,7 +36,11 @@ struct KnownSecrets {
 
 impl Scrubber {
     pub(crate) fn new(secrets: Vec<String>, host: &str) -> Self {
-        Self { host: host.to_owned(), fixed: KnownSecrets::new(secrets), learned: RwLock::default() }
+        Self {
+            host: host.to_owned(),
+            fixed: KnownSecrets::new(secrets),
+            learned: RwLock::default(),
+        }
     }
 
     /// Adds a text of a key, in place of the oldest one that was added.
@@ -78,10 +82,13 @@ impl Scrubber {
 impl KnownSecrets {
     /// Secrets of fewer than four bytes are ignored: they would match ordinary words.
     fn new(secrets: Vec<String>) -> Self {
-        let (long, short): (Vec<_>, Vec<_>) = secrets.into_iter().partition(|secret| secret.len() >= 2 * MATCH_BYTES);
+        let (long, short): (Vec<_>, Vec<_>) =
+            secrets.into_iter().partition(|secret| secret.len() >= 2 * MATCH_BYTES);
         let whole = short.into_iter().filter(|secret| secret.len() >= 4).collect();
-        let pieces =
-            long.iter().flat_map(|secret| secret.as_bytes().windows(MATCH_BYTES).map(<[u8]>::to_vec)).collect();
+        let pieces = long
+            .iter()
+            .flat_map(|secret| secret.as_bytes().windows(MATCH_BYTES).map(<[u8]>::to_vec))
+            .collect();
         Self { whole, pieces }
     }
 
@@ -147,7 +154,10 @@ mod tests {
 
     #[test]
     fn a_known_secret_is_found_whole_and_in_part() {
-        let scrubber = Scrubber::new(vec!["plain-words-of-a-secret".into(), "short-1".into(), "abc".into()], "host");
+        let scrubber = Scrubber::new(
+            vec!["plain-words-of-a-secret".into(), "short-1".into(), "abc".into()],
+            "host",
+        );
         let scrub = |text| scrubber.scrub(text);
         assert_eq!(scrub("you sent plain-words-of-a-secret."), "you sent [secret].");
         assert_eq!(scrub("you sent plain-wor****a-secret."), "you sent [secret]****[secret].");
@@ -160,13 +170,22 @@ mod tests {
         let scrubber = Scrubber::new(Vec::new(), "host");
         for (text, clean) in [
             ("Authorization: Bearer abcd.efgh/123", "Authorization: Bearer [secret]"),
-            ("Incorrect API key provided: sk-proj-ab***********yz1", "Incorrect API key provided: [secret]"),
+            (
+                "Incorrect API key provided: sk-proj-ab***********yz1",
+                "Incorrect API key provided: [secret]",
+            ),
             ("key=AIzaSyA1234567890, bad", "key=[secret], bad"),
             ("0123456789abcdef0123456789abcdef!", "[secret]!"),
             ("eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxIn0.c2ln", "[secret]"),
             ("at https://user:pass@host/v1", "at https[secret]host/v1"),
-            ("model claude-3-5-sonnet-20240620 not found", "model claude-3-5-sonnet-20240620 not found"),
-            ("anthropic.claude-3-5-sonnet-20240620-v1:0", "anthropic.claude-3-5-sonnet-20240620-v1:0"),
+            (
+                "model claude-3-5-sonnet-20240620 not found",
+                "model claude-3-5-sonnet-20240620 not found",
+            ),
+            (
+                "anthropic.claude-3-5-sonnet-20240620-v1:0",
+                "anthropic.claude-3-5-sonnet-20240620-v1:0",
+            ),
             ("maximum context length is 128000 tokens", "maximum context length is 128000 tokens"),
         ] {
             assert_eq!(scrubber.scrub(text), clean);

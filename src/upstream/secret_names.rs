@@ -53,7 +53,8 @@ mod tests {
         ] {
             assert!(is_secret_header(name), "{name}");
         }
-        for name in ["HTTP-Referer", "X-Title", "OpenAI-Organization", "anthropic-beta", "x-trace"] {
+        for name in ["HTTP-Referer", "X-Title", "OpenAI-Organization", "anthropic-beta", "x-trace"]
+        {
             assert!(!is_secret_header(name), "{name}");
         }
     }

@@ -15,10 +15,14 @@ pub(super) fn config() -> Result<ClientConfig, rustls::Error> {
 
 fn read_certificates() -> Result<ClientConfig, rustls::Error> {
     let provider = Arc::new(ring::default_provider());
-    let verifier = Verifier::new_with_extra_roots(TLS_SERVER_ROOT_CERTS.iter().cloned(), provider.clone())?;
+    let verifier =
+        Verifier::new_with_extra_roots(TLS_SERVER_ROOT_CERTS.iter().cloned(), provider.clone())?;
     // "Dangerous" is any verifier that is not rustls's own; this one is by its authors, too, and is reqwest's default.
-    let builder = ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions()?.dangerous();
-    let mut config = builder.with_custom_certificate_verifier(Arc::new(verifier)).with_no_client_auth();
+    let builder = ClientConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()?
+        .dangerous();
+    let mut config =
+        builder.with_custom_certificate_verifier(Arc::new(verifier)).with_no_client_auth();
     config.alpn_protocols = vec![b"http/1.1".to_vec()];
     Ok(config)
 }

@@ -16,8 +16,8 @@ pub(crate) fn server_url(url: &str) -> Option<Url> {
 pub(crate) fn is_trusted_url(url: &str) -> bool {
     let Some(url) = server_url(url) else { return false };
     let host = url.host_str().unwrap_or_default();
-    let is_loopback =
-        host == "localhost" || host.trim_matches(['[', ']']).parse().is_ok_and(|address: IpAddr| address.is_loopback());
+    let is_loopback = host == "localhost"
+        || host.trim_matches(['[', ']']).parse().is_ok_and(|address: IpAddr| address.is_loopback());
     url.scheme() == "https" || is_loopback
 }
 
@@ -27,12 +27,24 @@ mod tests {
 
     #[test]
     fn only_https_and_loopback_urls_are_trusted() {
-        for url in ["https://id.test/keys", "http://localhost:80/k", "http://127.0.0.1/k", "http://[::1]:1/k"] {
+        for url in [
+            "https://id.test/keys",
+            "http://localhost:80/k",
+            "http://127.0.0.1/k",
+            "http://[::1]:1/k",
+        ] {
             assert!(is_trusted_url(url), "{url}");
         }
-        for url in ["", "keys", "http://id.test/keys", "http://localhost.id.test/", "file:///k", "https://u:p@id.test/"]
-            .into_iter()
-            .chain(["http://localhost./k", "http://a.localhost/k"])
+        for url in [
+            "",
+            "keys",
+            "http://id.test/keys",
+            "http://localhost.id.test/",
+            "file:///k",
+            "https://u:p@id.test/",
+        ]
+        .into_iter()
+        .chain(["http://localhost./k", "http://a.localhost/k"])
         {
             assert!(!is_trusted_url(url), "{url}");
         }

@@ -35,7 +35,8 @@ async fn record(folder: &Path, inputs: &[Value]) -> Vec<Vec<Value>> {
 
 fn replay(folder: &Path, more: &str) -> Process {
     let config = folder.join("replay.toml");
-    fs::write(&config, format!("[agents.recorded]\nkind = \"replay\"\ndir = \".\"\n{more}")).unwrap();
+    fs::write(&config, format!("[agents.recorded]\nkind = \"replay\"\ndir = \".\"\n{more}"))
+        .unwrap();
     Process::start(&["--config", config.to_str().unwrap()], &[("AGUI_STORE__URL", "memory:")])
 }
 
@@ -56,16 +57,25 @@ fn with_replay(mut input: Value, options: Value) -> Value {
 #[tokio::test]
 async fn a_conversation_gets_its_own_recording() {
     let folder = tempfile::tempdir().unwrap();
-    let recorded = record(folder.path(), &[input("Hello"), input("count to 3"), input("weather in Paris")]).await;
+    let recorded =
+        record(folder.path(), &[input("Hello"), input("count to 3"), input("weather in Paris")])
+            .await;
     let process = replay(folder.path(), "pace = 0.0");
-    for (text, recorded) in [("count to 3", &recorded[1]), ("Hello", &recorded[0]), ("weather in Paris", &recorded[2])]
+    for (text, recorded) in
+        [("count to 3", &recorded[1]), ("Hello", &recorded[0]), ("weather in Paris", &recorded[2])]
     {
         let replayed = run(&process, &input(text)).await;
         assert_eq!(inner(&replayed), inner(recorded));
-        assert_eq!(replayed[replayed.len() - 1]["outcome"], recorded[recorded.len() - 1]["outcome"]);
+        assert_eq!(
+            replayed[replayed.len() - 1]["outcome"],
+            recorded[recorded.len() - 1]["outcome"]
+        );
     }
     assert_eq!(error_code(&run(&process, &input("never said")).await), "no_recording");
-    assert_eq!(error_code(&run(&process, &with_replay(input("Hello"), json!({ "pace": -1 }))).await), "invalid_replay");
+    assert_eq!(
+        error_code(&run(&process, &with_replay(input("Hello"), json!({ "pace": -1 }))).await),
+        "invalid_replay"
+    );
 }
 
 #[tokio::test]
@@ -80,8 +90,11 @@ async fn a_conversation_with_other_words_of_the_agent_gets_the_recording_of_the_
         ]);
         conversation
     };
-    let asked =
-        [conversation("Hi!", "count to 3"), conversation("Hey!", "count to 2"), conversation("Hi!", "count to 2")];
+    let asked = [
+        conversation("Hi!", "count to 3"),
+        conversation("Hey!", "count to 2"),
+        conversation("Hi!", "count to 2"),
+    ];
     let recorded = record(folder.path(), &asked).await;
     let process = replay(folder.path(), "pace = 0.0");
     for (answer, second, recorded) in [
@@ -90,9 +103,16 @@ async fn a_conversation_with_other_words_of_the_agent_gets_the_recording_of_the_
         ("Good day!", "count to 2", &recorded[1]),
         ("Hi!", "count to 2", &recorded[2]),
     ] {
-        assert_eq!(inner(&run(&process, &conversation(answer, second)).await), inner(recorded), "{answer} {second}");
+        assert_eq!(
+            inner(&run(&process, &conversation(answer, second)).await),
+            inner(recorded),
+            "{answer} {second}"
+        );
     }
-    assert_eq!(error_code(&run(&process, &conversation("Hi!", "count to 4")).await), "no_recording");
+    assert_eq!(
+        error_code(&run(&process, &conversation("Hi!", "count to 4")).await),
+        "no_recording"
+    );
 }
 
 #[tokio::test]
@@ -122,8 +142,7 @@ async fn an_approval_is_replayed_over_two_runs() {
     let interrupts = asked[asked.len() - 1]["outcome"]["interrupts"].clone();
     let answer = |interrupts: &Value| {
         let mut answer = ask.clone();
-        let entry =
-            json!({ "interruptId": interrupts[0]["id"], "status": "resolved", "payload": { "approved": true } });
+        let entry = json!({ "interruptId": interrupts[0]["id"], "status": "resolved", "payload": { "approved": true } });
         (answer["runId"], answer["resume"]) = ("r2".into(), json!([entry]));
         answer
     };
@@ -164,7 +183,8 @@ async fn faults_break_a_run_where_the_request_asks_for_it() {
     assert_eq!(error_code(&failed), "replay_fault");
 
     let cut = with_replay(input("count to 3"), json!({ "fault": "cut", "faultAfter": 3 }));
-    let mut response = client().post(format!("{}/send-message", process.url)).json(&cut).send().await.unwrap();
+    let mut response =
+        client().post(format!("{}/send-message", process.url)).json(&cut).send().await.unwrap();
     let mut text = String::new();
     let broken = loop {
         match response.chunk().await {
@@ -197,12 +217,17 @@ fn a_folder_without_recordings_is_refused_with_its_place() {
     fs::write(&config, "[agents.x]\nkind = \"replay\"\ndir = \"r\"\n").unwrap();
     fs::create_dir(folder.path().join("r")).unwrap();
     let check = || {
-        let command =
-            std::process::Command::new(BINARY).args(["check", "--config", config.to_str().unwrap()]).output().unwrap();
+        let command = std::process::Command::new(BINARY)
+            .args(["check", "--config", config.to_str().unwrap()])
+            .output()
+            .unwrap();
         String::from_utf8(command.stderr).unwrap()
     };
     let problem = check();
-    assert!(problem.contains("my.toml:3:1: agents.x.dir:") && problem.contains("has no recordings"), "{problem}");
+    assert!(
+        problem.contains("my.toml:3:1: agents.x.dir:") && problem.contains("has no recordings"),
+        "{problem}"
+    );
     fs::write(folder.path().join("r/a.jsonl"), "{\"recording\":1}\n").unwrap();
     assert!(check().contains("a.jsonl:1: expected the head of a recording"), "{}", check());
 }

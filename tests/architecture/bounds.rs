@@ -6,19 +6,28 @@
 use std::{collections::BTreeSet, fs, path::Path};
 
 pub(crate) fn read(path: &str) -> String {
-    fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(path)).unwrap_or_else(|e| panic!("{path}: {e}"))
+    fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(path))
+        .unwrap_or_else(|e| panic!("{path}: {e}"))
 }
 
 /// Returns the text below a heading of any level.
 pub(crate) fn section<'d>(document: &'d str, heading: &str) -> &'d str {
-    let (_, after) = document.split_once(&format!("# {heading}\n")).unwrap_or_else(|| panic!("no heading {heading}"));
+    let (_, after) = document
+        .split_once(&format!("# {heading}\n"))
+        .unwrap_or_else(|| panic!("no heading {heading}"));
     after.split("\n#").next().unwrap()
 }
 
 /// The cells of each row of the first table in a text.
 pub(crate) fn rows(text: &str) -> Vec<Vec<String>> {
-    let table = text.lines().skip_while(|line| !line.starts_with('|')).take_while(|line| line.starts_with('|'));
-    table.skip(2).map(|row| row.trim_matches('|').split('|').map(|cell| cell.trim().to_owned()).collect()).collect()
+    let table = text
+        .lines()
+        .skip_while(|line| !line.starts_with('|'))
+        .take_while(|line| line.starts_with('|'));
+    table
+        .skip(2)
+        .map(|row| row.trim_matches('|').split('|').map(|cell| cell.trim().to_owned()).collect())
+        .collect()
 }
 
 /// The options that a cell names: `` `[section] one`, `two` ``.
@@ -30,7 +39,8 @@ fn options(cell: &str) -> impl Iterator<Item = &str> {
 fn every_bound_has_a_metric_that_shows_it() {
     let document = read("docs/operations.md");
     // `src/observe/metrics` compares its table with what the server serves.
-    let metrics: BTreeSet<_> = rows(section(&document, "Metrics")).into_iter().map(|row| row[0].clone()).collect();
+    let metrics: BTreeSet<_> =
+        rows(section(&document, "Metrics")).into_iter().map(|row| row[0].clone()).collect();
     for row in rows(section(&document, "Bounds")).into_iter().filter(|row| row[4] != "none") {
         let named: Vec<_> = options(&row[4]).map(|name| format!("`{name}`")).collect();
         assert!(!named.is_empty(), "{} has no metric", row[0]);
@@ -45,8 +55,14 @@ fn the_options_of_bounds_are_in_the_default_file() {
     let defaults = read("config/default.toml");
     for row in rows(section(&read("docs/operations.md"), "Bounds")) {
         for option in options(&row[2]) {
-            let set = |line: &str| line.trim_start_matches(['#', ' ']).starts_with(&format!("{option} = "));
-            assert!(defaults.lines().any(set), "{}: {option} is not in config/default.toml", row[0]);
+            let set = |line: &str| {
+                line.trim_start_matches(['#', ' ']).starts_with(&format!("{option} = "))
+            };
+            assert!(
+                defaults.lines().any(set),
+                "{}: {option} is not in config/default.toml",
+                row[0]
+            );
         }
     }
 }

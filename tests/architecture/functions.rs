@@ -65,7 +65,8 @@ impl Conditions {
             match token {
                 TokenTree::Group(group) => self.find_in(group.stream()),
                 TokenTree::Ident(name) if name == "cfg" => {
-                    let is_used = matches!(tokens.peek(), Some(TokenTree::Group(_) | TokenTree::Punct(_)));
+                    let is_used =
+                        matches!(tokens.peek(), Some(TokenTree::Group(_) | TokenTree::Punct(_)));
                     self.0.extend(is_used.then(|| name.span()));
                 }
                 _ => {}
@@ -85,12 +86,20 @@ fn functions_have_at_most_80_lines() {
         let mut measure = Functions(|signature: &Signature, block: &Block| {
             let lines = block.span().end().line + 1 - signature.span().start().line;
             if lines > MAX_FUNCTION_LINES {
-                long.push(format!("{} {} has {lines} lines", place(&module.file, signature.span()), signature.ident));
+                long.push(format!(
+                    "{} {} has {lines} lines",
+                    place(&module.file, signature.span()),
+                    signature.ident
+                ));
             }
         });
         module.items.iter().for_each(|item| measure.visit_item(item));
     }
-    assert!(long.is_empty(), "{} functions have more than {MAX_FUNCTION_LINES} lines: {long:#?}", long.len());
+    assert!(
+        long.is_empty(),
+        "{} functions have more than {MAX_FUNCTION_LINES} lines: {long:#?}",
+        long.len()
+    );
 }
 
 #[test]

@@ -33,7 +33,8 @@ const NEVER: &[(&str, &[&str])] = &[
 
 /// Returns the rooms that a room may use.
 fn allowed(room: &str) -> Vec<&'static str> {
-    let below = ORDER.iter().take_while(|row| !row.contains(&room)).flat_map(|row| row.iter().copied());
+    let below =
+        ORDER.iter().take_while(|row| !row.contains(&room)).flat_map(|row| row.iter().copied());
     let never = NEVER.iter().find(|(name, _)| *name == room).map_or(&[][..], |(_, rooms)| *rooms);
     below.filter(|name| !never.contains(name)).collect()
 }
@@ -59,7 +60,11 @@ pub(crate) fn source_folder() -> PathBuf {
 }
 
 fn module_folders() -> Vec<PathBuf> {
-    fs::read_dir(source_folder()).unwrap().map(|entry| entry.unwrap().path()).filter(|path| path.is_dir()).collect()
+    fs::read_dir(source_folder())
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .filter(|path| path.is_dir())
+        .collect()
 }
 
 /// Returns the modules that a file names as `crate::…` outside of documentation and tests.
@@ -87,8 +92,9 @@ fn imports(text: &str) -> Vec<String> {
             names.push(rest.to_owned());
         }
     }
-    let first =
-        |name: String| name.split(|c: char| !c.is_alphanumeric() && c != '_').next().unwrap_or_default().to_owned();
+    let first = |name: String| {
+        name.split(|c: char| !c.is_alphanumeric() && c != '_').next().unwrap_or_default().to_owned()
+    };
     names.into_iter().map(first).filter(|name| !name.is_empty()).collect()
 }
 
@@ -101,7 +107,9 @@ fn rooms_use_only_the_rooms_below_them() {
         assert!(!files.is_empty(), "{room} has moved");
         for file in files.iter().filter(|file| !file.ends_with("tests.rs")) {
             let imports = imports(&fs::read_to_string(file).unwrap());
-            let above = imports.iter().filter(|import| *import != room && !allowed.contains(&import.as_str()));
+            let above = imports
+                .iter()
+                .filter(|import| *import != room && !allowed.contains(&import.as_str()));
             faults.extend(above.map(|import| format!("{} uses {import}", file.display())));
         }
     }
@@ -112,7 +120,8 @@ fn rooms_use_only_the_rooms_below_them() {
 fn every_room_has_a_place_in_the_order() {
     let folders = module_folders();
     let names = folders.iter().map(|folder| folder.file_name().unwrap().to_str().unwrap());
-    let without: Vec<_> = names.filter(|name| !ORDER.iter().any(|row| row.contains(name))).collect();
+    let without: Vec<_> =
+        names.filter(|name| !ORDER.iter().any(|row| row.contains(name))).collect();
     assert!(without.is_empty(), "add to ORDER: {without:?}");
 }
 
@@ -169,10 +178,19 @@ fn cycles_are_found_through_re_exports_and_parents() {
     assert!(!found(&[root, ("m::a", "use super::B; struct A;"), ("m::b", "struct B;")]));
     assert!(found(&[root, ("m::a", "use super::B;"), ("m::b", "use super::{a::A};")]));
     assert!(found(&[root, ("m::a", "use super::B;"), ("m::b", "fn f() -> super::A {}")]));
-    assert!(found(&[root, ("m::a", "use crate::m::{x, B as C};"), ("m::b", "use crate::{m::A, y};")]));
+    assert!(found(&[
+        root,
+        ("m::a", "use crate::m::{x, B as C};"),
+        ("m::b", "use crate::{m::A, y};")
+    ]));
     let inner = ("m::a::inner", "use super::super::B;");
     assert!(found(&[root, ("m::a", "mod inner;"), inner, ("m::b", "use super::Deep;")]));
-    assert!(!found(&[root, ("m::a", "mod inner;"), inner, ("m::b", "#[cfg(test)] mod t { use super::Deep; }")]));
+    assert!(!found(&[
+        root,
+        ("m::a", "mod inner;"),
+        inner,
+        ("m::b", "#[cfg(test)] mod t { use super::Deep; }")
+    ]));
     assert!(found(&[("m", "mod a; struct S; fn f() { a::g(); }"), ("m::a", "use super::S;")]));
 }
 
@@ -180,20 +198,34 @@ fn cycles_are_found_through_re_exports_and_parents() {
 /// files beside the folders, such as `run/start.rs`, are above all layers. A layer uses only those after it.
 const LAYERS: &[(&str, &[&str])] = &[(
     "run",
-    &["persist", "turn", "log", "drive", "conversation", "events", "limits", "control", "options", "measured_store"],
+    &[
+        "persist",
+        "turn",
+        "log",
+        "drive",
+        "conversation",
+        "events",
+        "limits",
+        "control",
+        "options",
+        "measured_store",
+    ],
 )];
 
 #[test]
 fn the_layers_of_a_room_use_only_the_layers_below_them() {
     for (room, layers) in LAYERS {
         let place = |part: &str| layers.iter().position(|layer| *layer == part);
-        for folder in fs::read_dir(source_folder().join(room)).unwrap().map(|entry| entry.unwrap().path()) {
+        for folder in
+            fs::read_dir(source_folder().join(room)).unwrap().map(|entry| entry.unwrap().path())
+        {
             let name = folder.file_name().unwrap().to_str().unwrap();
             assert!(!folder.is_dir() || place(name).is_some(), "add {room}/{name} to LAYERS");
         }
         let uses = uses_of_parts(&[(*room).to_owned()], &modules_of(&source_folder().join(room)));
-        let is_upward =
-            |(from, to): &&(String, String)| place(from).is_some_and(|from| place(to).is_none_or(|to| to < from));
+        let is_upward = |(from, to): &&(String, String)| {
+            place(from).is_some_and(|from| place(to).is_none_or(|to| to < from))
+        };
         let upward: Vec<_> = uses.iter().filter(is_upward).collect();
         assert!(upward.is_empty(), "layers of {room} use layers above them: {upward:?}");
     }
@@ -207,9 +239,13 @@ fn folders_beside_each_other_use_each_other_in_one_direction() {
     let mut faults = Vec::new();
     for room in module_folders() {
         let modules = modules_of(&room);
-        let folders: BTreeSet<_> = modules.keys().map(|module| &module[..module.len() - 1]).collect();
+        let folders: BTreeSet<_> =
+            modules.keys().map(|module| &module[..module.len() - 1]).collect();
         for folder in folders.into_iter().filter(|folder| !folder.is_empty()) {
-            faults.extend(cycle_of_folders(folder, &modules).map(|cycle| format!("{}: {cycle}", folder.join("/"))));
+            faults.extend(
+                cycle_of_folders(folder, &modules)
+                    .map(|cycle| format!("{}: {cycle}", folder.join("/"))),
+            );
         }
     }
     assert!(faults.is_empty(), "folders use each other:\n{}", faults.join("\n"));
@@ -218,15 +254,27 @@ fn folders_beside_each_other_use_each_other_in_one_direction() {
 #[test]
 fn a_use_back_up_between_folders_is_found_where_no_files_import_each_other() {
     let found = |further: &[(&str, &str)]| {
-        let files =
-            [("m", "mod f; mod g; mod h;"), ("m::f", "mod a; mod b;"), ("m::g", "mod c; mod d;"), ("m::h", "mod e;")];
-        let uses = [("m::f::a", "use crate::m::g::c::C;"), ("m::f::b", "struct B;"), ("m::g::c", "struct C;")];
-        cycle_of_folders(&["m".to_owned()], &modules(&[&files[..], &uses, further].concat())).is_some()
+        let files = [
+            ("m", "mod f; mod g; mod h;"),
+            ("m::f", "mod a; mod b;"),
+            ("m::g", "mod c; mod d;"),
+            ("m::h", "mod e;"),
+        ];
+        let uses = [
+            ("m::f::a", "use crate::m::g::c::C;"),
+            ("m::f::b", "struct B;"),
+            ("m::g::c", "struct C;"),
+        ];
+        cycle_of_folders(&["m".to_owned()], &modules(&[&files[..], &uses, further].concat()))
+            .is_some()
     };
     assert!(!found(&[]));
     assert!(found(&[("m::g::d", "use crate::m::f::b::B;")]));
     assert!(!found(&[("m::h::e", "use crate::m::f::b::B;")]));
-    assert!(found(&[("m::g::d", "use super::super::h::e::E;"), ("m::h::e", "struct E(crate::m::f::b::B);")]));
+    assert!(found(&[
+        ("m::g::d", "use super::super::h::e::E;"),
+        ("m::h::e", "struct E(crate::m::f::b::B);")
+    ]));
 }
 
 /// Returns the modules of the files in a folder, without tests.
@@ -244,7 +292,11 @@ fn uses_of_parts(folder: &[String], modules: &Modules) -> BTreeSet<(String, Stri
     let mut uses = BTreeSet::new();
     for module in modules.keys() {
         let Some(from) = part(module) else { continue };
-        uses.extend(imported(module, modules).iter().filter_map(|target| Some((from.clone(), part(target)?))));
+        uses.extend(
+            imported(module, modules)
+                .iter()
+                .filter_map(|target| Some((from.clone(), part(target)?))),
+        );
     }
     uses.retain(|(from, to)| from != to);
     uses
@@ -275,7 +327,10 @@ fn cycle_of_folders(folder: &[String], modules: &Modules) -> Option<String> {
 type Modules = BTreeMap<Vec<String>, String>;
 
 fn modules(files: &[(&str, &str)]) -> Modules {
-    files.iter().map(|(path, text)| (path.split("::").map(str::to_owned).collect(), code_of(text))).collect()
+    files
+        .iter()
+        .map(|(path, text)| (path.split("::").map(str::to_owned).collect(), code_of(text)))
+        .collect()
 }
 
 /// Returns the path of a file's module.
@@ -294,7 +349,8 @@ fn code_of(text: &str) -> String {
 
 /// Returns a cycle of imports, if there is one.
 fn find_cycle(modules: &Modules) -> Option<Vec<String>> {
-    let edges: BTreeMap<_, _> = modules.keys().map(|module| (module, imported(module, modules))).collect();
+    let edges: BTreeMap<_, _> =
+        modules.keys().map(|module| (module, imported(module, modules))).collect();
     let mut done = BTreeSet::new();
     modules.keys().find_map(|module| visit(module, &edges, &mut done, &mut Vec::new()))
 }
@@ -336,9 +392,12 @@ fn imported(module: &[String], modules: &Modules) -> BTreeSet<Vec<String>> {
 
 /// Returns whether a `use` statement is a re-export, and its tree with single spaces.
 fn use_tree(statement: &str) -> Option<(bool, String)> {
-    let at = statement.find("use ").filter(|at| statement[..*at].chars().last().is_none_or(char::is_whitespace))?;
+    let at = statement
+        .find("use ")
+        .filter(|at| statement[..*at].chars().last().is_none_or(char::is_whitespace))?;
     let before = statement[..at].lines().last().unwrap_or_default();
-    let tree = statement[at + 4..].trim_end_matches(';').split_whitespace().collect::<Vec<_>>().join(" ");
+    let tree =
+        statement[at + 4..].trim_end_matches(';').split_whitespace().collect::<Vec<_>>().join(" ");
     Some((before.contains("pub"), tree))
 }
 
@@ -346,7 +405,10 @@ fn use_tree(statement: &str) -> Option<(bool, String)> {
 fn flatten(tree: &str) -> Vec<Vec<String>> {
     let path = |text: &str| -> Vec<String> {
         let text = text.split(" as ").next().unwrap_or_default();
-        text.split("::").map(|name| name.trim().to_owned()).filter(|name| !name.is_empty()).collect()
+        text.split("::")
+            .map(|name| name.trim().to_owned())
+            .filter(|name| !name.is_empty())
+            .collect()
     };
     let Some((prefix, group)) = tree.split_once('{') else { return vec![path(tree)] };
     let group = group.trim_end().strip_suffix('}').unwrap_or(group);
@@ -360,14 +422,17 @@ fn flatten(tree: &str) -> Vec<Vec<String>> {
             }
         }
     }
-    let items = items.iter().filter(|item| !item.trim().is_empty()).flat_map(|item| flatten(item.trim()));
+    let items =
+        items.iter().filter(|item| !item.trim().is_empty()).flat_map(|item| flatten(item.trim()));
     items.map(|item| [path(prefix), item].concat()).collect()
 }
 
 /// Returns the paths in code outside of `use` statements.
 fn inline_paths(code: &str) -> Vec<Vec<String>> {
     let words = code.split(|c: char| !c.is_alphanumeric() && c != '_' && c != ':');
-    let paths = words.filter(|word| word.contains("::")).map(|word| word.split("::").map(str::to_owned).collect());
+    let paths = words
+        .filter(|word| word.contains("::"))
+        .map(|word| word.split("::").map(str::to_owned).collect());
     paths.filter(|path: &Vec<String>| !path[0].is_empty()).collect()
 }
 
@@ -396,8 +461,10 @@ fn target(from: &[String], path: &[String], modules: &Modules) -> Option<Vec<Str
     }
     let code = modules.get(&module)?;
     // If the module re-exports the item, follow the re-export. Otherwise the path names the module or an item of it.
-    let re_exports = code.split_inclusive(';').filter_map(use_tree).filter(|(is_public, _)| *is_public);
-    let re_exported = re_exports.flat_map(|(_, tree)| flatten(&tree)).find(|path| path.last() == next);
+    let re_exports =
+        code.split_inclusive(';').filter_map(use_tree).filter(|(is_public, _)| *is_public);
+    let re_exported =
+        re_exports.flat_map(|(_, tree)| flatten(&tree)).find(|path| path.last() == next);
     match re_exported {
         Some(path) => target(&module, &path, modules),
         None => Some(module),

@@ -30,7 +30,8 @@ fn names_of_types_are_unique_in_the_crate() {
     }
     let repeats: Vec<_> = places.iter().filter(|(_, places)| is_repeated(places)).collect();
     let allowed: BTreeSet<_> = REPEATED.iter().map(|(name, _)| *name).collect();
-    let unused: Vec<_> = allowed.iter().filter(|name| !repeats.iter().any(|(found, _)| found == *name)).collect();
+    let unused: Vec<_> =
+        allowed.iter().filter(|name| !repeats.iter().any(|(found, _)| found == *name)).collect();
     let wrong = repeats.iter().filter(|(name, _)| !allowed.contains(name.as_str()));
     let wrong: Vec<_> = wrong
         .map(|(name, places)| {

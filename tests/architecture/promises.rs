@@ -21,7 +21,8 @@ fn promises_of(document: &str, heading: &str) -> BTreeSet<String> {
     let section = section(document, heading);
     let in_bold = section.split("\n- **").skip(1).map(|item| item.split("**").next().unwrap());
     let in_bold = in_bold.map(|words| words.trim_end_matches('.').to_owned());
-    let rows = rows(section).into_iter().filter(|row| row.last().is_some_and(|cell| !cell.is_empty()));
+    let rows =
+        rows(section).into_iter().filter(|row| row.last().is_some_and(|cell| !cell.is_empty()));
     in_bold.chain(rows.map(|row| row[0].clone())).collect()
 }
 
@@ -31,7 +32,8 @@ fn assert_is_run(file: &str, test: &str) {
     if file.ends_with(".mjs") {
         return assert!(source.contains(&format!("\ntest(\"{test}\"")), "{file} lacks {test}");
     }
-    let (before, _) = source.split_once(&format!("fn {test}(")).unwrap_or_else(|| panic!("{file} lacks {test}"));
+    let (before, _) =
+        source.split_once(&format!("fn {test}(")).unwrap_or_else(|| panic!("{file} lacks {test}"));
     let attributes = before.rsplit("\n\n").next().unwrap();
     // The store's promises are called by the tests of each store.
     let is_promise = file.starts_with("tests/store/contract/") || file.ends_with("_promises.rs");
@@ -48,12 +50,16 @@ fn every_promise_names_its_tests() {
         let anchor = heading.to_lowercase().replace(' ', "-");
         let tested = rows(section(&listed, &format!("[{heading}]({target}#{anchor})")));
         let names: BTreeSet<_> = tested.iter().map(|row| row[0].clone()).collect();
-        assert_eq!(promises, names, "the promises of {path}#{anchor} (left) and those of docs/promises.md (right)");
+        assert_eq!(
+            promises, names,
+            "the promises of {path}#{anchor} (left) and those of docs/promises.md (right)"
+        );
         for row in tested {
             let tests: Vec<_> = row[1].split("](../").collect();
             assert!(tests.len() > 1, "{} has no test", row[0]);
             for pair in tests.windows(2) {
-                let (name, file) = (pair[0].rsplit('[').next().unwrap(), pair[1].split(')').next().unwrap());
+                let (name, file) =
+                    (pair[0].rsplit('[').next().unwrap(), pair[1].split(')').next().unwrap());
                 assert_is_run(file, name);
             }
         }
@@ -64,5 +70,8 @@ fn every_promise_names_its_tests() {
 fn promises_are_found_in_lists_and_in_tables() {
     let document = "# A\n\n- **One.** Is so.\n- no promise\n\n| a | b |\n|---|---|\n| two | c |\n| none | |\n\n## B\n\n- **Three.**\n";
     let found = |heading| promises_of(document, heading).into_iter().collect::<Vec<_>>();
-    assert_eq!((found("A"), found("B")), (vec!["One".to_owned(), "two".to_owned()], vec!["Three".to_owned()]));
+    assert_eq!(
+        (found("A"), found("B")),
+        (vec!["One".to_owned(), "two".to_owned()], vec!["Three".to_owned()])
+    );
 }

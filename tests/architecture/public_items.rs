@@ -72,7 +72,9 @@ impl Crate {
             module.pop();
             rest = &rest[1..];
         }
-        let Some((first, rest)) = rest.split_first() else { return Some(Declared { kind: "mod", path: module }) };
+        let Some((first, rest)) = rest.split_first() else {
+            return Some(Declared { kind: "mod", path: module });
+        };
         let found = match self.0[&module].has_module(first) {
             // The module of a name, also if a function has the same one.
             true if !rest.is_empty() => {
@@ -102,16 +104,22 @@ impl Crate {
             Entry::Use(to) => self.resolve(module, to, depth + 1),
         });
         found.min().or_else(|| {
-            let globs = names.globs.iter().filter_map(|(_, to)| self.resolve(module, to, depth + 1));
-            let found = globs
-                .filter(|to| to.kind == "mod")
-                .find_map(|to| (to.path != module).then(|| self.lookup(&to.path, name, depth + 1)).flatten());
+            let globs =
+                names.globs.iter().filter_map(|(_, to)| self.resolve(module, to, depth + 1));
+            let found = globs.filter(|to| to.kind == "mod").find_map(|to| {
+                (to.path != module).then(|| self.lookup(&to.path, name, depth + 1)).flatten()
+            });
             found.or_else(|| names.has_macros.then_some(Declared { kind: "item", path }))
         })
     }
 
     /// Collects the public items of a module, which users find at `shown`.
-    fn collect(&self, module: &[String], shown: &[String], found: &mut BTreeMap<Declared, BTreeSet<Vec<String>>>) {
+    fn collect(
+        &self,
+        module: &[String],
+        shown: &[String],
+        found: &mut BTreeMap<Declared, BTreeSet<Vec<String>>>,
+    ) {
         let names = &self.0[module];
         for (name, entries) in &names.entries {
             let here = [shown, std::slice::from_ref(name)].concat();
@@ -149,7 +157,9 @@ fn add_names(module: &Module, names: &mut Names) {
             Item::Const(it) => add(&it.vis, &it.ident, Entry::Item("const")),
             Item::Enum(it) => add(&it.vis, &it.ident, Entry::Item("enum")),
             Item::Fn(it) => add(&it.vis, &it.sig.ident, Entry::Item("fn")),
-            Item::Mod(it) if it.attrs.iter().any(is_hidden) => add(&Visibility::Inherited, &it.ident, Entry::Module),
+            Item::Mod(it) if it.attrs.iter().any(is_hidden) => {
+                add(&Visibility::Inherited, &it.ident, Entry::Module)
+            }
             Item::Mod(it) => add(&it.vis, &it.ident, Entry::Module),
             Item::Static(it) => add(&it.vis, &it.ident, Entry::Item("static")),
             Item::Struct(it) => add(&it.vis, &it.ident, Entry::Item("struct")),
@@ -168,7 +178,8 @@ fn add_names(module: &Module, names: &mut Names) {
 
 /// Whether an attribute is `#[doc(hidden)]`.
 fn is_hidden(attribute: &Attribute) -> bool {
-    attribute.path().is_ident("doc") && attribute.parse_args::<Ident>().is_ok_and(|name| name == "hidden")
+    attribute.path().is_ident("doc")
+        && attribute.parse_args::<Ident>().is_ok_and(|name| name == "hidden")
 }
 
 fn add_uses(is_public: bool, tree: &UseTree, prefix: &mut Vec<String>, names: &mut Names) {
@@ -189,7 +200,9 @@ fn add_uses(is_public: bool, tree: &UseTree, prefix: &mut Vec<String>, names: &m
         UseTree::Rename(it) if it.ident == "self" => add(&it.rename, prefix.clone()),
         UseTree::Rename(it) => add(&it.rename, [&prefix[..], &[it.ident.to_string()]].concat()),
         UseTree::Glob(_) => names.globs.push((is_public, prefix.clone())),
-        UseTree::Group(it) => it.items.iter().for_each(|tree| add_uses(is_public, tree, prefix, names)),
+        UseTree::Group(it) => {
+            it.items.iter().for_each(|tree| add_uses(is_public, tree, prefix, names))
+        }
     }
 }
 
@@ -217,7 +230,8 @@ fn the_public_items_are_those_of_the_list() {
     let listed = fs::read_to_string(&file).unwrap();
     let listed: BTreeSet<_> = listed.split_inclusive('\n').collect();
     let items: BTreeSet<_> = items.iter().map(String::as_str).collect();
-    let (new, gone): (Vec<_>, Vec<_>) = (items.difference(&listed).collect(), listed.difference(&items).collect());
+    let (new, gone): (Vec<_>, Vec<_>) =
+        (items.difference(&listed).collect(), listed.difference(&items).collect());
     assert!(
         new.is_empty() && gone.is_empty(),
         "public and not in {}: {new:#?}\nin the file and not public: {gone:#?}\nUPDATE_PUBLIC_ITEMS=1 writes the file",

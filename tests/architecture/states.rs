@@ -12,7 +12,8 @@ use std::{
 
 use proc_macro2::{TokenStream, TokenTree};
 use syn::{
-    Fields, ItemEnum, ItemMacro, ItemMod, ItemStatic, ItemStruct, ItemType, Type, TypePath, TypeReference,
+    Fields, ItemEnum, ItemMacro, ItemMod, ItemStatic, ItemStruct, ItemType, Type, TypePath,
+    TypeReference,
     visit::{self, Visit},
 };
 
@@ -32,11 +33,13 @@ struct HasState<'w> {
 
 impl Visit<'_> for HasState<'_> {
     fn visit_type_path(&mut self, path: &TypePath) {
-        let names: Vec<_> = path.path.segments.iter().map(|segment| segment.ident.to_string()).collect();
+        let names: Vec<_> =
+            path.path.segments.iter().map(|segment| segment.ident.to_string()).collect();
         let last = names.last().map_or("", String::as_str);
         // It is used once.
         let is_for_one_value = names.iter().any(|name| name == "oneshot");
-        self.found |= !is_for_one_value && (last.starts_with("Atomic") || self.words.contains(last));
+        self.found |=
+            !is_for_one_value && (last.starts_with("Atomic") || self.words.contains(last));
         visit::visit_type_path(self, path);
     }
 
@@ -58,7 +61,10 @@ impl States<'_> {
 
     fn add_fields(&mut self, owner: &str, fields: &Fields) {
         for field in fields.iter().filter(|field| self.has_state(&field.ty)).collect::<Vec<_>>() {
-            let name = field.ident.as_ref().map_or_else(|| owner.to_owned(), |name| format!("{owner}.{name}"));
+            let name = field
+                .ident
+                .as_ref()
+                .map_or_else(|| owner.to_owned(), |name| format!("{owner}.{name}"));
             self.found.push(name);
         }
     }
@@ -91,9 +97,13 @@ impl Visit<'_> for States<'_> {
 
     /// A macro that declares types, such as `metrics!`, begins with the name of one.
     fn visit_item_macro(&mut self, item: &ItemMacro) {
-        let first = item.mac.tokens.clone().into_iter().find(|token| matches!(token, TokenTree::Ident(_)));
-        let is_thread_local = item.mac.path.segments.last().is_some_and(|name| name.ident == "thread_local");
-        if !item.mac.path.is_ident("macro_rules") && (is_thread_local || self.has_word(item.mac.tokens.clone())) {
+        let first =
+            item.mac.tokens.clone().into_iter().find(|token| matches!(token, TokenTree::Ident(_)));
+        let is_thread_local =
+            item.mac.path.segments.last().is_some_and(|name| name.ident == "thread_local");
+        if !item.mac.path.is_ident("macro_rules")
+            && (is_thread_local || self.has_word(item.mac.tokens.clone()))
+        {
             self.found.extend(first.map(|name| name.to_string()));
         }
     }
@@ -126,7 +136,9 @@ fn states_of_sources(words: &BTreeSet<String>) -> BTreeSet<(String, String)> {
 
 /// Returns the states of each table by its heading. The first column of a table has names, the second one a link to their file.
 fn documented() -> BTreeMap<String, BTreeSet<(String, String)>> {
-    let document = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/architecture.md")).unwrap();
+    let document =
+        fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/architecture.md"))
+            .unwrap();
     let section = document.split_once("\n## States\n").unwrap().1.split("\n## ").next().unwrap();
     let mut tables = BTreeMap::new();
     for part in section.split("\n### ").skip(1) {
@@ -135,7 +147,10 @@ fn documented() -> BTreeMap<String, BTreeSet<(String, String)>> {
         for row in rows {
             let cells: Vec<_> = row.trim_matches('|').split('|').map(str::trim).collect();
             assert!(cells.iter().all(|cell| !cell.is_empty()), "a cell is empty: {row}");
-            let file = cells[1].split_once("(../src/").and_then(|(_, link)| link.split_once(')')).map(|(file, _)| file);
+            let file = cells[1]
+                .split_once("(../src/")
+                .and_then(|(_, link)| link.split_once(')'))
+                .map(|(file, _)| file);
             let file = file.unwrap_or_else(|| panic!("no link to a file: {row}"));
             let names = cells[0].split('`').skip(1).step_by(2);
             states.extend(names.map(|name| (file.to_owned(), name.to_owned())));
@@ -153,12 +168,23 @@ fn every_state_is_in_the_list_with_its_owner_and_its_bound() {
     let found = states_of_sources(&words);
     let documented: BTreeSet<_> = documented.into_values().flatten().collect();
     // A type stands for all of its fields.
-    let of_type = |(file, name): &(String, String)| (file.clone(), name.split('.').next().unwrap().to_owned());
-    let is_listed = |state: &&(String, String)| documented.contains(*state) || documented.contains(&of_type(state));
+    let of_type = |(file, name): &(String, String)| {
+        (file.clone(), name.split('.').next().unwrap().to_owned())
+    };
+    let is_listed = |state: &&(String, String)| {
+        documented.contains(*state) || documented.contains(&of_type(state))
+    };
     let unlisted: Vec<_> = found.iter().filter(|state| !is_listed(state)).collect();
-    assert!(unlisted.is_empty(), "docs/architecture.md#states lacks {} states: {unlisted:#?}", unlisted.len());
+    assert!(
+        unlisted.is_empty(),
+        "docs/architecture.md#states lacks {} states: {unlisted:#?}",
+        unlisted.len()
+    );
     let types: BTreeSet<_> = found.iter().map(of_type).collect();
-    let gone: Vec<_> = documented.iter().filter(|state| !found.contains(*state) && !types.contains(*state)).collect();
+    let gone: Vec<_> = documented
+        .iter()
+        .filter(|state| !found.contains(*state) && !types.contains(*state))
+        .collect();
     assert!(gone.is_empty(), "docs/architecture.md#states has states that do not exist: {gone:#?}");
 }
 
@@ -172,10 +198,16 @@ fn states_are_found_in_every_form() {
     };
     assert_eq!(found("fn f() { static A: LazyLock<Mutex<u8>> = LazyLock::new(g); }"), ["A"]);
     assert_eq!(found("static A: LazyLock<Regex> = LazyLock::new(g);"), [""; 0], "a constant");
-    assert_eq!(found("struct A { a: Arc<parking_lot::Mutex<u8>>, b: AtomicU8, c: u8 }"), ["A.a", "A.b"]);
+    assert_eq!(
+        found("struct A { a: Arc<parking_lot::Mutex<u8>>, b: AtomicU8, c: u8 }"),
+        ["A.a", "A.b"]
+    );
     assert_eq!(found("struct A(RwLock<u8>);"), ["A"]);
     assert_eq!(found("struct A<'a> { a: &'a Mutex<u8>, b: oneshot::Sender<u8> }"), [""; 0]);
     assert_eq!(found("enum A { B, C { d: OnceCell<u8> }, D(watch::Sender<u8>) }"), ["A.C", "A.D"]);
     assert_eq!(found("type A = Arc<OnceLock<u8>>;"), ["A"]);
-    assert_eq!(found("metrics! { A { a: RwLock<u8> } } thread_local! { static B: u8 = 0; }"), ["A", "static"]);
+    assert_eq!(
+        found("metrics! { A { a: RwLock<u8> } } thread_local! { static B: u8 = 0; }"),
+        ["A", "static"]
+    );
 }

@@ -29,22 +29,33 @@ pub(crate) fn modules() -> Vec<Module> {
 }
 
 fn parse(file: &Path) -> syn::File {
-    let text = fs::read_to_string(file).unwrap_or_else(|error| panic!("{}: {error}", file.display()));
+    let text =
+        fs::read_to_string(file).unwrap_or_else(|error| panic!("{}: {error}", file.display()));
     syn::parse_file(&text).unwrap_or_else(|error| panic!("{}: {error}", file.display()))
 }
 
-fn collect(path: ModulePath, file: &Path, folder: &Path, items: Vec<Item>, modules: &mut Vec<Module>) {
-    let items: Vec<Item> = items.into_iter().filter(|item| !is_left_out(attributes(item))).collect();
+fn collect(
+    path: ModulePath,
+    file: &Path,
+    folder: &Path,
+    items: Vec<Item>,
+    modules: &mut Vec<Module>,
+) {
+    let items: Vec<Item> =
+        items.into_iter().filter(|item| !is_left_out(attributes(item))).collect();
     for item in &items {
         let Item::Mod(module) = item else { continue };
         let name = module.ident.to_string();
-        let (child, below) = ([&path[..], std::slice::from_ref(&name)].concat(), folder.join(&name));
+        let (child, below) =
+            ([&path[..], std::slice::from_ref(&name)].concat(), folder.join(&name));
         match &module.content {
             Some((_, inline)) => collect(child, file, &below, inline.clone(), modules),
             None => {
                 let alone = folder.join(format!("{name}.rs"));
-                let named = module.attrs.iter().find_map(path_of).map(|path| file.with_file_name(path));
-                let file = named.unwrap_or(if alone.exists() { alone } else { below.join("mod.rs") });
+                let named =
+                    module.attrs.iter().find_map(path_of).map(|path| file.with_file_name(path));
+                let file =
+                    named.unwrap_or(if alone.exists() { alone } else { below.join("mod.rs") });
                 collect(child, &file, &below, parse(&file).items, modules);
             }
         }

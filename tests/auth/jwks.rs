@@ -20,7 +20,8 @@ use crate::{
     support::{
         running::{Running, eventually_async, input},
         tokens::{
-            P384, by_rsa, by_rsa_as, by_secret, claims, ed25519, ed25519_jwk, es256, fixture, jwk, rs256, sign, with,
+            P384, by_rsa, by_rsa_as, by_secret, claims, ed25519, ed25519_jwk, es256, fixture, jwk,
+            rs256, sign, with,
         },
     },
 };
@@ -55,7 +56,9 @@ impl Provider {
             sleep(answer.after).await;
             (StatusCode::from_u16(answer.status).unwrap(), Json(answer.body)).into_response()
         };
-        tokio::spawn(async move { axum::serve(listener, Router::new().route("/keys", get(keys))).await });
+        tokio::spawn(async move {
+            axum::serve(listener, Router::new().route("/keys", get(keys))).await
+        });
         Self { url, asked, answer }
     }
 
@@ -89,7 +92,9 @@ fn fetching(change: impl FnOnce(&mut JwksOptions)) -> JwksOptions {
 
 /// Keys are fetched without pauses.
 fn at_once() -> JwksOptions {
-    fetching(|options| (options.retry, options.retry_without_keys) = (Duration::ZERO, Duration::ZERO))
+    fetching(|options| {
+        (options.retry, options.retry_without_keys) = (Duration::ZERO, Duration::ZERO)
+    })
 }
 
 fn ada(key: &str, kid: &str) -> String {
@@ -98,7 +103,12 @@ fn ada(key: &str, kid: &str) -> String {
 
 #[tokio::test]
 async fn keys_are_fetched_once_and_cached() {
-    let provider = Provider::start(vec![jwk("rsa", "a"), jwk("ec", "b"), json!({ "kty": "oct", "k": "AAAA" })]).await;
+    let provider = Provider::start(vec![
+        jwk("rsa", "a"),
+        jwk("ec", "b"),
+        json!({ "kty": "oct", "k": "AAAA" }),
+    ])
+    .await;
     let server = provider.server(JwksOptions::default()).await;
     assert_eq!(provider.asked(), 0);
     for _ in 0..3 {
@@ -116,7 +126,9 @@ async fn keys_are_fetched_once_and_cached() {
         assert_refused(&server, &forged, other).await;
     }
     // Without a name there has to be one key for the algorithm.
-    let nameless = sign(&json!({ "alg": "RS256" }), &claims("ada"), |message| by_rsa(&fixture("rsa"), message));
+    let nameless = sign(&json!({ "alg": "RS256" }), &claims("ada"), |message| {
+        by_rsa(&fixture("rsa"), message)
+    });
     assert_eq!(ask(&server, &nameless).await, Ok("ada".to_owned()));
     assert_eq!(provider.asked(), 1);
 }
@@ -134,12 +146,18 @@ async fn only_the_configured_algorithms_are_accepted() {
 async fn every_algorithm_of_public_keys_is_accepted_from_one_set() {
     let (p384, edwards) = (P384::new(), ed25519());
     let pss = with(jwk("rsa", "pss"), "alg", "PS256");
-    let set = [with(p384.jwk(), "kid", "p384"), with(ed25519_jwk(&edwards), "kid", "edwards"), pss, jwk("rsa2", "rsa")];
+    let set = [
+        with(p384.jwk(), "kid", "p384"),
+        with(ed25519_jwk(&edwards), "kid", "edwards"),
+        pss,
+        jwk("rsa2", "rsa"),
+    ];
     let server = Provider::start(set.to_vec()).await.server(JwksOptions::default()).await;
     let signed = |algorithm: &str, kid: &str, by: &dyn Fn(&[u8]) -> Vec<u8>| {
         sign(&json!({ "alg": algorithm, "kid": kid }), &claims("ada"), by)
     };
-    let by_pss = |message: &[u8]| by_rsa_as(&ring::signature::RSA_PSS_SHA256, &fixture("rsa"), message);
+    let by_pss =
+        |message: &[u8]| by_rsa_as(&ring::signature::RSA_PSS_SHA256, &fixture("rsa"), message);
     let by_edwards = |message: &[u8]| edwards.sign(message).as_ref().to_vec();
     for token in [
         signed("ES384", "p384", &|message| p384.sign(message)),
@@ -152,7 +170,12 @@ async fn every_algorithm_of_public_keys_is_accepted_from_one_set() {
     }
     // A right signature, with an algorithm that is not the key's.
     let by_other = signed("RS256", "pss", &|message| by_rsa(&fixture("rsa"), message));
-    assert_refused(&server, &by_other, "the token is signed with an algorithm that is not accepted").await;
+    assert_refused(
+        &server,
+        &by_other,
+        "the token is signed with an algorithm that is not accepted",
+    )
+    .await;
 }
 
 #[tokio::test]
@@ -170,8 +193,9 @@ async fn a_rotated_key_replaces_the_old_one() {
 async fn old_keys_stay_in_use_while_new_ones_are_fetched() {
     let provider = Provider::start(vec![jwk("rsa", "a")]).await;
     let refresh = Duration::from_millis(200);
-    let server =
-        provider.server(fetching(|options| (options.refresh, options.retry) = (refresh, Duration::ZERO))).await;
+    let server = provider
+        .server(fetching(|options| (options.refresh, options.retry) = (refresh, Duration::ZERO)))
+        .await;
     assert_eq!(ask(&server, &ada("rsa", "a")).await, Ok("ada".to_owned()));
     provider.publish(vec![jwk("rsa2", "b")]);
     let fetch = Duration::from_secs(1);
@@ -183,7 +207,10 @@ async fn old_keys_stay_in_use_while_new_ones_are_fetched() {
         provider.asked() == 2
     })
     .await;
-    eventually_async("the old key is forgotten", async || ask(&server, &ada("rsa", "a")).await.is_err()).await;
+    eventually_async("the old key is forgotten", async || {
+        ask(&server, &ada("rsa", "a")).await.is_err()
+    })
+    .await;
     assert_refused(&server, &ada("rsa", "a"), UNKNOWN).await;
 }
 
@@ -191,7 +218,9 @@ async fn old_keys_stay_in_use_while_new_ones_are_fetched() {
 async fn known_keys_stay_in_use_when_fetching_fails() {
     let provider = Provider::start(vec![jwk("rsa", "a")]).await;
     let server = provider
-        .server(fetching(|options| (options.timeout, options.retry) = (Duration::from_secs(2), Duration::ZERO)))
+        .server(fetching(|options| {
+            (options.timeout, options.retry) = (Duration::from_secs(2), Duration::ZERO)
+        }))
         .await;
     assert_eq!(ask(&server, &ada("rsa", "a")).await, Ok("ada".to_owned()));
     let padding = "x".repeat(1024 * 1024);
@@ -230,7 +259,10 @@ async fn without_any_key_tokens_are_answered_with_503_and_not_refused() {
     }
     assert_eq!(provider.asked(), 1);
     provider.fail(200);
-    eventually_async("the keys are fetched again", async || ask(&server, &ada("rsa", "a")).await.is_ok()).await;
+    eventually_async("the keys are fetched again", async || {
+        ask(&server, &ada("rsa", "a")).await.is_ok()
+    })
+    .await;
 }
 
 #[tokio::test]
@@ -266,7 +298,10 @@ async fn a_client_that_disconnects_during_a_fetch_does_not_cause_another_one() {
     let server = provider.server(at_once()).await;
     for _ in 0..5 {
         let request = server.post("/send-message").bearer_auth(ada("rsa", "a")).json(&input("hi"));
-        assert!(request.timeout(Duration::from_millis(40)).send().await.is_err(), "it has not disconnected");
+        assert!(
+            request.timeout(Duration::from_millis(40)).send().await.is_err(),
+            "it has not disconnected"
+        );
     }
     assert_eq!(ask(&server, &ada("rsa", "a")).await, Ok("ada".to_owned()));
     assert_eq!(provider.asked(), 1);

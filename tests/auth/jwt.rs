@@ -35,7 +35,8 @@ fn by_hs256() -> Jwt {
 
 /// Returns the principal of a token, or the refusal: the status, the error's code, and the challenge.
 pub(crate) async fn ask(server: &Running, token: &str) -> Result<String, (u16, String, String)> {
-    let response = server.post("/send-message").bearer_auth(token).json(&input("hi")).send().await.unwrap();
+    let response =
+        server.post("/send-message").bearer_auth(token).json(&input("hi")).send().await.unwrap();
     let status = response.status().as_u16();
     let challenge = response.headers().get(header::WWW_AUTHENTICATE).cloned();
     let body = response.text().await.unwrap();
@@ -44,14 +45,21 @@ pub(crate) async fn ask(server: &Running, token: &str) -> Result<String, (u16, S
         return Ok(delta.split('"').next().unwrap().to_owned());
     }
     let body: Value = serde_json::from_str(&body).unwrap();
-    let challenge = challenge.map(|challenge| challenge.to_str().unwrap().to_owned()).unwrap_or_default();
+    let challenge =
+        challenge.map(|challenge| challenge.to_str().unwrap().to_owned()).unwrap_or_default();
     Err((status, body["error"]["code"].as_str().unwrap().to_owned(), challenge))
 }
 
 /// Asserts that a token is refused, for this reason.
 pub(crate) async fn assert_refused(server: &Running, token: &str, reason: &str) {
-    let challenge = format!("Bearer realm=\"agui-server\", error=\"invalid_token\", error_description=\"{reason}\"");
-    assert_eq!(ask(server, token).await, Err((401, "invalid_token".to_owned(), challenge)), "{token}");
+    let challenge = format!(
+        "Bearer realm=\"agui-server\", error=\"invalid_token\", error_description=\"{reason}\""
+    );
+    assert_eq!(
+        ask(server, token).await,
+        Err((401, "invalid_token".to_owned(), challenge)),
+        "{token}"
+    );
 }
 
 #[tokio::test]
@@ -66,12 +74,16 @@ async fn a_valid_token_authenticates_its_subject() {
         assert_eq!(ask(&server, &token).await, Ok("ada".to_owned()));
         // With authentication, any host name is accepted.
         let request = server.client.get(server.url("/agents")).bearer_auth(&token);
-        assert_eq!(request.header(header::HOST, "agents.example.com").send().await.unwrap().status(), 200);
+        assert_eq!(
+            request.header(header::HOST, "agents.example.com").send().await.unwrap().status(),
+            200
+        );
         // The same claims under another key or another algorithm.
         assert!(ask(&server, &rs256("rsa2", "a", &claims("ada"))).await.is_err());
         for secret in [fixture("rsa.pub"), fixture("ec.pub")] {
-            let forged =
-                sign(&json!({ "alg": "HS256" }), &claims("ada"), |message| by_secret(secret.as_bytes(), message));
+            let forged = sign(&json!({ "alg": "HS256" }), &claims("ada"), |message| {
+                by_secret(secret.as_bytes(), message)
+            });
             assert_eq!(ask(&server, &forged).await.unwrap_err().0, 401);
         }
     }
@@ -88,20 +100,31 @@ async fn a_refused_token_gets_the_reason_and_no_part_of_the_token_back() {
         (hs256(&with(ada(), "aud", "another")), "the token is for another audience"),
         (hs256(&with(ada(), "aud", Value::Null)), "the token's aud claim is missing or malformed"),
         (hs256(&with(ada(), "iss", "https://evil.test")), "the token is from another issuer"),
-        (hs256(&with(ada(), "sub", "")), "the token's subject is missing, or not 1 to 256 bytes of plain text"),
+        (
+            hs256(&with(ada(), "sub", "")),
+            "the token's subject is missing, or not 1 to 256 bytes of plain text",
+        ),
         (
             sign(&json!({ "alg": "none" }), &ada(), |_| vec![]),
             "the token is signed with an algorithm that is not accepted",
         ),
         (
-            sign(&json!({ "alg": "HS256" }), &ada(), |message| by_secret(b"another secret", message)),
+            sign(&json!({ "alg": "HS256" }), &ada(), |message| {
+                by_secret(b"another secret", message)
+            }),
             "the token's signature is not valid",
         ),
         (rs256("rsa", "a", &ada()), "the token is signed with an algorithm that is not accepted"),
         ("x".repeat(17_000), "the token is too long"),
     ] {
         assert_refused(&server, &token, reason).await;
-        let response = server.post("/send-message").bearer_auth(&token).json(&input("hi")).send().await.unwrap();
+        let response = server
+            .post("/send-message")
+            .bearer_auth(&token)
+            .json(&input("hi"))
+            .send()
+            .await
+            .unwrap();
         let body: Value = response.json().await.unwrap();
         assert_eq!(body, json!({ "error": { "code": "invalid_token", "message": reason } }));
     }
@@ -132,16 +155,32 @@ async fn a_thread_belongs_to_its_subject_only() {
     for (token, status) in [(&ada, 200), (&again, 200), (&bob, 404)] {
         let read = server.client.get(server.url(&path)).bearer_auth(token).send().await.unwrap();
         assert_eq!(read.status(), status);
-        let connect = server.post(&format!("{path}/connect")).bearer_auth(token).json(&json!({})).send().await.unwrap();
+        let connect = server
+            .post(&format!("{path}/connect"))
+            .bearer_auth(token)
+            .json(&json!({}))
+            .send()
+            .await
+            .unwrap();
         assert_eq!(connect.text().await.unwrap().contains("\"messages\":[]"), status == 404);
-        let list = server.client.get(server.url("/threads")).bearer_auth(token).send().await.unwrap();
+        let list =
+            server.client.get(server.url("/threads")).bearer_auth(token).send().await.unwrap();
         assert_eq!(list.text().await.unwrap().contains(thread), status == 200);
     }
-    assert_eq!(server.client.delete(server.url(&path)).bearer_auth(&bob).send().await.unwrap().status(), 404);
+    assert_eq!(
+        server.client.delete(server.url(&path)).bearer_auth(&bob).send().await.unwrap().status(),
+        404
+    );
     // The same id is another thread of bob's.
     assert_eq!(run(&bob).await.unwrap().status(), 200);
-    assert_eq!(server.client.delete(server.url(&path)).bearer_auth(&bob).send().await.unwrap().status(), 204);
-    assert_eq!(server.client.get(server.url(&path)).bearer_auth(&ada).send().await.unwrap().status(), 200);
+    assert_eq!(
+        server.client.delete(server.url(&path)).bearer_auth(&bob).send().await.unwrap().status(),
+        204
+    );
+    assert_eq!(
+        server.client.get(server.url(&path)).bearer_auth(&ada).send().await.unwrap().status(),
+        200
+    );
 }
 
 #[tokio::test]
@@ -158,12 +197,17 @@ async fn the_example_configuration_accepts_tokens_of_a_provider() {
     let process = Process::start(&["--config", file], &environment);
     let client = agui_server::internal::direct_client(&Default::default()).unwrap();
     let run = |token: String| {
-        client.post(format!("{}/send-message", process.url)).bearer_auth(token).json(&input("Hello")).send()
+        client
+            .post(format!("{}/send-message", process.url))
+            .bearer_auth(token)
+            .json(&input("Hello"))
+            .send()
     };
     let body = run(rs256("rsa", "a", &claims("ada"))).await.unwrap().text().await.unwrap();
     assert!(body.contains("How can I help you?"), "{body}");
     // With authentication, any host name is accepted.
-    let by_name = client.get(format!("{}/healthz", process.url)).header(header::HOST, "agents.example.com");
+    let by_name =
+        client.get(format!("{}/healthz", process.url)).header(header::HOST, "agents.example.com");
     assert_eq!(by_name.send().await.unwrap().status(), 200);
     let expired = rs256("rsa", "a", &with(claims("ada"), "exp", from_now(-60)));
     assert_eq!(run(expired).await.unwrap().status(), 401);

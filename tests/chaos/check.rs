@@ -33,7 +33,10 @@ impl Worker {
         let id = self.threads[at].id.clone();
         let Ok(view) = timeout(HEALING_TIMEOUT, self.settled_view(at)).await else {
             let state = format!("{:?}", self.client.view(&mut self.dice, &id).await);
-            return self.client.report.violation(format!("{id} is stuck for {HEALING_TIMEOUT:?}: {state}"));
+            return self
+                .client
+                .report
+                .violation(format!("{id} is stuck for {HEALING_TIMEOUT:?}: {state}"));
         };
         // A request that may take effect late has done so now.
         let thread = &mut self.threads[at];
@@ -92,7 +95,10 @@ impl Worker {
         for run in thread.runs.keys() {
             let read = async {
                 loop {
-                    let log = self.client.follow(&mut self.dice, &thread.id, run, 0, Default::default()).await;
+                    let log = self
+                        .client
+                        .follow(&mut self.dice, &thread.id, run, 0, Default::default())
+                        .await;
                     match log.filter(|log| log.is_complete) {
                         Some(log) => return log,
                         None => sleep(POLL).await,
@@ -100,16 +106,23 @@ impl Worker {
                 }
             };
             let Ok(log) = timeout(HEALING_TIMEOUT, read).await else {
-                self.client.report.violation(format!("the log of {run} of {} cannot be read", thread.id));
+                self.client
+                    .report
+                    .violation(format!("the log of {run} of {} cannot be read", thread.id));
                 continue;
             };
             thread.check_log(run, &log.events, &self.client.report);
             self.client.report.count("log checks");
             for made in messages_of(&log.events) {
-                let stored = view["messages"].as_array().into_iter().flatten().find(|it| it["id"] == made["id"]);
-                self.client.report.expect(stored.is_none_or(|stored| stored["content"] == made["content"]), || {
-                    format!("{}: the log of {run} has {made}, the thread {stored:?}", thread.id)
-                });
+                let stored = view["messages"]
+                    .as_array()
+                    .into_iter()
+                    .flatten()
+                    .find(|it| it["id"] == made["id"]);
+                self.client.report.expect(
+                    stored.is_none_or(|stored| stored["content"] == made["content"]),
+                    || format!("{}: the log of {run} has {made}, the thread {stored:?}", thread.id),
+                );
             }
         }
     }
@@ -127,9 +140,13 @@ impl Worker {
             }
         };
         let terminal = timeout(HEALING_TIMEOUT, run).await;
-        let is_success = matches!(&terminal, Ok(Some(terminal)) if terminal["outcome"]["type"] == "success");
+        let is_success =
+            matches!(&terminal, Ok(Some(terminal)) if terminal["outcome"]["type"] == "success");
         self.client.report.expect(is_success, || {
-            format!("after {:?} without faults the run {input} ended with {terminal:?}", begin.elapsed())
+            format!(
+                "after {:?} without faults the run {input} ended with {terminal:?}",
+                begin.elapsed()
+            )
         });
     }
 }
@@ -151,7 +168,13 @@ pub(crate) async fn check_list(workers: &mut [Worker]) {
         let Ok(page) = timeout(HEALING_TIMEOUT, read).await else {
             return first.client.report.violation(format!("{path} does not return the threads"));
         };
-        listed.extend(page["threads"].as_array().unwrap().iter().map(|thread| text(&thread["threadId"]).to_owned()));
+        listed.extend(
+            page["threads"]
+                .as_array()
+                .unwrap()
+                .iter()
+                .map(|thread| text(&thread["threadId"]).to_owned()),
+        );
         match page["next"].as_str() {
             Some(next) => cursor = format!("&cursor={next}"),
             None => break,
@@ -159,9 +182,13 @@ pub(crate) async fn check_list(workers: &mut [Worker]) {
     }
     let is_present = |thread: &&Thread| thread.existence == Existence::Present;
     let threads = workers.iter().flat_map(|worker| &worker.threads);
-    let expected: BTreeSet<_> = threads.filter(is_present).map(|thread| thread.id.clone()).collect();
+    let expected: BTreeSet<_> =
+        threads.filter(is_present).map(|thread| thread.id.clone()).collect();
     let found: BTreeSet<_> = listed.iter().cloned().collect();
     workers[0].client.report.expect(found == expected && found.len() == listed.len(), || {
-        format!("the list of the principal {} is {listed:?}, not {expected:?}", workers[0].client.principal)
+        format!(
+            "the list of the principal {} is {listed:?}, not {expected:?}",
+            workers[0].client.principal
+        )
     });
 }

@@ -69,8 +69,13 @@ fn thread() -> (Thread, Value) {
         { "id": "a", "role": "assistant", "content": "You said: say" },
     ]);
     let mut thread = Thread::new("t".to_owned());
-    (thread.existence, thread.messages) = (Existence::Present, messages.as_array().unwrap().clone());
-    thread.runs.entry("r".to_owned()).or_default().learn(&events(["RUN_STARTED", "A", "RUN_FINISHED"]));
+    (thread.existence, thread.messages) =
+        (Existence::Present, messages.as_array().unwrap().clone());
+    thread.runs.entry("r".to_owned()).or_default().learn(&events([
+        "RUN_STARTED",
+        "A",
+        "RUN_FINISHED",
+    ]));
     (thread, json!({ "messages": messages, "runs": [{ "runId": "r", "status": "finished" }] }))
 }
 
@@ -127,8 +132,14 @@ fn a_log_or_a_stream_with_a_lost_or_doubled_event_is_a_violation() {
     };
     assert!(!check(&events(["RUN_STARTED", "A", "RUN_FINISHED"])));
     assert!(check(&events(["RUN_STARTED", "A"])), "no terminal event");
-    assert!(check(&events(["RUN_STARTED", "A", "RUN_FINISHED", "RUN_FINISHED"])), "two terminal events");
-    assert!(check(&events(["RUN_STARTED", "B", "RUN_FINISHED"])), "another event than the one that was read");
+    assert!(
+        check(&events(["RUN_STARTED", "A", "RUN_FINISHED", "RUN_FINISHED"])),
+        "two terminal events"
+    );
+    assert!(
+        check(&events(["RUN_STARTED", "B", "RUN_FINISHED"])),
+        "another event than the one that was read"
+    );
     let mut gap = events(["RUN_STARTED", "A", "RUN_FINISHED"]);
     gap.remove(1);
     assert!(check(&gap), "a gap");

@@ -67,7 +67,10 @@ impl Client {
             Ok(response) => {
                 let status = response.status;
                 self.report.expect(![400, 401, 403, 413, 500].contains(&status), || {
-                    format!("{method} {path} of the principal {} is answered with {status}", self.principal)
+                    format!(
+                        "{method} {path} of the principal {} is answered with {status}",
+                        self.principal
+                    )
                 });
             }
             Err(Broken(reason)) => self.report.count(&format!("broken heads ({reason})")),
@@ -76,7 +79,12 @@ impl Client {
     }
 
     /// Sends a request whose response is not a stream.
-    pub(crate) async fn ask(&self, dice: &mut Dice, method: &str, path: &str) -> Result<(u16, Value), Broken> {
+    pub(crate) async fn ask(
+        &self,
+        dice: &mut Dice,
+        method: &str,
+        path: &str,
+    ) -> Result<(u16, Value), Broken> {
         let (status, body) = self.send(dice, method, path, None).await?.text().await?;
         self.check_owner(path, &body);
         if status >= 400 {
@@ -92,7 +100,11 @@ impl Client {
     }
 
     /// Returns a thread with all messages of its branch; `None` if it does not exist.
-    pub(crate) async fn view(&self, dice: &mut Dice, thread: &str) -> Result<Option<Value>, Broken> {
+    pub(crate) async fn view(
+        &self,
+        dice: &mut Dice,
+        thread: &str,
+    ) -> Result<Option<Value>, Broken> {
         let mut view = match self.ask(dice, "GET", &format!("/threads/{thread}")).await? {
             (200, view) => view,
             (404, _) => return Ok(None),
@@ -116,7 +128,9 @@ impl Client {
     pub(crate) async fn run(&self, dice: &mut Dice, input: &Value) -> Answer {
         let path = if dice.chance(5) { "/agents/echo/send-message" } else { "/send-message" };
         let path = if input.get("resume").is_some() { "/send-message" } else { path };
-        let Ok(response) = self.send(dice, "POST", path, Some(input)).await else { return Answer::Unknown };
+        let Ok(response) = self.send(dice, "POST", path, Some(input)).await else {
+            return Answer::Unknown;
+        };
         if response.status == 200 {
             return Answer::Stream(EventStream::new(response));
         }
@@ -125,7 +139,9 @@ impl Client {
         let code = text(&body["error"]["code"]);
         self.report.count(&format!("refusals {code}"));
         match code {
-            "shutting_down" | "too_many_runs" | "too_many_detached_runs" | "too_many_waiting" => Answer::Refused,
+            "shutting_down" | "too_many_runs" | "too_many_detached_runs" | "too_many_waiting" => {
+                Answer::Refused
+            }
             "run_is_running" | "store_unavailable" | "lease_lost" => Answer::Unknown,
             _ => {
                 self.report.violation(format!("the run {input} is refused with {status} {body}"));
@@ -135,7 +151,12 @@ impl Client {
     }
 
     /// Reads a stream.
-    pub(crate) async fn read(&self, what: &str, stream: &mut EventStream, manner: Manner) -> Reading {
+    pub(crate) async fn read(
+        &self,
+        what: &str,
+        stream: &mut EventStream,
+        manner: Manner,
+    ) -> Reading {
         let mut reading = Reading { events: Vec::new(), is_complete: false };
         self.read_on(what, stream, &mut reading, manner.leaves_after.unwrap_or(usize::MAX)).await;
         if let Some(time) = manner.stalls
@@ -148,7 +169,13 @@ impl Client {
     }
 
     /// Reads until there are `limit` events.
-    pub(crate) async fn read_on(&self, what: &str, stream: &mut EventStream, reading: &mut Reading, limit: usize) {
+    pub(crate) async fn read_on(
+        &self,
+        what: &str,
+        stream: &mut EventStream,
+        reading: &mut Reading,
+        limit: usize,
+    ) {
         while !reading.is_complete && reading.events.len() < limit {
             match stream.next().await {
                 Ok(Some(event)) => {
@@ -188,10 +215,16 @@ impl Client {
                 let reading = self.read(&path, &mut EventStream::new(response), manner).await;
                 let is_whole = after == 0 && reading.is_complete;
                 self.report.expect(is_gapless(after, &reading.events, is_whole), || {
-                    format!("{path} has gaps: {:?}", reading.events.iter().map(|it| it.number).collect::<Vec<_>>())
+                    format!(
+                        "{path} has gaps: {:?}",
+                        reading.events.iter().map(|it| it.number).collect::<Vec<_>>()
+                    )
                 });
-                let has_end = reading.events.last().is_none_or(Event::is_terminal) || !reading.is_complete;
-                self.report.expect(has_end, || format!("{path} has no terminal event: {:?}", reading.events));
+                let has_end =
+                    reading.events.last().is_none_or(Event::is_terminal) || !reading.is_complete;
+                self.report.expect(has_end, || {
+                    format!("{path} has no terminal event: {:?}", reading.events)
+                });
                 self.report.count("followed");
                 Some(reading)
             }

@@ -34,7 +34,12 @@ impl Fault {
     pub(crate) fn of(site: &Site) -> Vec<Self> {
         let mut faults = vec![Self::Kill];
         if site.database.is_some() {
-            faults.extend([Self::DatabaseCrash, Self::CutDatabase, Self::SlowDatabase, Self::DatabaseStop]);
+            faults.extend([
+                Self::DatabaseCrash,
+                Self::CutDatabase,
+                Self::SlowDatabase,
+                Self::DatabaseStop,
+            ]);
         }
         if site.disk.is_some() {
             faults.extend([Self::FullDisk, Self::KillOnFullDisk]);
@@ -72,7 +77,8 @@ impl Fault {
             }
             Self::Pause => {
                 site.servers[at].signal("-STOP");
-                let beyond_lease = if dice.chance(2) { Duration::from_secs(4) } else { Duration::ZERO };
+                let beyond_lease =
+                    if dice.chance(2) { Duration::from_secs(4) } else { Duration::ZERO };
                 sleep(pause + beyond_lease).await;
                 site.servers[at].signal("-CONT");
             }
@@ -90,7 +96,9 @@ impl Fault {
                 }
             }
             Self::CutConnections => trouble_for(site, Trouble::Cut, 2 * pause).await,
-            Self::DelayConnections => trouble_for(site, Trouble::Delay(Duration::from_millis(60)), 2 * pause).await,
+            Self::DelayConnections => {
+                trouble_for(site, Trouble::Delay(Duration::from_millis(60)), 2 * pause).await
+            }
             Self::DuplicateBytes => trouble_for(site, Trouble::Duplicate, 2 * pause).await,
             Self::DatabaseStop | Self::DatabaseCrash => {
                 let postgres = &site.database.as_ref().unwrap().postgres;

@@ -58,7 +58,8 @@ pub(crate) async fn send(
         body.len()
     );
     stream.write_all(request.as_bytes()).await?;
-    let mut response = Response { status: 0, framing: Framing::Length(0), stream, buffer: Vec::new() };
+    let mut response =
+        Response { status: 0, framing: Framing::Length(0), stream, buffer: Vec::new() };
     response.read_head().await?;
     Ok(response)
 }
@@ -67,9 +68,11 @@ impl Response {
     async fn read_head(&mut self) -> Result<(), Broken> {
         let line = self.line().await?;
         // With `1 20` repeated, the line of a 200 is `HTTP/1.1 201 200 OK`.
-        let is_whole =
-            |(status, reason): &(&str, &str)| status.len() == 3 && !reason.contains(|c: char| c.is_ascii_digit());
-        let status = line.strip_prefix("HTTP/1.1 ").and_then(|rest| rest.split_once(' ')).filter(is_whole);
+        let is_whole = |(status, reason): &(&str, &str)| {
+            status.len() == 3 && !reason.contains(|c: char| c.is_ascii_digit())
+        };
+        let status =
+            line.strip_prefix("HTTP/1.1 ").and_then(|rest| rest.split_once(' ')).filter(is_whole);
         let status = status.and_then(|(status, _)| status.parse().ok());
         let Some(status) = status else { return broken(format!("the status line is {line:?}")) };
         self.status = status;
@@ -78,10 +81,14 @@ impl Response {
             if line.is_empty() {
                 return Ok(());
             }
-            let Some((name, value)) = line.split_once(':') else { return broken(format!("the header {line:?}")) };
+            let Some((name, value)) = line.split_once(':') else {
+                return broken(format!("the header {line:?}"));
+            };
             let value = value.trim();
             if name.eq_ignore_ascii_case("content-length") {
-                let Ok(length) = value.parse() else { return broken(format!("the length {value:?}")) };
+                let Ok(length) = value.parse() else {
+                    return broken(format!("the length {value:?}"));
+                };
                 self.framing = Framing::Length(length);
             } else if name.eq_ignore_ascii_case("transfer-encoding") {
                 if value != "chunked" {
@@ -135,8 +142,11 @@ impl Response {
             }
             Framing::Chunked => {
                 let line = self.line().await?;
-                let length = usize::from_str_radix(&line, 16).ok().filter(|length| *length <= MAX_CHUNK);
-                let Some(length) = length else { return broken(format!("the chunk size {line:?}")) };
+                let length =
+                    usize::from_str_radix(&line, 16).ok().filter(|length| *length <= MAX_CHUNK);
+                let Some(length) = length else {
+                    return broken(format!("the chunk size {line:?}"));
+                };
                 let mut chunk = self.take(length + 2).await?;
                 if !chunk.ends_with(b"\r\n") {
                     return broken("a chunk is longer than its size");
@@ -222,7 +232,11 @@ impl EventStream {
                 }
             }
             let Some(chunk) = self.response.chunk().await? else {
-                return if self.text.is_empty() { Ok(None) } else { broken("the response ended within an event") };
+                return if self.text.is_empty() {
+                    Ok(None)
+                } else {
+                    broken("the response ended within an event")
+                };
             };
             // All texts of these tests are ASCII.
             let Ok(text) = String::from_utf8(chunk) else { return broken("an event is not UTF-8") };
@@ -233,9 +247,12 @@ impl EventStream {
 
 /// Panics if a frame is not an event: a response that is valid HTTP has only events and comments.
 fn parse(frame: &str) -> Option<Event> {
-    let field = |name: &str| frame.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(": "));
+    let field =
+        |name: &str| frame.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(": "));
     let json = field("data")?;
-    let value = serde_json::from_str(json).unwrap_or_else(|error| panic!("{error} in the event {json:?}"));
-    let number = field("id").map(|number| number.parse().unwrap_or_else(|_| panic!("the number of {frame:?}")));
+    let value =
+        serde_json::from_str(json).unwrap_or_else(|error| panic!("{error} in the event {json:?}"));
+    let number = field("id")
+        .map(|number| number.parse().unwrap_or_else(|_| panic!("the number of {frame:?}")));
     Some(Event { number, json: json.to_owned(), value })
 }

@@ -112,7 +112,10 @@ async fn run_rounds(name: &str, mut site: Site, seed: u64, mut dice: Dice) {
         println!("{name}: round {rounds} with {fault:?} checked after {:?}", begin.elapsed());
     }
     let (cut, duplicated) = site.proxy_counts();
-    println!("{name}: {rounds} rounds, {cut} connections cut, {duplicated} with repeated bytes, {}", report.counts());
+    println!(
+        "{name}: {rounds} rounds, {cut} connections cut, {duplicated} with repeated bytes, {}",
+        report.counts()
+    );
     let violations = report.violations();
     if !violations.is_empty() {
         site.print_logs();
@@ -188,6 +191,8 @@ impl Crowd {
         let Ok(workers) = timeout(limit, tasks.join_all()).await else {
             return self.report.violation(format!("the clients did not {what} within {limit:?}"));
         };
-        workers.into_iter().for_each(|worker| self.principals[worker.client.principal].push(worker));
+        workers
+            .into_iter()
+            .for_each(|worker| self.principals[worker.client.principal].push(worker));
     }
 }

@@ -87,17 +87,20 @@ impl RunFacts {
         // A snapshot for this client alone has the number of the event before it.
         let of_log = events.iter().filter(|event| !event.is_snapshot());
         self.numbered.extend(of_log.filter_map(|event| Some((event.number?, event.json.clone()))));
-        let unnumbered = events.iter().filter(|event| event.number.is_none() && !event.is_snapshot());
+        let unnumbered =
+            events.iter().filter(|event| event.number.is_none() && !event.is_snapshot());
         let unnumbered: Vec<_> = unnumbered.map(|event| event.json.clone()).collect();
         if unnumbered.len() > self.first.len() {
             self.first = unnumbered;
         }
-        self.terminal = events.last().filter(|event| event.is_terminal()).map(|event| event.value.clone());
+        self.terminal =
+            events.last().filter(|event| event.is_terminal()).map(|event| event.value.clone());
     }
 }
 
 /// The codes with which a run ends for its client while the stored end may be another one.
-const OWN_ERRORS: [&str; 5] = ["store_unavailable", "lease_lost", "server_shutdown", "server_lost", "log_gone"];
+const OWN_ERRORS: [&str; 5] =
+    ["store_unavailable", "lease_lost", "server_shutdown", "server_lost", "log_gone"];
 
 /// True if the run's end is stored as its terminal event says.
 pub(crate) fn is_stored_end(terminal: &Value) -> bool {
@@ -173,7 +176,8 @@ impl Thread {
         let id = &self.id;
         let Some(view) = view else {
             let is_allowed = self.existence != Existence::Present || !self.is_settled;
-            return report.expect(is_allowed, || format!("the thread {id} is gone: {:?}", self.messages));
+            return report
+                .expect(is_allowed, || format!("the thread {id} is gone: {:?}", self.messages));
         };
         report.expect(self.existence != Existence::Absent || !self.is_settled, || {
             format!("the thread {id} exists after its deletion: {view}")
@@ -181,27 +185,40 @@ impl Thread {
         let branch = view["messages"].as_array().cloned().unwrap_or_default();
         let mut rest = branch.iter();
         for message in &self.messages {
-            let is_same = |stored: &Value| message.as_object().unwrap().iter().all(|(name, it)| stored[name] == *it);
+            let is_same = |stored: &Value| {
+                message.as_object().unwrap().iter().all(|(name, it)| stored[name] == *it)
+            };
             // A result is moved to its call.
             let is_result = message["role"] == "tool";
             if !(if is_result { branch.iter().any(is_same) } else { rest.any(is_same) }) {
-                report.violation(format!("the thread {id} lacks, or has in another place, {message}: {view}"));
+                report.violation(format!(
+                    "the thread {id} lacks, or has in another place, {message}: {view}"
+                ));
                 break;
             }
         }
         let ids: BTreeSet<_> = branch.iter().map(|message| text(&message["id"])).collect();
-        report.expect(ids.len() == branch.len(), || format!("the thread {id} has a message twice: {view}"));
-        let results: Vec<_> = branch.iter().filter_map(|message| message["toolCallId"].as_str()).collect();
+        report.expect(ids.len() == branch.len(), || {
+            format!("the thread {id} has a message twice: {view}")
+        });
+        let results: Vec<_> =
+            branch.iter().filter_map(|message| message["toolCallId"].as_str()).collect();
         let calls: BTreeSet<_> = results.iter().collect();
-        report.expect(calls.len() == results.len(), || format!("the thread {id} has two results of a call: {view}"));
+        report.expect(calls.len() == results.len(), || {
+            format!("the thread {id} has two results of a call: {view}")
+        });
         self.check_runs(view["runs"].as_array().map(Vec::as_slice).unwrap_or_default(), report);
     }
 
     fn check_runs(&self, listed: &[Value], report: &Report) {
         let ids: BTreeSet<_> = listed.iter().map(|run| text(&run["runId"])).collect();
-        report.expect(ids.len() == listed.len(), || format!("{} lists a run twice: {listed:?}", self.id));
+        report.expect(ids.len() == listed.len(), || {
+            format!("{} lists a run twice: {listed:?}", self.id)
+        });
         for (id, facts) in &self.runs {
-            let (Some(terminal), Some(run)) = (&facts.terminal, listed.iter().find(|run| run["runId"] == **id)) else {
+            let (Some(terminal), Some(run)) =
+                (&facts.terminal, listed.iter().find(|run| run["runId"] == **id))
+            else {
                 continue;
             };
             let status = match (terminal["type"].as_str(), terminal["outcome"]["type"].as_str()) {
@@ -211,9 +228,10 @@ impl Thread {
                 _ => "finished",
             };
             let is_ended = run["status"] != "running";
-            report.expect(is_ended && (!is_stored_end(terminal) || run["status"] == status), || {
-                format!("{}: the run ended with {terminal} and is listed as {run}", self.id)
-            });
+            report
+                .expect(is_ended && (!is_stored_end(terminal) || run["status"] == status), || {
+                    format!("{}: the run ended with {terminal} and is listed as {run}", self.id)
+                });
         }
     }
 
@@ -222,8 +240,12 @@ impl Thread {
         let facts = &self.runs[run];
         let place = || format!("the log of {run} of {}", self.id);
         let numbers = || log.iter().map(|event| event.number).collect::<Vec<_>>();
-        log.iter().filter(|event| event.is_continuation()).for_each(|_| report.count("continuations"));
-        report.expect(is_gapless(0, log, true), || format!("{} has the numbers {:?}", place(), numbers()));
+        log.iter()
+            .filter(|event| event.is_continuation())
+            .for_each(|_| report.count("continuations"));
+        report.expect(is_gapless(0, log, true), || {
+            format!("{} has the numbers {:?}", place(), numbers())
+        });
         for (number, json) in &facts.numbered {
             let stored = log.iter().find(|event| event.number == Some(*number));
             report.expect(stored.is_some_and(|stored| stored.json == *json), || {
@@ -231,17 +253,27 @@ impl Thread {
             });
         }
         // A follower gets an error of its own when the log cannot be read.
-        let own_error = |json: &&String| json.contains("\"store_unavailable\"") || json.contains("\"log_gone\"");
-        let stored: Vec<_> = log.iter().filter(|event| !event.is_snapshot()).map(|event| &event.json).collect();
+        let own_error = |json: &&String| {
+            json.contains("\"store_unavailable\"") || json.contains("\"log_gone\"")
+        };
+        let stored: Vec<_> =
+            log.iter().filter(|event| !event.is_snapshot()).map(|event| &event.json).collect();
         let read: Vec<_> = facts.first.iter().filter(|json| !own_error(json)).collect();
-        report.expect(stored.starts_with(&read), || format!("{} is {stored:?}, a client has read {read:?}", place()));
+        report.expect(stored.starts_with(&read), || {
+            format!("{} is {stored:?}, a client has read {read:?}", place())
+        });
         check_stream(log, true, &place, report);
     }
 }
 
 /// Checks that a stream begins with `RUN_STARTED`, and that nothing follows its terminal event. A complete one has a
 /// terminal event.
-pub(crate) fn check_stream(events: &[Event], is_complete: bool, place: &dyn Fn() -> String, report: &Report) {
+pub(crate) fn check_stream(
+    events: &[Event],
+    is_complete: bool,
+    place: &dyn Fn() -> String,
+    report: &Report,
+) {
     let names = || events.iter().map(Event::name).collect::<Vec<_>>();
     let ends = events.iter().filter(|event| event.is_terminal()).count();
     let is_last = events.last().is_some_and(Event::is_terminal);

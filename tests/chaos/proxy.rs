@@ -102,7 +102,8 @@ async fn accept(listener: TcpListener, shared: Arc<Shared>) {
 async fn forward(client: TcpStream, shared: Arc<Shared>) {
     let target = *shared.target.lock().unwrap();
     let Ok(server) = TcpStream::connect(target).await else { return };
-    let ((from_client, to_client), (from_server, to_server)) = (client.into_split(), server.into_split());
+    let ((from_client, to_client), (from_server, to_server)) =
+        (client.into_split(), server.into_split());
     tokio::select! {
         () = pump(from_client, to_server, &shared, Direction::Request) => {}
         () = pump(from_server, to_client, &shared, Direction::Response) => {}

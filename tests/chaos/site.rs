@@ -81,7 +81,9 @@ impl Site {
         let data = files.path().join("data");
         fs::create_dir(&data).unwrap();
         let disk = SmallDisk::mount(&data);
-        let server = Server::start(files.path(), vec![("AGUI_SERVER__DATA_DIR".into(), path(&data))], dice).await;
+        let server =
+            Server::start(files.path(), vec![("AGUI_SERVER__DATA_DIR".into(), path(&data))], dice)
+                .await;
         Self { servers: vec![server], database: None, disk, files }
     }
 
@@ -89,11 +91,16 @@ impl Site {
     pub(crate) async fn with_postgres(dice: &mut Dice) -> Option<Self> {
         let (files, postgres) = (files(), Postgres::launch()?);
         let url = postgres.database("chaos").await;
-        let proxy = Proxy::start(SocketAddr::from(([127, 0, 0, 1], postgres.port())), dice.fork()).await;
-        let url = url.replace(&format!(":{}/", postgres.port()), &format!(":{}/", proxy.address.port()));
+        let proxy =
+            Proxy::start(SocketAddr::from(([127, 0, 0, 1], postgres.port())), dice.fork()).await;
+        let url =
+            url.replace(&format!(":{}/", postgres.port()), &format!(":{}/", proxy.address.port()));
         let mut servers = Vec::new();
         for _ in 0..2 {
-            servers.push(Server::start(files.path(), vec![("AGUI_STORE__URL".into(), url.clone())], dice).await);
+            servers.push(
+                Server::start(files.path(), vec![("AGUI_STORE__URL".into(), url.clone())], dice)
+                    .await,
+            );
         }
         Some(Self { servers, database: Some(Database { postgres, proxy }), disk: None, files })
     }
@@ -140,9 +147,12 @@ fn path(path: &Path) -> String {
 
 impl Server {
     async fn start(files: &Path, mut environment: Vec<(String, String)>, dice: &mut Dice) -> Self {
-        environment.extend((0..PRINCIPALS).map(|principal| (format!("KEY_{principal}"), key(principal))));
+        environment
+            .extend((0..PRINCIPALS).map(|principal| (format!("KEY_{principal}"), key(principal))));
         let config = path(&files.join("config.toml"));
-        let arguments = ["--config", &config, "--log", "warn,agui_server::server=info"].map(str::to_owned).to_vec();
+        let arguments = ["--config", &config, "--log", "warn,agui_server::server=info"]
+            .map(str::to_owned)
+            .to_vec();
         let proxy = Proxy::start(SocketAddr::from(([127, 0, 0, 1], 1)), dice.fork()).await;
         let mut server = Self { process: None, proxy, arguments, environment };
         server.launch();
@@ -152,9 +162,11 @@ impl Server {
     /// Starts a process. Blocks until it listens.
     pub(crate) fn launch(&mut self) {
         let arguments: Vec<_> = self.arguments.iter().map(String::as_str).collect();
-        let environment: Vec<_> = self.environment.iter().map(|(name, value)| (&**name, &**value)).collect();
+        let environment: Vec<_> =
+            self.environment.iter().map(|(name, value)| (&**name, &**value)).collect();
         let process = tokio::task::block_in_place(|| Process::start(&arguments, &environment));
-        let address = process.url.strip_prefix("http://").unwrap().to_socket_addrs().unwrap().next().unwrap();
+        let address =
+            process.url.strip_prefix("http://").unwrap().to_socket_addrs().unwrap().next().unwrap();
         self.proxy.set_target(address);
         self.process = Some(process);
     }
@@ -199,7 +211,9 @@ impl SmallDisk {
             return Some(Self { folder: folder.to_owned(), shell });
         }
         shell.wait().unwrap();
-        println!("SKIPPED: the full disk, because this process may not mount a file system (run the tests as root)");
+        println!(
+            "SKIPPED: the full disk, because this process may not mount a file system (run the tests as root)"
+        );
         None
     }
 

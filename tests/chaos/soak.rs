@@ -47,12 +47,15 @@ impl Sample {
         for server in &site.servers {
             let process = Path::new("/proc").join(server.process_id().to_string());
             let status = fs::read_to_string(process.join("status")).unwrap();
-            let memory = status.lines().find_map(|line| line.strip_prefix("VmRSS:")?.trim().strip_suffix(" kB"));
+            let memory = status
+                .lines()
+                .find_map(|line| line.strip_prefix("VmRSS:")?.trim().strip_suffix(" kB"));
             sample.memory_kib += memory.unwrap().parse::<f64>().unwrap();
             sample.descriptors += count(&process.join("fd"));
             sample.threads += count(&process.join("task"));
         }
-        for entry in site.data_folder().map(fs::read_dir).into_iter().flatten().flatten().flatten() {
+        for entry in site.data_folder().map(fs::read_dir).into_iter().flatten().flatten().flatten()
+        {
             sample.files += 1.0;
             sample.file_kib += entry.metadata().unwrap().len() as f64 / 1024.0;
         }
@@ -72,7 +75,9 @@ fn growth(samples: &[Sample], value: Value) -> f64 {
     let mean = |value: &dyn Fn(&Sample) -> f64| samples.iter().map(value).sum::<f64>() / count;
     let (mid, level) = (mean(&|sample| sample.at), mean(&value));
     let spread: f64 = samples.iter().map(|sample| (sample.at - mid).powi(2)).sum();
-    let slope = samples.iter().map(|sample| (sample.at - mid) * (value(sample) - level)).sum::<f64>() / spread;
+    let slope =
+        samples.iter().map(|sample| (sample.at - mid) * (value(sample) - level)).sum::<f64>()
+            / spread;
     slope * (samples.last().unwrap().at - samples[0].at)
 }
 
@@ -83,9 +88,12 @@ async fn soak(name: &str, site: Site, mut dice: Dice) {
     let begin = Instant::now();
     let mut samples = Vec::new();
     let warm_up = duration.as_secs_f64() / f64::from(WARM_UP);
-    let measured = |samples: &[Sample]| samples.iter().copied().filter(|it| it.at >= warm_up).collect::<Vec<_>>();
+    let measured = |samples: &[Sample]| {
+        samples.iter().copied().filter(|it| it.at >= warm_up).collect::<Vec<_>>()
+    };
     // Also after the time, because a slow machine takes few samples, and a line needs several.
-    let is_complete = |samples: &[Sample]| begin.elapsed() >= duration && measured(samples).len() >= MIN_SAMPLES;
+    let is_complete =
+        |samples: &[Sample]| begin.elapsed() >= duration && measured(samples).len() >= MIN_SAMPLES;
     while !is_complete(&samples) && report.violations().is_empty() {
         crowd.work_while(sleep(BURST)).await;
         crowd.check().await;

@@ -50,7 +50,9 @@ impl Worker {
         self.next += 1;
         // Half of the ids are used by all principals.
         let id = match self.dice.chance(2) {
-            true => format!("own{}{}-{}", marker(self.client.principal), self.number, self.next % 50),
+            true => {
+                format!("own{}{}-{}", marker(self.client.principal), self.number, self.next % 50)
+            }
             false => format!("shared-{}-{}", self.number, self.next % 50),
         };
         if let Some(known) = self.threads.iter().position(|thread| thread.id == id) {
@@ -62,7 +64,8 @@ impl Worker {
 
     /// Sends one request, or a few that belong together.
     pub(crate) async fn step(&mut self) {
-        let settled: Vec<_> = (0..self.threads.len()).filter(|at| self.threads[*at].is_settled).collect();
+        let settled: Vec<_> =
+            (0..self.threads.len()).filter(|at| self.threads[*at].is_settled).collect();
         if self.dice.chance(6) {
             return self.look().await;
         }
@@ -93,13 +96,19 @@ impl Worker {
                 self.run(at, Request { cancels: true, ..request }).await;
             }
             12 => {
-                let (request, leaves_after) = (self.say(at, "count 60"), Some(1 + self.dice.below(20)));
-                self.run(at, Request { manner: Manner { leaves_after, stalls: None }, ..request }).await;
+                let (request, leaves_after) =
+                    (self.say(at, "count 60"), Some(1 + self.dice.below(20)));
+                self.run(at, Request { manner: Manner { leaves_after, stalls: None }, ..request })
+                    .await;
             }
             13 => {
                 let request = self.say(at, "count 80");
                 let stalls = Some(Duration::from_millis(self.dice.between(100, 1200)));
-                self.run(at, Request { manner: Manner { leaves_after: Some(3), stalls }, ..request }).await;
+                self.run(
+                    at,
+                    Request { manner: Manner { leaves_after: Some(3), stalls }, ..request },
+                )
+                .await;
             }
             14 => {
                 let request = self.say(at, "fail");
@@ -114,14 +123,23 @@ impl Worker {
     /// A new message after all that the client knows, or the new message alone.
     pub(crate) fn say(&mut self, at: usize, words: &str) -> Request {
         let id = self.id("m");
-        let new = json!({ "id": id, "role": "user", "content": format!("{words} {}", self.id("text")) });
-        let known = if self.dice.chance(3) { Vec::new() } else { self.threads[at].messages.clone() };
+        let new =
+            json!({ "id": id, "role": "user", "content": format!("{words} {}", self.id("text")) });
+        let known =
+            if self.dice.chance(3) { Vec::new() } else { self.threads[at].messages.clone() };
         let kept = self.threads[at].messages.len();
         self.request(at, [known, vec![new.clone()]].concat(), kept, Some(new))
     }
 
-    fn request(&mut self, at: usize, messages: Vec<Value>, kept: usize, new: Option<Value>) -> Request {
-        let input = json!({ "threadId": self.threads[at].id, "runId": self.id("r"), "messages": messages });
+    fn request(
+        &mut self,
+        at: usize,
+        messages: Vec<Value>,
+        kept: usize,
+        new: Option<Value>,
+    ) -> Request {
+        let input =
+            json!({ "threadId": self.threads[at].id, "runId": self.id("r"), "messages": messages });
         Request { input, kept, new, manner: Manner::default(), cancels: false }
     }
 
@@ -145,7 +163,13 @@ impl Worker {
             // A repeated answer must not have a second effect.
             again["runId"] = self.id("r").into();
             let kept = self.threads[at].messages.len();
-            let request = Request { input: again, kept, new: None, manner: Manner::default(), cancels: false };
+            let request = Request {
+                input: again,
+                kept,
+                new: None,
+                manner: Manner::default(),
+                cancels: false,
+            };
             self.run(at, request).await;
         }
     }
@@ -153,7 +177,8 @@ impl Worker {
     /// Edits a message, or asks for another response to it.
     async fn branch(&mut self, at: usize) {
         let messages = self.threads[at].messages.clone();
-        let of_user: Vec<_> = (1..messages.len()).filter(|at| messages[*at]["role"] == "user").collect();
+        let of_user: Vec<_> =
+            (1..messages.len()).filter(|at| messages[*at]["role"] == "user").collect();
         if of_user.is_empty() {
             return;
         }
@@ -161,7 +186,12 @@ impl Worker {
         let request = if self.dice.chance(2) {
             let id = self.id("m");
             let new = json!({ "id": id, "role": "user", "content": format!("say edited {}", self.id("text")) });
-            self.request(at, [&messages[..place], std::slice::from_ref(&new)].concat(), place, Some(new))
+            self.request(
+                at,
+                [&messages[..place], std::slice::from_ref(&new)].concat(),
+                place,
+                Some(new),
+            )
         } else {
             self.request(at, messages[..=place].to_vec(), place + 1, None)
         };
@@ -208,13 +238,17 @@ impl Worker {
         let terminal = facts.terminal.clone().filter(is_stored_end)?;
         self.client.report.count(&format!("ends {}", outcome(&terminal)));
         let made = messages_of(&reading.events);
-        if let Some(new) = new.filter(|new| text(&new["content"]).starts_with("say") && outcome(&terminal) == "success")
-        {
-            let is_answer = made.iter().any(|message| text(&message["content"]).contains(text(&new["content"])));
+        if let Some(new) = new.filter(|new| {
+            text(&new["content"]).starts_with("say") && outcome(&terminal) == "success"
+        }) {
+            let is_answer = made
+                .iter()
+                .any(|message| text(&message["content"]).contains(text(&new["content"])));
             self.client.report.expect(is_answer, || format!("{run} answers {new} with {made:?}"));
         }
         thread.messages.extend(made);
-        thread.interrupts = terminal["outcome"]["interrupts"].as_array().cloned().unwrap_or_default();
+        thread.interrupts =
+            terminal["outcome"]["interrupts"].as_array().cloned().unwrap_or_default();
         Some(terminal)
     }
 
@@ -232,10 +266,13 @@ impl Worker {
         }
         self.client.report.count("detached");
         for _ in 0..self.dice.below(3) {
-            let (after, leaves_after) = (self.dice.between(0, 20), self.dice.pick(&[None, Some(5), Some(20)]));
+            let (after, leaves_after) =
+                (self.dice.between(0, 20), self.dice.pick(&[None, Some(5), Some(20)]));
             let manner = Manner { leaves_after, stalls: None };
             let thread = &mut self.threads[at];
-            if let Some(reading) = self.client.follow(&mut self.dice, &thread.id, &run, after, manner).await {
+            if let Some(reading) =
+                self.client.follow(&mut self.dice, &thread.id, &run, after, manner).await
+            {
                 let facts = thread.runs.get_mut(&run).unwrap();
                 let terminal = facts.terminal.take();
                 facts.learn(&reading.events);
@@ -246,7 +283,9 @@ impl Worker {
 
     async fn cancel(&mut self, at: usize, run: &str) {
         let path = format!("/threads/{}/runs/{run}/cancel", self.threads[at].id);
-        let Ok((status, body)) = self.client.ask(&mut self.dice, "POST", &path).await else { return };
+        let Ok((status, body)) = self.client.ask(&mut self.dice, "POST", &path).await else {
+            return;
+        };
         self.client.report.count("cancels");
         let is_known = matches!(status, 200 | 202 | 503);
         self.client.report.expect(is_known, || format!("{path} is answered with {status} {body}"));
@@ -266,7 +305,9 @@ impl Worker {
                 thread.existence = Existence::Unknown;
             }
             Ok((status, body)) => {
-                self.client.report.violation(format!("DELETE {path} is answered with {status} {body}: {thread:?}"));
+                self.client.report.violation(format!(
+                    "DELETE {path} is answered with {status} {body}: {thread:?}"
+                ));
             }
         }
     }
@@ -277,7 +318,9 @@ impl Worker {
             return sleep(Duration::from_millis(5)).await;
         };
         let Some(input) = self.threads[at].unanswered.take() else { return };
-        let Answer::Stream(mut stream) = self.client.run(&mut self.dice, &input).await else { return };
+        let Answer::Stream(mut stream) = self.client.run(&mut self.dice, &input).await else {
+            return;
+        };
         let reading = self.client.read("a repeated request", &mut stream, Manner::default()).await;
         let thread = &mut self.threads[at];
         // The first request may still be running, so its run may replace this one.
@@ -303,7 +346,9 @@ impl Worker {
             ]);
             if let Ok((status, _)) = self.client.ask(&mut self.dice, method, &path).await {
                 let is_hidden = matches!(status, 404 | 503);
-                self.client.report.expect(is_hidden, || format!("{method} {path} of a stranger: {status}"));
+                self.client
+                    .report
+                    .expect(is_hidden, || format!("{method} {path} of a stranger: {status}"));
             }
             return;
         }

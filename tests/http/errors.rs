@@ -37,7 +37,12 @@ async fn refusal(response: reqwest::Response) -> (StatusCode, String, String, Op
 async fn an_invalid_body_is_refused_with_the_path_of_the_error() {
     let server = server().await;
     for (body, code, message, path) in [
-        ("{", "invalid_json", "not valid JSON: EOF while parsing an object at line 1 column 1", None),
+        (
+            "{",
+            "invalid_json",
+            "not valid JSON: EOF while parsing an object at line 1 column 1",
+            None,
+        ),
         ("[]", "invalid_input", "the request body: expected an object, found an array", None),
         ("{}", "invalid_input", "threadId: missing", Some("threadId")),
         (
@@ -53,14 +58,22 @@ async fn an_invalid_body_is_refused_with_the_path_of_the_error() {
             Some("protocolVersion"),
         ),
     ] {
-        let request = server.post("/send-message").header(header::CONTENT_TYPE, "application/json").body(body);
+        let request = server
+            .post("/send-message")
+            .header(header::CONTENT_TYPE, "application/json")
+            .body(body);
         let refusal = refusal(request.send().await.unwrap()).await;
-        let expected = (StatusCode::BAD_REQUEST, code.to_owned(), message.to_owned(), path.map(str::to_owned));
+        let expected =
+            (StatusCode::BAD_REQUEST, code.to_owned(), message.to_owned(), path.map(str::to_owned));
         assert_eq!(refusal, expected, "{body}");
     }
-    let deep =
-        format!(r#"{{"threadId":"t","runId":"r","messages":[],"state":{}{}}}"#, "[".repeat(200), "]".repeat(200));
-    let request = server.post("/send-message").header(header::CONTENT_TYPE, "application/json").body(deep);
+    let deep = format!(
+        r#"{{"threadId":"t","runId":"r","messages":[],"state":{}{}}}"#,
+        "[".repeat(200),
+        "]".repeat(200)
+    );
+    let request =
+        server.post("/send-message").header(header::CONTENT_TYPE, "application/json").body(deep);
     assert_eq!(refusal(request.send().await.unwrap()).await.1, "too_deep");
 }
 
@@ -74,29 +87,46 @@ async fn every_version_before_2_is_served_and_1_0_gets_a_stream_of_1_0() {
         let response = server.run(&input).await;
         assert_eq!(response.status(), 200, "{version}");
         let declared = if version == "1.0" { "1.0" } else { "1.1" };
-        assert!(response.text().await.unwrap().contains(&format!("\"protocolVersion\":\"{declared}\"")), "{version}");
+        assert!(
+            response.text().await.unwrap().contains(&format!("\"protocolVersion\":\"{declared}\"")),
+            "{version}"
+        );
     }
 }
 
 #[tokio::test]
 async fn a_body_that_is_not_json_is_refused() {
     let server = server().await;
-    for content_type in
-        [None, Some("text/plain"), Some("application/x-www-form-urlencoded"), Some("json"), Some("application/jsonx")]
-    {
+    for content_type in [
+        None,
+        Some("text/plain"),
+        Some("application/x-www-form-urlencoded"),
+        Some("json"),
+        Some("application/jsonx"),
+    ] {
         let mut request = server.post("/send-message").body(input("hi").to_string());
         if let Some(content_type) = content_type {
             request = request.header(header::CONTENT_TYPE, content_type);
         }
         let (status, code, message, _) = refusal(request.send().await.unwrap()).await;
-        assert_eq!((status, code.as_str()), (StatusCode::UNSUPPORTED_MEDIA_TYPE, "unsupported_media_type"));
+        assert_eq!(
+            (status, code.as_str()),
+            (StatusCode::UNSUPPORTED_MEDIA_TYPE, "unsupported_media_type")
+        );
         assert!(message.contains("Content-Type: application/json"), "{message}");
     }
-    for content_type in ["application/json", "Application/JSON; charset=utf-8", "application/vnd.x+json"] {
+    for content_type in
+        ["application/json", "Application/JSON; charset=utf-8", "application/vnd.x+json"]
+    {
         let request = server.post("/send-message").header(header::CONTENT_TYPE, content_type);
-        assert_eq!(request.body(input("hi").to_string()).send().await.unwrap().status(), 200, "{content_type}");
+        assert_eq!(
+            request.body(input("hi").to_string()).send().await.unwrap().status(),
+            200,
+            "{content_type}"
+        );
     }
-    let zipped = server.post("/send-message").header(header::CONTENT_ENCODING, "gzip").json(&input("hi"));
+    let zipped =
+        server.post("/send-message").header(header::CONTENT_ENCODING, "gzip").json(&input("hi"));
     assert_eq!(refusal(zipped.send().await.unwrap()).await.1, "unsupported_content_encoding");
 }
 
@@ -131,11 +161,16 @@ async fn refusals_of_unknown_routes_agents_and_methods_name_those_that_exist() {
         ),
     ] {
         let (status, code, message, _) = refusal(get(path).await.unwrap()).await;
-        assert_eq!((status, code.as_str(), message.as_str()), (StatusCode::NOT_FOUND, "not_found", expected));
+        assert_eq!(
+            (status, code.as_str(), message.as_str()),
+            (StatusCode::NOT_FOUND, "not_found", expected)
+        );
     }
     assert_eq!(refusal(get("/agents/nobody/capabilities").await.unwrap()).await.1, "unknown_agent");
-    let (status, code, message, _) =
-        refusal(server.post("/agents/no%0Abody/send-message").json(&input("")).send().await.unwrap()).await;
+    let (status, code, message, _) = refusal(
+        server.post("/agents/no%0Abody/send-message").json(&input("")).send().await.unwrap(),
+    )
+    .await;
     assert_eq!((status, code.as_str()), (StatusCode::NOT_FOUND, "unknown_agent"));
     assert_eq!(message, "there is no agent \"no\\nbody\"; the agents are: echo");
     let wrong = server.client.delete(server.url("/send-message")).send().await.unwrap();
@@ -145,12 +180,18 @@ async fn refusals_of_unknown_routes_agents_and_methods_name_those_that_exist() {
     assert_eq!((status, code.as_str()), (StatusCode::METHOD_NOT_ALLOWED, "method_not_allowed"));
     assert_eq!(message, "DELETE is not allowed on \"/send-message\"; use GET, POST");
     let wrong = server.client.put(server.url("/threads/a")).send().await.unwrap();
-    assert_eq!(refusal(wrong).await.2, "PUT is not allowed on \"/threads/a\"; use GET, PATCH, DELETE");
+    assert_eq!(
+        refusal(wrong).await.2,
+        "PUT is not allowed on \"/threads/a\"; use GET, PATCH, DELETE"
+    );
     // It would read the thread, and send nothing of it.
     let wrong = server.client.head(server.url("/threads/a")).send().await.unwrap();
     assert_eq!(wrong.status(), StatusCode::METHOD_NOT_ALLOWED);
     assert_eq!(wrong.headers()[header::ALLOW], "GET, PATCH, DELETE");
-    assert_eq!(server.client.head(server.url("/healthz")).send().await.unwrap().status(), StatusCode::OK);
+    assert_eq!(
+        server.client.head(server.url("/healthz")).send().await.unwrap().status(),
+        StatusCode::OK
+    );
     let wrong = server.post("/agents").json(&json!({})).send().await.unwrap();
     assert_eq!(refusal(wrong).await.1, "method_not_allowed");
 }
@@ -158,8 +199,9 @@ async fn refusals_of_unknown_routes_agents_and_methods_name_those_that_exist() {
 #[tokio::test]
 async fn agents_and_their_capabilities_can_be_read() {
     let server = Running::start(Server::new().agent("one", Echo).agent("two", Echo)).await;
-    let get =
-        async |path: &str| server.client.get(server.url(path)).send().await.unwrap().json::<Value>().await.unwrap();
+    let get = async |path: &str| {
+        server.client.get(server.url(path)).send().await.unwrap().json::<Value>().await.unwrap()
+    };
     let agents = get("/agents").await;
     let echo = |name: &str, default: bool| json!({ "name": name, "default": default, "description": "Repeats the newest user message" });
     assert_eq!(agents, json!({ "agents": [echo("one", true), echo("two", false)] }));
@@ -169,8 +211,14 @@ async fn agents_and_their_capabilities_can_be_read() {
     assert_eq!(capabilities["transport"]["resumable"], true);
     let mut options = ThreadOptions::default();
     options.runs.max_detached = Some(0);
-    let never_detached = Running::start(Server::new().agent("one", Echo).thread_options(options)).await;
-    let found = never_detached.client.get(never_detached.url("/agents/one/capabilities")).send().await.unwrap();
+    let never_detached =
+        Running::start(Server::new().agent("one", Echo).thread_options(options)).await;
+    let found = never_detached
+        .client
+        .get(never_detached.url("/agents/one/capabilities"))
+        .send()
+        .await
+        .unwrap();
     assert_eq!(found.json::<Value>().await.unwrap()["transport"]["resumable"], false);
     let mut detached = input("hi");
     detached["forwardedProps"] = json!({ "onDisconnect": "continue" });
@@ -180,7 +228,9 @@ async fn agents_and_their_capabilities_can_be_read() {
 #[tokio::test]
 async fn health_and_readiness_are_reported() {
     let server = server().await;
-    for (path, expected) in [("/healthz", json!({ "status": "ok" })), ("/readyz", json!({ "status": "ready" }))] {
+    for (path, expected) in
+        [("/healthz", json!({ "status": "ok" })), ("/readyz", json!({ "status": "ready" }))]
+    {
         let response = server.client.get(server.url(path)).send().await.unwrap();
         assert_eq!(response.json::<Value>().await.unwrap(), expected);
     }
@@ -191,7 +241,9 @@ async fn a_request_keeps_a_short_plain_id_and_gets_a_new_one_otherwise() {
     let server = server().await;
     let id_of = |id: &'static str| {
         let request = server.client.get(server.url("/healthz")).header("x-request-id", id);
-        async { request.send().await.unwrap().headers()["x-request-id"].to_str().unwrap().to_owned() }
+        async {
+            request.send().await.unwrap().headers()["x-request-id"].to_str().unwrap().to_owned()
+        }
     };
     assert_eq!(id_of("abc-123").await, "abc-123");
     assert_eq!(id_of("no spaces, please").await.len(), 32);

@@ -7,7 +7,9 @@ use agui_server::{
     agent::builtin::Echo,
     options::{Connections, HttpOptions, ThreadOptions},
     protocol::Message,
-    store::{CopiedMessage, CopiedRun, MemoryStore, RunRecord, Store as _, ThreadContent, ThreadKey},
+    store::{
+        CopiedMessage, CopiedRun, MemoryStore, RunRecord, Store as _, ThreadContent, ThreadKey,
+    },
 };
 use reqwest::header;
 use serde_json::Value;
@@ -26,14 +28,18 @@ async fn send(server: &Running, text: &str) -> TcpStream {
     stream
 }
 
-const HEAD: &str = "POST /send-message HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n";
+const HEAD: &str =
+    "POST /send-message HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n";
 
 #[tokio::test]
 async fn a_body_over_the_limit_is_refused_also_while_it_is_being_sent() {
     let server = with(HttpOptions { max_body_bytes: 1000, ..HttpOptions::default() }).await;
     let padded = |bytes: usize| {
         let whole = input("").to_string();
-        whole.replace("\"content\":\"\"", &format!("\"content\":\"{}\"", "x".repeat(bytes - whole.len())))
+        whole.replace(
+            "\"content\":\"\"",
+            &format!("\"content\":\"{}\"", "x".repeat(bytes - whole.len())),
+        )
     };
     for (bytes, status) in [(1000, 200), (1001, 413), (20_000_000, 413)] {
         let request = server.post("/send-message").header(header::CONTENT_TYPE, "application/json");
@@ -61,8 +67,10 @@ async fn a_body_over_the_limit_is_refused_also_while_it_is_being_sent() {
 #[tokio::test]
 async fn the_longest_times_are_no_limits() {
     let longest = Duration::MAX;
-    let options = HttpOptions { body_timeout: longest, keep_alive: Some(longest), ..HttpOptions::default() };
-    let connections = Connections { head_timeout: longest, stall_timeout: longest, ..Connections::default() };
+    let options =
+        HttpOptions { body_timeout: longest, keep_alive: Some(longest), ..HttpOptions::default() };
+    let connections =
+        Connections { head_timeout: longest, stall_timeout: longest, ..Connections::default() };
     let server = Server::new().agent("echo", Echo).http_options(options).connections(connections);
     let server = Running::start(server).await;
     // Longer than the socket's buffers, so that a write has to wait.
@@ -72,21 +80,27 @@ async fn the_longest_times_are_no_limits() {
     run["threadId"] = "t".into();
     run["forwardedProps"] = serde_json::json!({ "onDisconnect": "continue" });
     server.run(&run).await.text().await.unwrap();
-    let followed = server.client.get(server.url(&format!("/threads/t/runs/{}/events", run["runId"].as_str().unwrap())));
+    let followed = server
+        .client
+        .get(server.url(&format!("/threads/t/runs/{}/events", run["runId"].as_str().unwrap())));
     assert!(followed.send().await.unwrap().text().await.unwrap().contains("RUN_FINISHED"));
 }
 
 #[tokio::test]
 async fn a_client_that_expects_100_continue_is_refused_before_it_sends() {
     let server = with(HttpOptions { max_body_bytes: 1000, ..HttpOptions::default() }).await;
-    let mut stream = send(&server, &format!("{HEAD}Expect: 100-continue\r\nContent-Length: 100000000\r\n\r\n")).await;
+    let mut stream =
+        send(&server, &format!("{HEAD}Expect: 100-continue\r\nContent-Length: 100000000\r\n\r\n"))
+            .await;
     let answer = read_until(&mut stream, |text| text.contains("body_too_large")).await;
     assert!(answer.starts_with("HTTP/1.1 413 "), "{answer}");
 }
 
 #[tokio::test]
 async fn a_body_that_takes_too_long_is_refused() {
-    let server = with(HttpOptions { body_timeout: Duration::from_millis(100), ..HttpOptions::default() }).await;
+    let server =
+        with(HttpOptions { body_timeout: Duration::from_millis(100), ..HttpOptions::default() })
+            .await;
     let mut stream = send(&server, &format!("{HEAD}Content-Length: 100\r\n\r\n{{")).await;
     let answer = read_until(&mut stream, |text| text.contains("body_timeout")).await;
     assert!(answer.starts_with("HTTP/1.1 408 "), "{answer}");
@@ -95,7 +109,8 @@ async fn a_body_that_takes_too_long_is_refused() {
 #[tokio::test]
 async fn an_incomplete_body_does_not_affect_other_requests() {
     let server = with(HttpOptions::default()).await;
-    let mut stream = send(&server, &format!("{HEAD}Content-Length: 100\r\n\r\n{{\"threadId\":")).await;
+    let mut stream =
+        send(&server, &format!("{HEAD}Content-Length: 100\r\n\r\n{{\"threadId\":")).await;
     stream.shutdown().await.unwrap();
     read_until(&mut stream, |_| false).await;
     assert_eq!(server.run(&input("hi")).await.status(), 200);
@@ -103,12 +118,16 @@ async fn an_incomplete_body_does_not_affect_other_requests() {
 
 #[tokio::test]
 async fn a_head_that_never_ends_closes_the_connection() {
-    let connections = Connections { head_timeout: Duration::from_millis(200), ..Connections::default() };
+    let connections =
+        Connections { head_timeout: Duration::from_millis(200), ..Connections::default() };
     let server = Running::start(Server::new().agent("echo", Echo).connections(connections)).await;
     for beginning in ["", "POST /send-", "GET /healthz HTTP/1.1\r\nHost: localhost\r\nX-Slow: "] {
         let mut stream = send(&server, beginning).await;
         let answer = read_until(&mut stream, |_| false).await;
-        assert!(answer.is_empty() || answer.starts_with("HTTP/1.1 408 "), "{beginning:?}: {answer}");
+        assert!(
+            answer.is_empty() || answer.starts_with("HTTP/1.1 408 "),
+            "{beginning:?}: {answer}"
+        );
     }
 }
 
@@ -116,7 +135,10 @@ async fn a_head_that_never_ends_closes_the_connection() {
 async fn a_head_that_is_too_large_is_refused() {
     let server = with(HttpOptions::default()).await;
     let mut stream = TcpStream::connect(server.address).await.unwrap();
-    let head = format!("GET /healthz HTTP/1.1\r\nHost: localhost\r\nX-Large: {}\r\n\r\n", "x".repeat(200_000));
+    let head = format!(
+        "GET /healthz HTTP/1.1\r\nHost: localhost\r\nX-Large: {}\r\n\r\n",
+        "x".repeat(200_000)
+    );
     // The server may close the connection before it has received everything.
     let _ = stream.write_all(head.as_bytes()).await;
     let answer = read_until(&mut stream, |_| false).await;
@@ -127,7 +149,9 @@ async fn a_head_that_is_too_large_is_refused() {
 async fn runs_over_the_limit_are_refused_until_one_has_ended() {
     let (agent, stopped) = silent();
     let server = Running::start(
-        Server::new().agent("silent", agent).thread_options(changed_options(|options| options.runs.max_concurrent = 2)),
+        Server::new()
+            .agent("silent", agent)
+            .thread_options(changed_options(|options| options.runs.max_concurrent = 2)),
     )
     .await;
     let mut first = server.raw_run(&input("hi")).await;
@@ -149,11 +173,16 @@ async fn runs_over_the_limit_are_refused_until_one_has_ended() {
 #[tokio::test]
 async fn a_refused_input_frees_its_permit() {
     let server = Running::start(
-        Server::new().agent("echo", Echo).thread_options(changed_options(|options| options.runs.max_concurrent = 1)),
+        Server::new()
+            .agent("echo", Echo)
+            .thread_options(changed_options(|options| options.runs.max_concurrent = 1)),
     )
     .await;
     for _ in 0..5 {
-        assert_eq!(server.post("/send-message").json("no input").send().await.unwrap().status(), 400);
+        assert_eq!(
+            server.post("/send-message").json("no input").send().await.unwrap().status(),
+            400
+        );
         let response = server.run(&input("hi")).await;
         assert_eq!(response.status(), 200);
         response.text().await.unwrap();
@@ -163,14 +192,18 @@ async fn a_refused_input_frees_its_permit() {
 #[tokio::test]
 async fn clients_that_do_not_send_their_body_hold_no_permit() {
     let server = Running::start(
-        Server::new().agent("echo", Echo).thread_options(changed_options(|options| options.runs.max_concurrent = 1)),
+        Server::new()
+            .agent("echo", Echo)
+            .thread_options(changed_options(|options| options.runs.max_concurrent = 1)),
     )
     .await;
     let mut held = Vec::new();
     for body in ["", "{", "{\"threadId\":"] {
         held.push(send(&server, &format!("{HEAD}Content-Length: 100\r\n\r\n{body}")).await);
         held.push(send(&server, &format!("{HEAD}Transfer-Encoding: chunked\r\n\r\n")).await);
-        let mut asked = send(&server, &format!("{HEAD}Expect: 100-continue\r\nContent-Length: 100\r\n\r\n")).await;
+        let mut asked =
+            send(&server, &format!("{HEAD}Expect: 100-continue\r\nContent-Length: 100\r\n\r\n"))
+                .await;
         // The server asks for the body, so it has seen the request.
         let answer = read_until(&mut asked, |text| text.contains("\r\n\r\n")).await;
         assert!(answer.starts_with("HTTP/1.1 100 "), "{answer}");
@@ -185,12 +218,19 @@ async fn clients_that_do_not_send_their_body_hold_no_permit() {
 async fn large_bodies_share_a_budget_and_leave_room_for_small_ones() {
     const BODY_BYTES: usize = 1_000_000;
     // The budget holds two of the largest bodies.
-    let options = HttpOptions { max_body_bytes: BODY_BYTES, max_body_bytes_in_flight: 0, ..HttpOptions::default() };
+    let options = HttpOptions {
+        max_body_bytes: BODY_BYTES,
+        max_body_bytes_in_flight: 0,
+        ..HttpOptions::default()
+    };
     let server = with(options).await;
     let large = format!("{HEAD}Content-Length: {BODY_BYTES}\r\n\r\n{}", " ".repeat(BODY_BYTES / 2));
-    let mut held = [send(&server, &large).await, send(&server, &large).await, send(&server, &large).await];
+    let mut held =
+        [send(&server, &large).await, send(&server, &large).await, send(&server, &large).await];
     // Two of the three bodies have room; the other is refused after five seconds. None of them delays a small one.
-    let refused = async |stream: &mut TcpStream| read_until(stream, |text| text.contains("too_many_body_bytes")).await;
+    let refused = async |stream: &mut TcpStream| {
+        read_until(stream, |text| text.contains("too_many_body_bytes")).await
+    };
     let [first, second, third] = &mut held;
     assert_eq!(server.run(&input("hi")).await.status(), 200);
     let answer = tokio::select! {
@@ -198,7 +238,10 @@ async fn large_bodies_share_a_budget_and_leave_room_for_small_ones() {
         answer = refused(second) => answer,
         answer = refused(third) => answer,
     };
-    assert!(answer.starts_with("HTTP/1.1 503 ") && answer.contains("retry-after: 1\r\n"), "{answer}");
+    assert!(
+        answer.starts_with("HTTP/1.1 503 ") && answer.contains("retry-after: 1\r\n"),
+        "{answer}"
+    );
     // When the others leave, a large body has room again.
     drop(held);
     let text = input(&"x".repeat(BODY_BYTES - 200)).to_string();
@@ -222,7 +265,9 @@ async fn answers_that_nobody_reads_share_a_budget_and_leave_room_for_small_ones(
         input["threadId"] = thread.into();
         server.run(&input).await.text().await.unwrap();
     }
-    let get = async |path: &str| server.client.get(server.url(&format!("/threads/{path}"))).send().await.unwrap();
+    let get = async |path: &str| {
+        server.client.get(server.url(&format!("/threads/{path}"))).send().await.unwrap()
+    };
     for path in ["large/export", "large", "large/messages"] {
         let request = format!(
             "GET /threads/{path} HTTP/1.1
@@ -251,7 +296,8 @@ Host: localhost
 async fn with_little_memory(store: Arc<MemoryStore>) -> Running {
     let http = HttpOptions { max_body_bytes: 10_000, ..HttpOptions::default() };
     let options = changed_options(|options| options.runs.max_memory_bytes = 0);
-    let server = Server::new().agent("silent", silent().0).http_options(http).thread_options(options);
+    let server =
+        Server::new().agent("silent", silent().0).http_options(http).thread_options(options);
     Running::start(server.store(store)).await
 }
 
@@ -263,7 +309,10 @@ async fn begun(server: &Running, input: &Value) -> TcpStream {
 
 async fn assert_no_memory(server: &Running, input: &Value) {
     let refused = server.run(input).await;
-    assert_eq!((refused.status().as_u16(), refused.headers()["retry-after"].to_str().unwrap()), (503, "1"));
+    assert_eq!(
+        (refused.status().as_u16(), refused.headers()["retry-after"].to_str().unwrap()),
+        (503, "1")
+    );
     assert!(refused.text().await.unwrap().contains("too_many_run_bytes"));
 }
 
@@ -294,7 +343,13 @@ async fn the_threads_of_runs_share_the_budget_of_their_requests() {
         content.messages.push(CopiedMessage { parent: 0, run: None, message, feedback: None });
         let mut record = RunRecord::new(0, 0, "before".into(), "silent".to_owned());
         record.ended_at = Some(1);
-        content.runs.push(CopiedRun { record, head: 1, state: None, interrupts: Vec::new(), answered: Vec::new() });
+        content.runs.push(CopiedRun {
+            record,
+            head: 1,
+            state: None,
+            interrupts: Vec::new(),
+            answered: Vec::new(),
+        });
         content.head = 1;
         let key = ThreadKey { owner: ThreadKey::ANONYMOUS.into(), id: thread.into() };
         assert!(store.insert(&key, &content).await.unwrap());
@@ -318,12 +373,16 @@ async fn a_body_in_tiny_pieces_is_refused() {
         let chunks: String = text.chars().map(|c| format!("1\r\n{c}\r\n")).collect();
         format!("{HEAD}Connection: close\r\nTransfer-Encoding: chunked\r\n\r\n{chunks}0\r\n\r\n")
     };
-    let mut stream = send(&server, &in_chunks_of_one_byte(&input(&"x".repeat(10_000)).to_string())).await;
+    let mut stream =
+        send(&server, &in_chunks_of_one_byte(&input(&"x".repeat(10_000)).to_string())).await;
     let answer = read_until(&mut stream, |text| text.contains("RUN_FINISHED")).await;
     assert!(answer.starts_with("HTTP/1.1 200 "), "{answer}");
     let mut stream = send(&server, &in_chunks_of_one_byte(&" ".repeat(20_000))).await;
     let answer = read_until(&mut stream, |text| text.contains("tiny")).await;
-    assert!(answer.starts_with("HTTP/1.1 400 ") && answer.contains("body_in_tiny_pieces"), "{answer}");
+    assert!(
+        answer.starts_with("HTTP/1.1 400 ") && answer.contains("body_in_tiny_pieces"),
+        "{answer}"
+    );
 }
 
 #[tokio::test]
@@ -339,11 +398,17 @@ async fn beyond_the_limit_of_connections_only_health_checks_are_answered() {
     // Each is read to the end of its connection.
     let mut third = send(&server, request).await;
     let answer = read_until(&mut third, |_| false).await;
-    assert!(answer.starts_with("HTTP/1.1 200 ") && answer.contains("connection: close"), "{answer}");
+    assert!(
+        answer.starts_with("HTTP/1.1 200 ") && answer.contains("connection: close"),
+        "{answer}"
+    );
     let other = "GET /agents HTTP/1.1\r\nHost: localhost\r\n\r\n";
     let mut fourth = send(&server, other).await;
     let answer = read_until(&mut fourth, |_| false).await;
-    assert!(answer.starts_with("HTTP/1.1 503 ") && answer.contains("too_many_connections"), "{answer}");
+    assert!(
+        answer.starts_with("HTTP/1.1 503 ") && answer.contains("too_many_connections"),
+        "{answer}"
+    );
     drop(first);
     eventually_async("a place that is free again", async || {
         let mut next = send(&server, other).await;

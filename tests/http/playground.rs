@@ -45,16 +45,21 @@ async fn by_default_the_page_is_served_on_loopback_without_authentication_only()
 #[tokio::test]
 async fn where_the_page_is_not_served_its_address_names_the_option() {
     let server = Running::start(with_key()).await;
-    let refused: Value = server.client.get(server.url("/playground")).send().await.unwrap().json().await.unwrap();
+    let refused: Value =
+        server.client.get(server.url("/playground")).send().await.unwrap().json().await.unwrap();
     let message = refused["error"]["message"].as_str().unwrap();
-    assert!(message.starts_with("the playground is off: set [playground] enabled = true"), "{message}");
+    assert!(
+        message.starts_with("the playground is off: set [playground] enabled = true"),
+        "{message}"
+    );
 }
 
 #[tokio::test]
 async fn on_an_address_that_is_not_loopback_the_page_must_be_enabled() {
-    for (server, expected) in
-        [(echo(), StatusCode::NOT_FOUND), (echo().playground(PlaygroundOptions::enabled()), StatusCode::OK)]
-    {
+    for (server, expected) in [
+        (echo(), StatusCode::NOT_FOUND),
+        (echo().playground(PlaygroundOptions::enabled()), StatusCode::OK),
+    ] {
         let listener = tokio::net::TcpListener::bind("0.0.0.0:0").await.unwrap();
         let url = format!("http://127.0.0.1:{}/playground", listener.local_addr().unwrap().port());
         let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
@@ -68,9 +73,10 @@ async fn on_an_address_that_is_not_loopback_the_page_must_be_enabled() {
 
 #[tokio::test]
 async fn a_mounted_server_has_the_page_below_its_prefix_if_it_is_enabled() {
-    for (server, expected) in
-        [(echo(), StatusCode::NOT_FOUND), (echo().playground(PlaygroundOptions::enabled()), StatusCode::OK)]
-    {
+    for (server, expected) in [
+        (echo(), StatusCode::NOT_FOUND),
+        (echo().playground(PlaygroundOptions::enabled()), StatusCode::OK),
+    ] {
         let app = axum::Router::new().nest("/ai", server.into_router().unwrap().0);
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}/ai/playground", listener.local_addr().unwrap());
@@ -97,7 +103,12 @@ async fn the_files_have_their_media_types_and_a_policy_that_allows_nothing_from_
         assert_eq!(headers[header::CACHE_CONTROL], "no-cache");
         assert_eq!(headers[header::X_CONTENT_TYPE_OPTIONS], "nosniff");
         let policy = headers[header::CONTENT_SECURITY_POLICY].to_str().unwrap();
-        for part in ["default-src 'none'", "script-src 'self'", "frame-ancestors 'none'", "form-action 'none'"] {
+        for part in [
+            "default-src 'none'",
+            "script-src 'self'",
+            "frame-ancestors 'none'",
+            "form-action 'none'",
+        ] {
             assert!(policy.split("; ").any(|directive| directive == part), "{part}: {policy}");
         }
         for unsafe_source in ["unsafe", "http", "*"] {
@@ -105,7 +116,10 @@ async fn the_files_have_their_media_types_and_a_policy_that_allows_nothing_from_
         }
         let body = response.text().await.unwrap();
         if path == "/playground" {
-            assert!(!body.contains("<style") && !body.contains("<script>") && !body.contains("//"), "{body}");
+            assert!(
+                !body.contains("<style") && !body.contains("<script>") && !body.contains("//"),
+                "{body}"
+            );
         }
     }
 }
@@ -113,11 +127,15 @@ async fn the_files_have_their_media_types_and_a_policy_that_allows_nothing_from_
 #[tokio::test]
 async fn a_browser_with_the_current_file_gets_no_body() {
     let server = Running::start(echo()).await;
-    let get = |etag: String| server.client.get(server.url("/playground/main.js")).header(header::IF_NONE_MATCH, etag);
+    let get = |etag: String| {
+        server.client.get(server.url("/playground/main.js")).header(header::IF_NONE_MATCH, etag)
+    };
     let first = get("\"other\"".to_owned()).send().await.unwrap();
     assert_eq!(first.status(), StatusCode::OK);
     let etag = first.headers()[header::ETAG].to_str().unwrap().to_owned();
-    for known in [etag.clone(), format!("\"other\", {etag}"), etag.trim_start_matches("W/").to_owned()] {
+    for known in
+        [etag.clone(), format!("\"other\", {etag}"), etag.trim_start_matches("W/").to_owned()]
+    {
         let again = get(known).send().await.unwrap();
         assert_eq!(again.status(), StatusCode::NOT_MODIFIED);
         assert_eq!(again.headers()[header::ETAG], etag.as_str());
@@ -133,14 +151,21 @@ async fn head_has_the_headers_and_post_is_refused() {
     let head = server.client.request(Method::HEAD, &url).send().await.unwrap();
     assert_eq!(head.status(), StatusCode::OK);
     assert_eq!(head.headers()[header::CONTENT_LENGTH], length.to_string().as_str());
-    assert_eq!(server.client.post(&url).send().await.unwrap().status(), StatusCode::METHOD_NOT_ALLOWED);
+    assert_eq!(
+        server.client.post(&url).send().await.unwrap().status(),
+        StatusCode::METHOD_NOT_ALLOWED
+    );
 }
 
 #[tokio::test]
 async fn the_files_are_compressed_for_browsers() {
     let server = Running::start(echo()).await;
     let get = |coding: &'static str| {
-        server.client.get(server.url("/playground/main.js")).header(header::ACCEPT_ENCODING, coding).send()
+        server
+            .client
+            .get(server.url("/playground/main.js"))
+            .header(header::ACCEPT_ENCODING, coding)
+            .send()
     };
     let [plain, gzip] = [get("identity").await.unwrap(), get("gzip, br").await.unwrap()];
     assert!(!plain.headers().contains_key(header::CONTENT_ENCODING));
@@ -152,11 +177,17 @@ async fn the_files_are_compressed_for_browsers() {
 
 #[tokio::test]
 async fn the_description_lists_the_page_where_it_is_served() {
-    for (server, expected) in [(echo(), true), (echo().playground(PlaygroundOptions::disabled()), false)] {
+    for (server, expected) in
+        [(echo(), true), (echo().playground(PlaygroundOptions::disabled()), false)]
+    {
         let server = Running::start(server).await;
         let request = server.client.get(server.url("/")).header(header::ACCEPT, "application/json");
         let description: Value = request.send().await.unwrap().json().await.unwrap();
-        let is_listed = description["routes"].as_array().unwrap().iter().any(|route| route["path"] == "/playground");
+        let is_listed = description["routes"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .any(|route| route["path"] == "/playground");
         assert_eq!(is_listed, expected);
     }
 }

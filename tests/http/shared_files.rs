@@ -18,7 +18,8 @@ const FILE: &str = "agui-server.file";
 /// Hands an image over, after it has said the URL of the image that it was given.
 async fn painter(input: RunAgentInput, out: Emitter) -> Result<(), AgentError> {
     let given = serde_json::to_value(&input.messages)?;
-    let file = given.as_array().into_iter().flatten().find(|message| message["activityType"] == FILE);
+    let file =
+        given.as_array().into_iter().flatten().find(|message| message["activityType"] == FILE);
     if let Some(url) = file.and_then(|file| file["content"]["url"].as_str()) {
         out.text(url).await?;
     }
@@ -48,7 +49,10 @@ async fn a_file_of_an_agent_has_a_url_wherever_its_thread_is_shown() {
     assert!(opens(&server, &content).await);
     let again = server.events(&ask("t", "r2", "m2", "darker")).await;
     let given = again.iter().find(|event| event["type"] == "TEXT_MESSAGE_CONTENT").unwrap();
-    assert!(given["delta"].as_str().unwrap().starts_with("data:image/png;base64,iVBOR"), "the agent gets the bytes");
+    assert!(
+        given["delta"].as_str().unwrap().starts_with("data:image/png;base64,iVBOR"),
+        "the agent gets the bytes"
+    );
 
     let thread = server.thread("t").await;
     let shown = file_in(&thread["messages"]);
@@ -84,12 +88,17 @@ async fn a_client_that_sends_an_activity_back_names_the_same_file() {
         json!({ "id": "a", "role": "activity", "activityType": FILE, "content": content })
     };
     let url = content["url"].as_str().unwrap();
-    for (thread, message) in [("signed", sent(url)), ("data", sent("data:image/png;base64,iVBORw0KGgoAAAA="))] {
+    for (thread, message) in
+        [("signed", sent(url)), ("data", sent("data:image/png;base64,iVBORw0KGgoAAAA="))]
+    {
         let user = json!({ "id": "m", "role": "user", "content": "darker" });
         let input = json!({ "threadId": thread, "runId": "r", "messages": [user, message, { "id": "n", "role": "user", "content": "!" }] });
         let given = server.events(&input).await;
         let given = given.iter().find(|event| event["type"] == "TEXT_MESSAGE_CONTENT").unwrap();
-        assert!(given["delta"].as_str().unwrap().starts_with("data:image/png;base64,iVBOR"), "{thread}");
+        assert!(
+            given["delta"].as_str().unwrap().starts_with("data:image/png;base64,iVBOR"),
+            "{thread}"
+        );
         let stored = file_in(&server.thread(thread).await["messages"]);
         assert_eq!(stored["id"] == content["id"], thread == "signed");
         assert!(stored["url"].as_str().unwrap().contains("?expires="), "{stored}");

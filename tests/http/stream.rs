@@ -19,7 +19,9 @@ use reqwest::header;
 use serde_json::{Value, json};
 use tokio::io::AsyncReadExt as _;
 
-use crate::support::running::{Count, Running, endless, events, eventually, input, read_until, silent};
+use crate::support::running::{
+    Count, Running, endless, events, eventually, input, read_until, silent,
+};
 
 #[tokio::test]
 async fn a_run_is_a_stream_of_server_sent_events_that_proxies_do_not_buffer() {
@@ -79,12 +81,15 @@ async fn a_burst_that_an_agent_gets_one_token_at_a_time_leaves_in_few_chunks() {
 
 #[tokio::test]
 async fn an_agent_can_have_a_path_of_its_own_in_addition() {
-    let second = |_: RunAgentInput, cx: RunContext| known(TextMessage::whole(format!("I am {}.", cx.agent())));
+    let second = |_: RunAgentInput, cx: RunContext| {
+        known(TextMessage::whole(format!("I am {}.", cx.agent())))
+    };
     let config = "default_agent = \"echo\"\n[agents.echo]\nkind = \"echo\"\npath = \"/api/echo\"";
     let agents = Server::from_toml_str(config).unwrap().agent_at("/api/shop/chat", "clerk", second);
     let server = Running::start(agents.api_keys([ApiKey::from_secret("web", "key")])).await;
     let text = async |path: &str| {
-        let response = server.post(path).bearer_auth("key").json(&input("hi")).send().await.unwrap();
+        let response =
+            server.post(path).bearer_auth("key").json(&input("hi")).send().await.unwrap();
         assert_eq!(response.status(), 200, "{path}");
         let events = events(&response.text().await.unwrap());
         events.iter().filter_map(|event| event["delta"].as_str()).collect::<String>()
@@ -97,9 +102,13 @@ async fn an_agent_can_have_a_path_of_its_own_in_addition() {
     // Authentication and CORS apply to this path, too.
     let stranger = server.post("/api/shop/chat").json(&input("hi")).send().await.unwrap();
     assert_eq!(stranger.status(), 401);
-    let delete = server.client.delete(server.url("/api/shop/chat")).bearer_auth("key").send().await.unwrap();
+    let delete =
+        server.client.delete(server.url("/api/shop/chat")).bearer_auth("key").send().await.unwrap();
     assert_eq!(delete.status(), 405);
-    let page = server.post("/api/shop/chat").bearer_auth("key").header(header::ORIGIN, "http://localhost:3000");
+    let page = server
+        .post("/api/shop/chat")
+        .bearer_auth("key")
+        .header(header::ORIGIN, "http://localhost:3000");
     let response = page.json(&input("hi")).send().await.unwrap();
     assert_eq!(response.headers()[header::ACCESS_CONTROL_ALLOW_ORIGIN], "http://localhost:3000");
 }
@@ -181,7 +190,8 @@ async fn events_that_are_ready_are_sent_together_and_at_once() {
 #[tokio::test]
 async fn a_silent_stream_gets_keep_alive_comments() {
     let (agent, _) = silent();
-    let options = HttpOptions { keep_alive: Some(Duration::from_millis(50)), ..HttpOptions::default() };
+    let options =
+        HttpOptions { keep_alive: Some(Duration::from_millis(50)), ..HttpOptions::default() };
     let server = Running::start(Server::new().agent("silent", agent).http_options(options)).await;
     let mut stream = server.raw_run(&input("hi")).await;
     let text = read_until(&mut stream, |text| text.matches(": keep-alive\n\n").count() >= 3).await;
@@ -228,8 +238,10 @@ async fn a_client_that_does_not_read_pauses_the_agent() {
 #[tokio::test]
 async fn a_client_that_never_reads_again_is_disconnected() {
     let (agent, _, stopped) = endless();
-    let connections = Connections { stall_timeout: Duration::from_millis(300), ..Connections::default() };
-    let server = Running::start(Server::new().agent("endless", agent).connections(connections)).await;
+    let connections =
+        Connections { stall_timeout: Duration::from_millis(300), ..Connections::default() };
+    let server =
+        Running::start(Server::new().agent("endless", agent).connections(connections)).await;
     let stream = server.raw_run(&input("hi")).await;
     eventually("the agent is dropped", || stopped.get() == 1).await;
     drop(stream);
@@ -267,15 +279,24 @@ async fn an_old_sdk_gets_an_outcome_that_it_accepts() {
     with_null["state"] = Value::Null;
     for input in [&old, &with_null] {
         // Dart's and Kotlin's SDKs accept JSON as well.
-        for accept in ["text/event-stream", "application/json, text/event-stream", "text/event-stream,application/json"]
-        {
+        for accept in [
+            "text/event-stream",
+            "application/json, text/event-stream",
+            "text/event-stream,application/json",
+        ] {
             assert_eq!(outcome(input, accept).await, Value::Null, "{input} {accept}");
         }
     }
     // Requests written by hand, and SDKs that send their protocol version, get the calls.
     current["protocolVersion"] = "1.0".into();
-    for (input, accept) in [(&old, "*/*"), (&by_hand, "text/event-stream"), (&current, "text/event-stream")] {
-        assert_eq!(outcome(input, accept).await["pendingToolCallIds"].as_array().unwrap().len(), 1, "{input} {accept}");
+    for (input, accept) in
+        [(&old, "*/*"), (&by_hand, "text/event-stream"), (&current, "text/event-stream")]
+    {
+        assert_eq!(
+            outcome(input, accept).await["pendingToolCallIds"].as_array().unwrap().len(),
+            1,
+            "{input} {accept}"
+        );
     }
 }
 
@@ -283,14 +304,23 @@ async fn an_old_sdk_gets_an_outcome_that_it_accepts() {
 async fn a_router_can_be_mounted_in_another_application() {
     let count = Count::default();
     let agents = Server::new().agent("echo", Echo).into_router().unwrap().0;
-    let app = axum::Router::new().nest("/ai", agents).route("/", axum::routing::get(async || "mine"));
+    let app =
+        axum::Router::new().nest("/ai", agents).route("/", axum::routing::get(async || "mine"));
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     let server = tokio::spawn(async move { axum::serve(listener, app).await });
     let client = agui_server::internal::direct_client(&Default::default()).unwrap();
-    let response = client.post(format!("http://{address}/ai/send-message")).json(&input("hi")).send().await.unwrap();
+    let response = client
+        .post(format!("http://{address}/ai/send-message"))
+        .json(&input("hi"))
+        .send()
+        .await
+        .unwrap();
     assert!(response.text().await.unwrap().contains("RUN_FINISHED"));
-    assert_eq!(client.get(format!("http://{address}/")).send().await.unwrap().text().await.unwrap(), "mine");
+    assert_eq!(
+        client.get(format!("http://{address}/")).send().await.unwrap().text().await.unwrap(),
+        "mine"
+    );
     server.abort();
     assert_eq!(count.get(), 0);
 }

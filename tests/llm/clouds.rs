@@ -37,11 +37,17 @@ impl Google {
         );
         let path = |name: &str| self.folder.path().join(name).display().to_string();
         std::fs::write(path("my.toml"), text).unwrap();
-        let named = file.map(|file| std::fs::write(path("account.json"), file.to_string()).unwrap());
+        let named =
+            file.map(|file| std::fs::write(path("account.json"), file.to_string()).unwrap());
         let host = self.tokens.url().replace("http://", "");
-        let mut variables = vec![("HOME", self.folder.path().display().to_string()), ("GCE_METADATA_HOST", host)];
-        variables.push(("GOOGLE_APPLICATION_CREDENTIALS", named.map(|()| path("account.json")).unwrap_or_default()));
-        let variables: Vec<_> = variables.iter().map(|(name, value)| (*name, value.as_str())).collect();
+        let mut variables =
+            vec![("HOME", self.folder.path().display().to_string()), ("GCE_METADATA_HOST", host)];
+        variables.push((
+            "GOOGLE_APPLICATION_CREDENTIALS",
+            named.map(|()| path("account.json")).unwrap_or_default(),
+        ));
+        let variables: Vec<_> =
+            variables.iter().map(|(name, value)| (*name, value.as_str())).collect();
         Process::start(&["--config", &path("my.toml")], &variables)
     }
 
@@ -53,7 +59,12 @@ impl Google {
     /// Returns the tokens with which the models were asked.
     fn keys(&self) -> Vec<String> {
         let key = |request: &crate::support::provider::Recorded| {
-            request.headers["authorization"].to_str().unwrap().strip_prefix("Bearer ").unwrap().to_owned()
+            request.headers["authorization"]
+                .to_str()
+                .unwrap()
+                .strip_prefix("Bearer ")
+                .unwrap()
+                .to_owned()
         };
         self.models.requests().iter().map(key).collect()
     }
@@ -82,8 +93,11 @@ fn claims(token: &str) -> Value {
     let (message, signature) = token.rsplit_once('.').unwrap();
     let pair = RsaKeyPair::from_pkcs8(&tokens::der(&tokens::fixture("rsa"))).unwrap();
     let key = UnparsedPublicKey::new(&RSA_PKCS1_2048_8192_SHA256, pair.public_key());
-    key.verify(message.as_bytes(), &URL_SAFE_NO_PAD.decode(signature).unwrap()).expect("a signature of the account");
-    let part = |part: &str| serde_json::from_slice::<Value>(&URL_SAFE_NO_PAD.decode(part).unwrap()).unwrap();
+    key.verify(message.as_bytes(), &URL_SAFE_NO_PAD.decode(signature).unwrap())
+        .expect("a signature of the account");
+    let part = |part: &str| {
+        serde_json::from_slice::<Value>(&URL_SAFE_NO_PAD.decode(part).unwrap()).unwrap()
+    };
     let (header, claims) = message.split_once('.').unwrap();
     assert_eq!(part(header), json!({"alg": "RS256", "typ": "JWT", "kid": "key-1"}));
     part(claims)
@@ -100,7 +114,9 @@ async fn a_service_accounts_token_is_used_until_it_is_refused() {
     google.gives("words-of-a-token-1", 3600);
     google.gives("words-of-a-token-2", 3600);
     google.models.answer(claude_says("one"));
-    google.models.answer(Answer::new(401, [r#"{"error":{"message":"expired: words-of-a-token-1"}}"#]));
+    google
+        .models
+        .answer(Answer::new(401, [r#"{"error":{"message":"expired: words-of-a-token-1"}}"#]));
     google.models.answer(claude_says("two"));
     for text in ["one", "two"] {
         assert_eq!(text_and_error(&ask(&command.url, input("hi")).await), (text.to_owned(), None));
@@ -113,10 +129,16 @@ async fn a_service_accounts_token_is_used_until_it_is_refused() {
     let asked = google.tokens.requests();
     assert_eq!(asked.len(), 2);
     let asked = form(&asked[0].text);
-    assert_eq!(asked[0], ("grant_type".to_owned(), "urn:ietf:params:oauth:grant-type:jwt-bearer".to_owned()));
+    assert_eq!(
+        asked[0],
+        ("grant_type".to_owned(), "urn:ietf:params:oauth:grant-type:jwt-bearer".to_owned())
+    );
     let claims = claims(&asked[1].1);
     let lifetime = claims["exp"].as_u64().unwrap() - claims["iat"].as_u64().unwrap();
-    assert_eq!((&claims["iss"], &claims["aud"], lifetime), (&json!("a@p.test"), &json!(google.token_url()), 3600));
+    assert_eq!(
+        (&claims["iss"], &claims["aud"], lifetime),
+        (&json!("a@p.test"), &json!(google.token_url()), 3600)
+    );
     assert_eq!(claims["scope"], "https://www.googleapis.com/auth/cloud-platform");
     command.signal("-TERM");
     let log = command.ended().1;
@@ -135,12 +157,18 @@ async fn the_file_of_gcloud_gives_a_users_token() {
     std::fs::write(folder.join("application_default_credentials.json"), user.to_string()).unwrap();
     let command = google.command(&format!("{GEMINI}\ntools = [\"current_time\"]"), "", None);
     google.gives("token", 3600);
-    let call = json!({"role": "model", "parts": [{"functionCall": {"name": "current_time", "args": {}}}]});
-    google.models.answer(Answer::gemini(&[json!({"candidates": [{"content": call, "finishReason": "STOP"}]})]));
+    let call =
+        json!({"role": "model", "parts": [{"functionCall": {"name": "current_time", "args": {}}}]});
+    google.models.answer(Answer::gemini(&[
+        json!({"candidates": [{"content": call, "finishReason": "STOP"}]}),
+    ]));
     google.models.answer(gemini_says("hello"));
     assert_eq!(text_and_error(&ask(&command.url, input("hi")).await), ("hello".to_owned(), None));
     let path = "/v1/projects/p/locations/l/publishers/google/models/gemini-2.5-flash:streamGenerateContent?alt=sse";
-    assert_eq!((google.models.requests()[1].path.as_str(), google.keys()), (path, vec!["token".to_owned(); 2]));
+    assert_eq!(
+        (google.models.requests()[1].path.as_str(), google.keys()),
+        (path, vec!["token".to_owned(); 2])
+    );
     assert!(google.models.requests()[1].text.contains("functionResponse"));
     let expected = [
         ("grant_type", "refresh_token"),
@@ -155,20 +183,28 @@ async fn the_file_of_gcloud_gives_a_users_token() {
 #[tokio::test]
 async fn the_server_for_metadata_gives_a_token_that_is_renewed_before_it_expires() {
     let google = Google::start().await;
-    let command =
-        google.command("provider = \"openai\"\nmodel = \"google/gemini-2.5-flash\"", "/endpoints/openapi", None);
+    let command = google.command(
+        "provider = \"openai\"\nmodel = \"google/gemini-2.5-flash\"",
+        "/endpoints/openapi",
+        None,
+    );
     for token in ["token-1", "token-2"] {
         google.gives(token, 200);
         let chunk = json!({"choices": [{"index": 0, "delta": {"content": "hello"}, "finish_reason": "stop"}]});
         google.models.answer(Answer::openai(&[chunk]));
-        assert_eq!(text_and_error(&ask(&command.url, input("hi")).await), ("hello".to_owned(), None));
+        assert_eq!(
+            text_and_error(&ask(&command.url, input("hi")).await),
+            ("hello".to_owned(), None)
+        );
     }
     assert_eq!(google.keys(), ["token-1", "token-2"]);
     let asked = &google.tokens.requests()[0];
     assert_eq!(asked.path, "/computeMetadata/v1/instance/service-accounts/default/token");
     assert_eq!(asked.headers["metadata-flavor"], "Google");
     // It does not answer any more: the last token stays in use.
-    google.models.answer(Answer::openai(&[json!({"choices": [{"index": 0, "delta": {"content": "still"}}]})]));
+    google.models.answer(Answer::openai(&[
+        json!({"choices": [{"index": 0, "delta": {"content": "still"}}]}),
+    ]));
     assert_eq!(text_and_error(&ask(&command.url, input("hi")).await).0, "still");
     assert!(command.has_logged("the last one stays in use"));
 }

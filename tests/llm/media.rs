@@ -30,14 +30,17 @@ pub(super) fn refusal(request: &Recorded) -> Option<String> {
     let images = images(&request.body);
     let is_anthropic = request.path.ends_with("/messages");
     let too_many = is_anthropic && images.len() > MAX_IMAGES;
-    let too_many =
-        too_many.then(|| format!("Too much media: 0 document pages + {} images > {MAX_IMAGES}", images.len()));
+    let too_many = too_many.then(|| {
+        format!("Too much media: 0 document pages + {} images > {MAX_IMAGES}", images.len())
+    });
     let fault = || images.iter().find_map(|(kind, data)| fault(kind, data, is_anthropic));
     strict::refusal(request).or(too_many).or_else(fault)
 }
 
 fn fault(kind: &str, data: &str, is_anthropic: bool) -> Option<String> {
-    let Ok(bytes) = STANDARD.decode(data) else { return Some("image.source.base64: invalid base64 data".to_owned()) };
+    let Ok(bytes) = STANDARD.decode(data) else {
+        return Some("image.source.base64: invalid base64 data".to_owned());
+    };
     let is_kind = match kind {
         "image/png" => bytes.starts_with(b"\x89PNG\r\n\x1a\n"),
         "image/jpeg" => bytes.starts_with(b"\xff\xd8\xff"),
@@ -45,18 +48,25 @@ fn fault(kind: &str, data: &str, is_anthropic: bool) -> Option<String> {
     };
     let max_chars = if is_anthropic { MAX_IMAGE_CHARS } else { 6_000_000 };
     if data.len() > max_chars {
-        return Some(format!("image exceeds 5 MB maximum: {} bytes > {max_chars} bytes", data.len()));
+        return Some(format!(
+            "image exceeds 5 MB maximum: {} bytes > {max_chars} bytes",
+            data.len()
+        ));
     }
-    let size = ImageReader::new(Cursor::new(&bytes)).with_guessed_format().unwrap().into_dimensions();
+    let size =
+        ImageReader::new(Cursor::new(&bytes)).with_guessed_format().unwrap().into_dimensions();
     if is_anthropic && size.is_ok_and(|(width, height)| width.max(height) > MAX_SIDE) {
-        return Some(format!("At least one of the image dimensions exceed max allowed size: {MAX_SIDE} pixels"));
+        return Some(format!(
+            "At least one of the image dimensions exceed max allowed size: {MAX_SIDE} pixels"
+        ));
     }
     if !is_kind {
         return Some(format!(
             "The image was specified using the {kind} media type, but the image appears to be another"
         ));
     }
-    (!bytes.ends_with(b"IEND\xae\x42\x60\x82") && kind == "image/png").then(|| "Could not process image".to_owned())
+    (!bytes.ends_with(b"IEND\xae\x42\x60\x82") && kind == "image/png")
+        .then(|| "Could not process image".to_owned())
 }
 
 /// Returns the types and the data of the images anywhere in a request.
@@ -83,7 +93,8 @@ pub(super) fn images(value: &Value) -> Vec<(String, String)> {
 
 fn with_image(kind: &str, data: &str) -> Value {
     let mut input = input("look");
-    let image = json!({"type": "image", "source": {"type": "data", "value": data, "mimeType": kind}});
+    let image =
+        json!({"type": "image", "source": {"type": "data", "value": data, "mimeType": kind}});
     input["messages"][0]["content"] = json!([{"type": "text", "text": "What is this?"}, image]);
     input
 }
@@ -116,8 +127,19 @@ async fn an_image_is_sent_as_what_it_is_however_it_is_declared_and_written() {
     let with_line_ends = format!("{}\n{}", &PNG[..40], &PNG[40..]);
     let url = format!("data:image/jpeg;base64,{PNG}");
     for api in APIS {
-        for data in [PNG, &with_line_ends, &url, PNG.trim_end_matches('='), &PNG.replace('+', "-").replace('/', "_")] {
-            assert_eq!(look(api, "image/jpeg", data).await, (Vec::new(), [1, 1]), "{}: {data}", api.name);
+        for data in [
+            PNG,
+            &with_line_ends,
+            &url,
+            PNG.trim_end_matches('='),
+            &PNG.replace('+', "-").replace('/', "_"),
+        ] {
+            assert_eq!(
+                look(api, "image/jpeg", data).await,
+                (Vec::new(), [1, 1]),
+                "{}: {data}",
+                api.name
+            );
         }
     }
 }
@@ -125,11 +147,16 @@ async fn an_image_is_sent_as_what_it_is_however_it_is_declared_and_written() {
 #[tokio::test]
 async fn an_image_that_a_provider_refuses_is_left_out_and_its_thread_goes_on() {
     let cut = &PNG[..64];
-    let large = STANDARD.encode([b"\x89PNG\r\n\x1a\n".as_slice(), &vec![0; 5 << 20], b"IEND\xae\x42\x60\x82"].concat());
+    let large = STANDARD.encode(
+        [b"\x89PNG\r\n\x1a\n".as_slice(), &vec![0; 5 << 20], b"IEND\xae\x42\x60\x82"].concat(),
+    );
     for api in APIS {
-        for (kind, data) in
-            [("image/png", cut), ("image/png", &large), ("image/png", "AAAAAAAA"), ("image/jpeg", "bm90IGFuIGltYWdl")]
-        {
+        for (kind, data) in [
+            ("image/png", cut),
+            ("image/png", &large),
+            ("image/png", "AAAAAAAA"),
+            ("image/jpeg", "bm90IGFuIGltYWdl"),
+        ] {
             let (reasons, requests) = look(api, kind, data).await;
             let [reason] = &reasons[..] else { panic!("{}: {reasons:?}", api.name) };
             // A provider whose limit is known is not asked.
@@ -140,7 +167,12 @@ async fn an_image_that_a_provider_refuses_is_left_out_and_its_thread_goes_on() {
                 "the provider refused it: "
             };
             assert!(reason.starts_with(said), "{}: {reason}", api.name);
-            assert_eq!(requests, [if is_known { 1 } else { 2 }, 1], "{}: not with the next message", api.name);
+            assert_eq!(
+                requests,
+                [if is_known { 1 } else { 2 }, 1],
+                "{}: not with the next message",
+                api.name
+            );
         }
     }
 }
@@ -183,7 +215,11 @@ async fn the_oldest_images_leave_a_thread_that_has_too_many() {
     let run = play(&server, &second).await;
     assert_eq!((text(&run).as_str(), skipped(&run)), ("Them, too.", Vec::new()));
     let asked = provider.requests();
-    assert_eq!((asked.len(), images(&asked[1].body).len()), (2, 95), "not one at a time, for the provider's cache");
+    assert_eq!(
+        (asked.len(), images(&asked[1].body).len()),
+        (2, 95),
+        "not one at a time, for the provider's cache"
+    );
 }
 
 #[tokio::test]
@@ -191,19 +227,27 @@ async fn data_that_is_none_is_not_sent() {
     for api in APIS {
         for data in ["", "???", "iVBORw0KGgoAA"] {
             let (reasons, requests) = look(api, "image/png", data).await;
-            assert_eq!((reasons.len(), requests), (1, [1, 1]), "{}: {data:?} {reasons:?}", api.name);
+            assert_eq!(
+                (reasons.len(), requests),
+                (1, [1, 1]),
+                "{}: {data:?} {reasons:?}",
+                api.name
+            );
         }
     }
 }
 
 #[tokio::test]
 async fn an_agent_says_which_kinds_of_files_its_model_reads() {
-    let pdf_and_image = json!({ "image": true, "audio": false, "video": false, "pdf": true, "file": true });
+    let pdf_and_image =
+        json!({ "image": true, "audio": false, "video": false, "pdf": true, "file": true });
     for api in APIS {
         let (server, _): (Running, _) = api.serve_checked(refusal, |agent| agent).await;
         let capabilities: Value = server.get("/agents/a/capabilities").await.json().await.unwrap();
         let expected = match api.name {
-            "Gemini" => json!({ "image": true, "audio": true, "video": true, "pdf": true, "file": true }),
+            "Gemini" => {
+                json!({ "image": true, "audio": true, "video": true, "pdf": true, "file": true })
+            }
             "chat completions" => {
                 json!({ "image": true, "audio": true, "video": false, "pdf": true, "file": true })
             }

@@ -58,10 +58,15 @@ fn completed(output: Value) -> Value {
 pub(super) const APIS: &[Api] = &[
     Api {
         name: "chat completions",
-        agent: |connection| LlmAgent::new(OpenAi::chat(ModelOptions::new("m", connection)).unwrap()),
+        agent: |connection| {
+            LlmAgent::new(OpenAi::chat(ModelOptions::new("m", connection)).unwrap())
+        },
         text: |pieces| {
             let chunk = |text: &&str| {
-                format!(r#"{{"choices":[{{"index":0,"delta":{{"content":{}}},"finish_reason":null}}]}}"#, piece(text))
+                format!(
+                    r#"{{"choices":[{{"index":0,"delta":{{"content":{}}},"finish_reason":null}}]}}"#,
+                    piece(text)
+                )
             };
             let end = chat_chunk(json!({}), json!("stop")).to_string();
             pieces.iter().map(chunk).chain([end]).collect()
@@ -89,7 +94,9 @@ pub(super) const APIS: &[Api] = &[
     },
     Api {
         name: "Responses",
-        agent: |connection| LlmAgent::new(OpenAi::responses(ModelOptions::new("m", connection)).unwrap()),
+        agent: |connection| {
+            LlmAgent::new(OpenAi::responses(ModelOptions::new("m", connection)).unwrap())
+        },
         text: |pieces| {
             let added = json!({"type": "response.output_item.added", "output_index": 0, "item": {"type": "message", "content": []}});
             let delta = |text: &&str| {
@@ -105,9 +112,11 @@ pub(super) const APIS: &[Api] = &[
                 .collect()
         },
         call: |name, arguments| {
-            let item =
-                json!({"type": "function_call", "call_id": "c1", "name": name, "arguments": arguments.to_string()});
-            vec![json!({"type": "response.output_item.done", "output_index": 0, "item": item}), completed(json!([]))]
+            let item = json!({"type": "function_call", "call_id": "c1", "name": name, "arguments": arguments.to_string()});
+            vec![
+                json!({"type": "response.output_item.done", "output_index": 0, "item": item}),
+                completed(json!([])),
+            ]
         },
         empty: || vec![vec![completed(json!([]))], Vec::new()],
         whole: |text| {
@@ -118,10 +127,11 @@ pub(super) const APIS: &[Api] = &[
     },
     Api {
         name: "Anthropic",
-        agent: |connection| LlmAgent::new(Anthropic::new(ModelOptions::new("m", connection)).unwrap()),
+        agent: |connection| {
+            LlmAgent::new(Anthropic::new(ModelOptions::new("m", connection)).unwrap())
+        },
         text: |pieces| {
-            let start =
-                json!({"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": ""}});
+            let start = json!({"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": ""}});
             let delta = |text: &&str| {
                 format!(
                     r#"{{"type":"content_block_delta","index":0,"delta":{{"type":"text_delta","text":{}}}}}"#,
@@ -129,7 +139,10 @@ pub(super) const APIS: &[Api] = &[
                 )
             };
             let end = json!({"type": "content_block_stop", "index": 0});
-            let all = [start.to_string()].into_iter().chain(pieces.iter().map(delta)).chain([end.to_string()]);
+            let all = [start.to_string()]
+                .into_iter()
+                .chain(pieces.iter().map(delta))
+                .chain([end.to_string()]);
             all.chain(claude_end("end_turn").iter().map(Value::to_string)).collect()
         },
         call: |name, arguments| {
@@ -142,7 +155,9 @@ pub(super) const APIS: &[Api] = &[
             ];
             of_claude(blocks, "tool_use")
         },
-        empty: || vec![of_claude(Vec::new(), "end_turn"), of_claude(Vec::new(), "tool_use"), Vec::new()],
+        empty: || {
+            vec![of_claude(Vec::new(), "end_turn"), of_claude(Vec::new(), "tool_use"), Vec::new()]
+        },
         whole: |text| {
             json!({"type": "message", "role": "assistant", "content": [{"type": "text", "text": text}],
                 "stop_reason": "end_turn", "usage": {"input_tokens": 1, "output_tokens": 1}})
@@ -150,21 +165,30 @@ pub(super) const APIS: &[Api] = &[
     },
     Api {
         name: "Gemini",
-        agent: |connection| LlmAgent::new(Gemini::new(ModelOptions::new("gemini-2.5-flash", connection)).unwrap()),
+        agent: |connection| {
+            LlmAgent::new(Gemini::new(ModelOptions::new("gemini-2.5-flash", connection)).unwrap())
+        },
         text: |pieces| {
             let response = |text: &&str| {
-                format!(r#"{{"candidates":[{{"content":{{"role":"model","parts":[{{"text":{}}}]}}}}]}}"#, piece(text))
+                format!(
+                    r#"{{"candidates":[{{"content":{{"role":"model","parts":[{{"text":{}}}]}}}}]}}"#,
+                    piece(text)
+                )
             };
             let end = json!({"candidates": [{"finishReason": "STOP"}]}).to_string();
             pieces.iter().map(response).chain([end]).collect()
         },
         call: |name, arguments| {
             let call = json!({"functionCall": {"id": "c1", "name": name, "args": arguments}});
-            vec![json!({"candidates": [{"content": {"role": "model", "parts": [call]}, "finishReason": "STOP"}]})]
+            vec![
+                json!({"candidates": [{"content": {"role": "model", "parts": [call]}, "finishReason": "STOP"}]}),
+            ]
         },
         empty: || {
             vec![
-                vec![json!({"candidates": [{"content": {"role": "model"}, "finishReason": "STOP"}]})],
+                vec![
+                    json!({"candidates": [{"content": {"role": "model"}, "finishReason": "STOP"}]}),
+                ],
                 vec![
                     json!({"candidates": [{"content": {"parts": [{"text": "Hm.", "thought": true}]}, "finishReason": "STOP"}]}),
                 ],
@@ -193,8 +217,11 @@ impl Api {
         change: impl FnOnce(LlmAgent) -> LlmAgent,
     ) -> (Running, Provider) {
         let provider = Provider::start_checked(check).await;
-        let connection =
-            Connection { base_url: Some(format!("{}/v1", provider.url())), max_retries: 1, ..Connection::default() };
+        let connection = Connection {
+            base_url: Some(format!("{}/v1", provider.url())),
+            max_retries: 1,
+            ..Connection::default()
+        };
         let agent = change((self.agent)(connection));
         (Running::start(Server::new().agent("a", agent)).await, provider)
     }
@@ -267,7 +294,11 @@ async fn a_page_s_names_and_schemas_do_not_end_a_run() {
         let run = play(&server, &first).await;
         assert_eq!(code(&run), None, "{}: {run:?}", api.name);
         let sent = provider.requests()[0].body["tools"].to_string();
-        assert!(!sent.contains("shop.search") && !sent.contains("\"none\""), "{}: {sent}", api.name);
+        assert!(
+            !sent.contains("shop.search") && !sent.contains("\"none\""),
+            "{}: {sent}",
+            api.name
+        );
         assert!(sent.contains("\"bare\"") && sent.contains("\"Titled.\""), "{}: {sent}", api.name);
         // The only tools whose names begin with these letters.
         let name = |start: &str| {
@@ -298,9 +329,10 @@ async fn a_page_s_result_with_an_error_and_no_content_reaches_the_model() {
         let (server, provider) = api.serve(|agent| agent).await;
         let mut first = input("find");
         first["tools"] = json!([{"name": "find"}]);
-        for (at, result) in [json!({"error": "no such shop"}), json!({"content": null, "error": "no such shop"})]
-            .into_iter()
-            .enumerate()
+        for (at, result) in
+            [json!({"error": "no such shop"}), json!({"content": null, "error": "no such shop"})]
+                .into_iter()
+                .enumerate()
         {
             let mut asked = next(&first, &format!("q{at}"), "find");
             asked["tools"] = first["tools"].clone();
@@ -309,8 +341,12 @@ async fn a_page_s_result_with_an_error_and_no_content_reaches_the_model() {
             let call = run.iter().find(|event| event["type"] == "TOOL_CALL_START").unwrap();
             let mut answered = next(&first, &format!("a{at}"), "and?");
             answered["tools"] = first["tools"].clone();
-            answered["messages"] = json!([{"id": format!("t{at}"), "role": "tool", "toolCallId": call["toolCallId"]}]);
-            answered["messages"][0].as_object_mut().unwrap().extend(result.as_object().unwrap().clone());
+            answered["messages"] =
+                json!([{"id": format!("t{at}"), "role": "tool", "toolCallId": call["toolCallId"]}]);
+            answered["messages"][0]
+                .as_object_mut()
+                .unwrap()
+                .extend(result.as_object().unwrap().clone());
             provider.answer(api.says("ok"));
             let run = play(&server, &answered).await;
             assert_eq!((text(&run).as_str(), code(&run)), ("ok", None), "{}: {run:?}", api.name);
@@ -331,7 +367,12 @@ async fn a_name_that_a_model_made_up_does_not_poison_its_thread() {
         assert_eq!((text(&run).as_str(), code(&run)), ("I cannot.", None), "{}: {run:?}", api.name);
         provider.answer(api.says("Still here."));
         let run = play(&server, &next(&first, "r2", "really?")).await;
-        assert_eq!((text(&run).as_str(), code(&run)), ("Still here.", None), "{}: {run:?}", api.name);
+        assert_eq!(
+            (text(&run).as_str(), code(&run)),
+            ("Still here.", None),
+            "{}: {run:?}",
+            api.name
+        );
     }
 }
 
@@ -341,7 +382,12 @@ async fn half_an_emoji_is_joined_over_the_pieces_of_a_text() {
         let (server, provider) = api.serve(|agent| agent).await;
         provider.answer(stream((api.text)(&[r"Hi \ud83d", r"\ude00!", r" cut \ud83d"])));
         let run = play(&server, &input("?")).await;
-        assert_eq!((text(&run).as_str(), code(&run)), ("Hi 😀! cut \u{fffd}", None), "{}: {run:?}", api.name);
+        assert_eq!(
+            (text(&run).as_str(), code(&run)),
+            ("Hi 😀! cut \u{fffd}", None),
+            "{}: {run:?}",
+            api.name
+        );
     }
 }
 
@@ -349,10 +395,16 @@ async fn half_an_emoji_is_joined_over_the_pieces_of_a_text() {
 async fn a_whole_answer_or_an_error_in_place_of_a_stream_is_read() {
     for api in APIS {
         let (server, provider) = api.serve(|agent| agent).await;
-        let json = |body: String| Answer::new(200, [body]).header("content-type", "application/json");
+        let json =
+            |body: String| Answer::new(200, [body]).header("content-type", "application/json");
         provider.answer(json(format!("\u{feff}{}", (api.whole)("All at once."))));
         let run = play(&server, &input("?")).await;
-        assert_eq!((text(&run).as_str(), code(&run)), ("All at once.", None), "{}: {run:?}", api.name);
+        assert_eq!(
+            (text(&run).as_str(), code(&run)),
+            ("All at once.", None),
+            "{}: {run:?}",
+            api.name
+        );
         let error = json!({"error": {"message": "Provider returned error", "code": 400, "metadata": {"raw": "{\"code\":503}"}}});
         provider.answer(json(error.to_string()));
         provider.answer(api.says("again"));
@@ -376,10 +428,17 @@ async fn what_a_filter_refuses_has_one_code_at_every_api() {
         "innererror": {"code": "ResponsibleAIPolicyViolation"}}});
     for api in APIS {
         let (server, provider) = api.serve(|agent| agent).await;
-        provider.answer(Answer::new(400, [refusal.to_string()]).header("content-type", "application/json"));
+        provider.answer(
+            Answer::new(400, [refusal.to_string()]).header("content-type", "application/json"),
+        );
         assert_eq!(code(&play(&server, &input("?")).await), Some("model_filtered"), "{}", api.name);
         provider.answer(Answer::new(413, ["<html>413 Request Entity Too Large</html>"]));
-        assert_eq!(code(&play(&server, &input("?")).await), Some("context_too_long"), "{}", api.name);
+        assert_eq!(
+            code(&play(&server, &input("?")).await),
+            Some("context_too_long"),
+            "{}",
+            api.name
+        );
     }
 }
 
@@ -423,7 +482,8 @@ fn adder(calls: Calls) -> FnTool {
 /// An answer of chat completions that calls `add` with this text as arguments.
 fn adds(arguments: &str) -> Answer {
     let function = json!({"name": "add", "arguments": arguments});
-    let call = json!({"tool_calls": [{"index": 0, "id": "c", "type": "function", "function": function}]});
+    let call =
+        json!({"tool_calls": [{"index": 0, "id": "c", "type": "function", "function": function}]});
     stream([chat_chunk(call, Value::Null), chat_chunk(json!({}), json!("tool_calls"))])
 }
 
@@ -470,8 +530,7 @@ async fn a_person_approves_the_repaired_arguments_and_those_run() {
         provider.answer(api.says("Three."));
         let mut resumed = next(&first, "r2", "");
         resumed["messages"] = json!([]);
-        resumed["resume"] =
-            json!([{"interruptId": interrupt["id"], "status": "resolved", "payload": {"approved": true}}]);
+        resumed["resume"] = json!([{"interruptId": interrupt["id"], "status": "resolved", "payload": {"approved": true}}]);
         let run = play(&server, &resumed).await;
         assert_eq!((text(&run).as_str(), code(&run)), ("Three.", None), "{written}: {run:?}");
         assert_eq!(*calls.lock().unwrap(), [json!({"n": [1, 2]})], "{written}");

@@ -4,7 +4,10 @@
 use agui_server::{
     Server,
     auth::ApiKey,
-    llm::{Anthropic, Connection, ContextOptions, ContextPolicy, Gemini, LlmAgent, ModelOptions, OpenAi},
+    llm::{
+        Anthropic, Connection, ContextOptions, ContextPolicy, Gemini, LlmAgent, ModelOptions,
+        OpenAi,
+    },
 };
 use serde_json::{Value, json};
 
@@ -21,15 +24,32 @@ const ANN: &str = "a-key";
 const BOB: &str = "b-key";
 
 /// Parameters that the requests have. The first caller's tools have these names.
-const NAMES: &[&str] =
-    &["temperature", "max_tokens", "seed", "store", "stream_options", "top_p", "topP", "topK", "metadata", "strict"];
+const NAMES: &[&str] = &[
+    "temperature",
+    "max_tokens",
+    "seed",
+    "store",
+    "stream_options",
+    "top_p",
+    "topP",
+    "topK",
+    "metadata",
+    "strict",
+];
 
 /// Refuses each tool that has one of the names, and repeats it.
 fn refuse_tools(request: &Recorded) -> Option<String> {
     let tools = &request.body["tools"];
-    let list = if tools[0]["functionDeclarations"].is_array() { &tools[0]["functionDeclarations"] } else { tools };
-    let name_of = |tool: &Value| tool["name"].as_str().or(tool["function"]["name"].as_str()).map(str::to_owned);
-    let name = list.as_array()?.iter().filter_map(name_of).find(|name| NAMES.contains(&name.as_str()))?;
+    let list = if tools[0]["functionDeclarations"].is_array() {
+        &tools[0]["functionDeclarations"]
+    } else {
+        tools
+    };
+    let name_of = |tool: &Value| {
+        tool["name"].as_str().or(tool["function"]["name"].as_str()).map(str::to_owned)
+    };
+    let name =
+        list.as_array()?.iter().filter_map(name_of).find(|name| NAMES.contains(&name.as_str()))?;
     let of_path = |end: &str| request.path.split('?').next().unwrap().ends_with(end);
     let refusal = if of_path("/chat/completions") && name.as_str() < "s" {
         // https://github.com/BerriAI/litellm/issues/7785
@@ -58,7 +78,9 @@ fn refuse_tools(request: &Recorded) -> Option<String> {
     } else {
         // https://github.com/glowingjade/obsidian-smart-composer/issues/455
         let place = "tools[0].function_declarations[0].parameters.properties[0].value";
-        let said = format!("Invalid JSON payload received. Unknown name \"{name}\" at '{place}': Cannot find field.");
+        let said = format!(
+            "Invalid JSON payload received. Unknown name \"{name}\" at '{place}': Cannot find field."
+        );
         let violation = json!({"@type": "type.googleapis.com/google.rpc.BadRequest",
             "fieldViolations": [{"field": place, "description": said}]});
         json!({"error": {"code": 400, "message": said, "status": "INVALID_ARGUMENT", "details": [violation]}})
@@ -94,7 +116,12 @@ async fn start(agent: impl FnOnce(Connection) -> LlmAgent, check: Check) -> (Run
 }
 
 /// Sends a run in the name of a caller. Returns its events, and the requests to the provider.
-async fn ask(server: &Running, provider: &Provider, key: &str, input: &Value) -> (Vec<Value>, Vec<Recorded>) {
+async fn ask(
+    server: &Running,
+    provider: &Provider,
+    key: &str,
+    input: &Value,
+) -> (Vec<Value>, Vec<Recorded>) {
     let asked = provider.requests().len();
     let response = server.post("/send-message").bearer_auth(key).json(input).send().await.unwrap();
     let events = events(&response.text().await.unwrap());
@@ -148,7 +175,10 @@ async fn a_parameter_that_a_model_refuses_is_left_out_for_the_caller_whose_reque
 #[tokio::test]
 async fn a_text_that_a_refusal_quotes_costs_no_other_caller_its_history() {
     fn check(request: &Recorded) -> Option<String> {
-        request.text.contains("maximum context length").then(|| "no: \"maximum context length\"".to_owned())
+        request
+            .text
+            .contains("maximum context length")
+            .then(|| "no: \"maximum context length\"".to_owned())
     }
     let chat = &APIS[0];
     let trimmed = |connection| {

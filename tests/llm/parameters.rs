@@ -1,8 +1,8 @@
 //! Parameters that a server or a model refuses, at each of the four APIs.
 
 use agui_server::llm::{
-    Anthropic, Connection, Gemini, Model, ModelEvent, ModelOptions, ModelReasoning, ModelRequest, OpenAi, StopReason,
-    Turn,
+    Anthropic, Connection, Gemini, Model, ModelEvent, ModelOptions, ModelReasoning, ModelRequest,
+    OpenAi, StopReason, Turn,
 };
 use agui_server::{llm::Block, protocol::ContentPart, store::ThreadKey};
 use futures::StreamExt;
@@ -29,9 +29,11 @@ fn check(request: &Recorded) -> Option<String> {
         const VALUE: &str = "Unsupported value: 'temperature' does not support 0.5 with this model. Only the default (1) value is supported.";
         match () {
             // https://github.com/agno-agi/agno/issues/1066
-            () if has("stream_options") => {
-                Some(openai("Unknown parameter: 'stream_options'.", "stream_options", "unknown_parameter"))
-            }
+            () if has("stream_options") => Some(openai(
+                "Unknown parameter: 'stream_options'.",
+                "stream_options",
+                "unknown_parameter",
+            )),
             () if has("max_tokens") => Some(openai(LIMIT, "max_tokens", "unsupported_parameter")),
             () if has("temperature") => Some(openai(VALUE, "temperature", "unsupported_value")),
             () => None,
@@ -42,7 +44,8 @@ fn check(request: &Recorded) -> Option<String> {
     } else if of_path("/messages") {
         // https://github.com/altic-dev/FluidVoice/issues/285, https://github.com/can1357/oh-my-pi/issues/6379
         let error = |message: &str| {
-            json!({"type": "error", "error": {"type": "invalid_request_error", "message": message}}).to_string()
+            json!({"type": "error", "error": {"type": "invalid_request_error", "message": message}})
+                .to_string()
         };
         match () {
             () if has("temperature") => Some(error("`temperature` is deprecated for this model.")),
@@ -54,15 +57,20 @@ fn check(request: &Recorded) -> Option<String> {
     } else {
         // https://github.com/MinLL/SkyrimNet-GamePlugin/issues/77, where the list is of another group of members.
         let message = "Invalid JSON payload received. Unknown name \"topK\" at 'generation_config': Cannot find field.";
-        let error = json!({"error": {"code": 400, "message": message, "status": "INVALID_ARGUMENT"}}).to_string();
+        let error =
+            json!({"error": {"code": 400, "message": message, "status": "INVALID_ARGUMENT"}})
+                .to_string();
         body["generationConfig"].get("topK").is_some().then_some(error)
     };
     refusal.or_else(|| strict::refusal(request))
 }
 
 fn options(model: &str, provider: &Provider) -> ModelOptions {
-    let connection =
-        Connection { base_url: Some(format!("{}/v1", provider.url())), max_retries: 0, ..Connection::default() };
+    let connection = Connection {
+        base_url: Some(format!("{}/v1", provider.url())),
+        max_retries: 0,
+        ..Connection::default()
+    };
     let mut options = ModelOptions::new(model, connection);
     (options.temperature, options.max_tokens) = (Some(0.5), Some(64));
     options
@@ -75,7 +83,9 @@ fn with_top_k(mut options: ModelOptions) -> Gemini {
 
 fn events(of: &str) -> Vec<Value> {
     match of {
-        "chat" => vec![json!({"choices": [{"index": 0, "delta": {"content": "fine"}, "finish_reason": "stop"}]})],
+        "chat" => vec![
+            json!({"choices": [{"index": 0, "delta": {"content": "fine"}, "finish_reason": "stop"}]}),
+        ],
         "responses" => vec![
             json!({"type": "response.output_item.added", "output_index": 0, "item": {"type": "message", "content": []}}),
             json!({"type": "response.output_text.delta", "output_index": 0, "content_index": 0, "delta": "fine"}),
@@ -87,7 +97,9 @@ fn events(of: &str) -> Vec<Value> {
             json!({"type": "message_delta", "delta": {"stop_reason": "end_turn"}}),
             json!({"type": "message_stop"}),
         ],
-        _ => vec![json!({"candidates": [{"content": {"parts": [{"text": "fine"}]}, "finishReason": "STOP"}]})],
+        _ => vec![
+            json!({"candidates": [{"content": {"parts": [{"text": "fine"}]}, "finishReason": "STOP"}]}),
+        ],
     }
 }
 
@@ -133,7 +145,10 @@ async fn a_refused_parameter_is_left_out_once_and_for_all() {
         }
         if api == "chat" {
             let body = provider.requests().pop().unwrap().body;
-            assert_eq!((&body["max_completion_tokens"], body.get("max_tokens")), (&json!(64), None));
+            assert_eq!(
+                (&body["max_completion_tokens"], body.get("max_tokens")),
+                (&json!(64), None)
+            );
         }
     }
 }
@@ -141,14 +156,24 @@ async fn a_refused_parameter_is_left_out_once_and_for_all() {
 #[tokio::test]
 async fn a_limit_that_is_refused_under_both_of_its_names_is_an_error() {
     let provider = Provider::start_checked(|request| {
-        let name = ["max_tokens", "max_completion_tokens"].into_iter().find(|name| request.body.get(name).is_some())?;
+        let name = ["max_tokens", "max_completion_tokens"]
+            .into_iter()
+            .find(|name| request.body.get(name).is_some())?;
         let message = format!("Unsupported parameter: '{name}' is not supported with this model.");
-        Some(json!({"error": {"message": message, "param": name, "code": "unsupported_parameter"}}).to_string())
+        Some(
+            json!({"error": {"message": message, "param": name, "code": "unsupported_parameter"}})
+                .to_string(),
+        )
     })
     .await;
     let model = OpenAi::chat(options("m", &provider)).unwrap();
     for _ in 0..2 {
-        assert!(ask(&model, vec![user("hi")]).await.unwrap_err().contains("'max_completion_tokens' is not supported"));
+        assert!(
+            ask(&model, vec![user("hi")])
+                .await
+                .unwrap_err()
+                .contains("'max_completion_tokens' is not supported")
+        );
     }
     assert_eq!(provider.requests().len(), 4);
 }
@@ -161,7 +186,9 @@ async fn what_may_be_kept_at_the_provider_is_never_left_out() {
     })
     .await;
     let model = OpenAi::responses(options("m", &provider)).unwrap();
-    assert!(ask(&model, vec![user("hi")]).await.unwrap_err().contains("Unknown parameter: 'store'"));
+    assert!(
+        ask(&model, vec![user("hi")]).await.unwrap_err().contains("Unknown parameter: 'store'")
+    );
     let requests = provider.requests();
     assert_eq!((requests.len(), &requests[0].body["store"]), (1, &json!(false)));
 }
@@ -181,7 +208,10 @@ async fn a_request_is_sent_in_at_most_eight_forms() {
     ];
     let provider = Provider::start_checked(|request| {
         let name = NAMES.into_iter().find(|name| request.body.get(name).is_some())?;
-        Some(json!({"error": {"message": format!("Unknown parameter: '{name}'."), "param": name}}).to_string())
+        Some(
+            json!({"error": {"message": format!("Unknown parameter: '{name}'."), "param": name}})
+                .to_string(),
+        )
     })
     .await;
     let mut options = options("m", &provider);
@@ -212,8 +242,11 @@ async fn thinking_that_another_model_signed_is_left_out_if_the_server_refuses_it
         redacted: false,
         provider: Some("anthropic".to_owned()),
     };
-    let turns =
-        vec![user("hi"), Turn::Assistant(vec![Block::Reasoning(thought), Block::Text("a".to_owned())]), user("b")];
+    let turns = vec![
+        user("hi"),
+        Turn::Assistant(vec![Block::Reasoning(thought), Block::Text("a".to_owned())]),
+        user("b"),
+    ];
     provider.answer(answer("anthropic"));
     assert_eq!(ask(&model, turns).await.as_deref(), Ok("fine"));
     assert_eq!(provider.requests().len(), 3, "the temperature, too");

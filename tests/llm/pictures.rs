@@ -11,7 +11,9 @@ use crate::support::running::input;
 
 /// Returns a picture of 1.5 MB in base64.
 fn picture() -> String {
-    STANDARD.encode([b"\x89PNG\r\n\x1a\n".as_slice(), &vec![7; 1_500_000], b"IEND\xae\x42\x60\x82"].concat())
+    STANDARD.encode(
+        [b"\x89PNG\r\n\x1a\n".as_slice(), &vec![7; 1_500_000], b"IEND\xae\x42\x60\x82"].concat(),
+    )
 }
 
 /// Returns the events of an answer that is a picture alone.
@@ -37,7 +39,8 @@ fn drawn(api: &str, base64: &str) -> Option<Vec<Value>> {
             ]
         }
         "Gemini" => {
-            let draft = json!({"thought": true, "inlineData": {"mimeType": "image/png", "data": "AAAA"}});
+            let draft =
+                json!({"thought": true, "inlineData": {"mimeType": "image/png", "data": "AAAA"}});
             let image = json!({"inlineData": {"mimeType": "image/png", "data": base64}, "thoughtSignature": "c2ln"});
             vec![
                 json!({"candidates": [{"index": 0, "content": {"role": "model", "parts": [draft]}}]}),
@@ -60,17 +63,39 @@ async fn a_picture_of_a_model_is_a_file_that_it_gets_with_the_next_message() {
         provider.answer(stream(answer));
         let run = play(&server, &first).await;
         assert_eq!(code(&run), None, "{}: {run:?}", api.name);
-        let files: Vec<_> = run.iter().filter(|event| event["activityType"] == "agui-server.file").collect();
+        let files: Vec<_> =
+            run.iter().filter(|event| event["activityType"] == "agui-server.file").collect();
         let [file] = files[..] else { panic!("{}: {run:?}", api.name) };
         let content = &file["content"];
-        assert_eq!((&content["name"], &content["mimeType"]), (&json!("image.png"), &json!("image/png")));
-        let read = server.client.get(content["url"].as_str().unwrap()).send().await.unwrap().bytes().await.unwrap();
+        assert_eq!(
+            (&content["name"], &content["mimeType"]),
+            (&json!("image.png"), &json!("image/png"))
+        );
+        let read = server
+            .client
+            .get(content["url"].as_str().unwrap())
+            .send()
+            .await
+            .unwrap()
+            .bytes()
+            .await
+            .unwrap();
         assert!(STANDARD.encode(read) == picture, "{}", api.name);
         provider.answer(api.says("It is darker."));
         let second = play(&server, &next(&first, "r2", "Make it darker.")).await;
-        assert_eq!((text(&second).as_str(), code(&second)), ("It is darker.", None), "{}: {second:?}", api.name);
+        assert_eq!(
+            (text(&second).as_str(), code(&second)),
+            ("It is darker.", None),
+            "{}: {second:?}",
+            api.name
+        );
         let asked = provider.requests();
-        assert_eq!(asked.len(), 2, "{}: the picture is an answer, and no provider refuses it", api.name);
+        assert_eq!(
+            asked.len(),
+            2,
+            "{}: the picture is an answer, and no provider refuses it",
+            api.name
+        );
         let sent = images(&asked[1].body);
         assert!(sent.len() == 1 && sent[0].1 == picture, "{}", api.name);
     }

@@ -13,8 +13,7 @@ use crate::support::{
 
 /// A call of the calculator, and the answer to its result.
 fn chat() -> [Answer; 2] {
-    let chunk =
-        |delta: Value, reason: Value| json!({ "choices": [{ "index": 0, "delta": delta, "finish_reason": reason }] });
+    let chunk = |delta: Value, reason: Value| json!({ "choices": [{ "index": 0, "delta": delta, "finish_reason": reason }] });
     let function = json!({ "name": "calculator", "arguments": "{\"expression\":\"6*7\"}" });
     let call = json!({ "tool_calls": [{ "index": 0, "id": "call-1", "function": function }] });
     let (calls, stop) = (chunk(json!({}), "tool_calls".into()), chunk(json!({}), "stop".into()));
@@ -39,7 +38,11 @@ fn anthropic() -> [Answer; 2] {
             json!({ "type": "input_json_delta", "partial_json": "{\"expression\":\"6*7\"}" }),
             "tool_use",
         ),
-        answer(json!({ "type": "text", "text": "" }), json!({ "type": "text_delta", "text": "It is 42." }), "end_turn"),
+        answer(
+            json!({ "type": "text", "text": "" }),
+            json!({ "type": "text_delta", "text": "It is 42." }),
+            "end_turn",
+        ),
     ]
 }
 
@@ -49,13 +52,15 @@ fn gemini() -> [Answer; 2] {
         Answer::gemini(&[json!({ "candidates": [{ "content": content, "finishReason": "STOP" }] })])
     };
     let call = json!({ "name": "calculator", "args": { "expression": "6*7" } });
-    [answer(json!({ "functionCall": call, "thoughtSignature": "signed" })), answer(json!({ "text": "It is 42." }))]
+    [
+        answer(json!({ "functionCall": call, "thoughtSignature": "signed" })),
+        answer(json!({ "text": "It is 42." })),
+    ]
 }
 
 fn responses() -> [Answer; 2] {
     let answer = |events: &[Value]| {
-        let completed =
-            json!({ "type": "response.completed", "response": { "id": "r", "status": "completed", "output": [] } });
+        let completed = json!({ "type": "response.completed", "response": { "id": "r", "status": "completed", "output": [] } });
         let events: Vec<_> = events.iter().chain([&completed]).cloned().collect();
         Answer::anthropic(&events)
     };
@@ -79,15 +84,20 @@ fn responses() -> [Answer; 2] {
 /// Starts a server whose agent has these options.
 fn serve(folder: &Path, options: &str, calculator: &Provider) -> Process {
     let config = folder.join("my.toml");
-    let text =
-        format!("[agents.assistant]\nkind = \"llm\"\ntools = [\"calculator\"]\n{options}{}", calculator.calculator());
+    let text = format!(
+        "[agents.assistant]\nkind = \"llm\"\ntools = [\"calculator\"]\n{options}{}",
+        calculator.calculator()
+    );
     fs::write(&config, text).unwrap();
     let recorded = folder.join("recordings");
     let environment = [("AGUI_STORE__URL", "memory:"), ("TEST_KEY", "a-key-of-the-provider")];
     let arguments = ["--config", config.to_str().unwrap()];
     match options.contains("replay") {
         true => Process::start(&arguments, &environment),
-        false => Process::start(&[&arguments[..], &["--record", recorded.to_str().unwrap()]].concat(), &environment),
+        false => Process::start(
+            &[&arguments[..], &["--record", recorded.to_str().unwrap()]].concat(),
+            &environment,
+        ),
     }
 }
 
@@ -99,7 +109,11 @@ async fn run(process: &Process, text: &str) -> (String, Vec<Value>, Value) {
     let text = events.iter().filter(|event| event["type"] == "TEXT_MESSAGE_CONTENT");
     let text = text.map(|event| event["delta"].as_str().unwrap()).collect();
     let results = events.iter().filter(|event| event["type"] == "TOOL_CALL_RESULT");
-    (text, results.map(|event| event["content"].clone()).collect(), events[events.len() - 1]["code"].clone())
+    (
+        text,
+        results.map(|event| event["content"].clone()).collect(),
+        events[events.len() - 1]["code"].clone(),
+    )
 }
 
 #[tokio::test]
@@ -113,13 +127,21 @@ async fn the_loop_of_an_agent_runs_on_the_recorded_answers_of_each_provider() {
         let folder = tempfile::tempdir().unwrap();
         let (upstream, calculator) = (Provider::start().await, Provider::start().await);
         answers.into_iter().for_each(|answer| upstream.answer(answer));
-        let connection = format!("base_url = \"{}/v1\"\napi_key_env = \"TEST_KEY\"\n", upstream.url());
-        let live =
-            serve(folder.path(), &format!("provider = \"{provider}\"\nmodel = \"{model}\"\n{connection}"), &calculator);
+        let connection =
+            format!("base_url = \"{}/v1\"\napi_key_env = \"TEST_KEY\"\n", upstream.url());
+        let live = serve(
+            folder.path(),
+            &format!("provider = \"{provider}\"\nmodel = \"{model}\"\n{connection}"),
+            &calculator,
+        );
         let expected = ("It is 42.".to_owned(), vec![json!("42")], Value::Null);
         assert_eq!(run(&live, "6*7?").await, expected, "{provider}");
         let recorded = recordings(&folder.path().join("recordings"), 1).await;
-        assert_eq!(recorded[0].iter().filter(|line| line.get("exchange").is_some()).count(), 2, "{provider}");
+        assert_eq!(
+            recorded[0].iter().filter(|line| line.get("exchange").is_some()).count(),
+            2,
+            "{provider}"
+        );
         drop((live, upstream));
 
         // Another prompt is a reason to play a recording.
@@ -128,7 +150,11 @@ async fn the_loop_of_an_agent_runs_on_the_recorded_answers_of_each_provider() {
         );
         let replayed = serve(folder.path(), &replay, &calculator);
         assert_eq!(run(&replayed, "6*7?").await, expected, "{provider}");
-        assert_eq!(run(&replayed, "7*7?").await, (String::new(), vec![], json!("no_recorded_exchange")), "{provider}");
+        assert_eq!(
+            run(&replayed, "7*7?").await,
+            (String::new(), vec![], json!("no_recorded_exchange")),
+            "{provider}"
+        );
         drop(replayed);
 
         // So is a tool with another result.
@@ -141,7 +167,11 @@ async fn the_loop_of_an_agent_runs_on_the_recorded_answers_of_each_provider() {
             .collect();
         assert_ne!(lines, changed, "{provider}");
         fs::write(&file, changed).unwrap();
-        assert_eq!(run(&serve(folder.path(), &replay, &calculator), "6*7?").await, expected, "{provider}");
+        assert_eq!(
+            run(&serve(folder.path(), &replay, &calculator), "6*7?").await,
+            expected,
+            "{provider}"
+        );
     }
 }
 
@@ -158,9 +188,15 @@ fn options_of_a_connection_and_folders_without_exchanges_are_refused() {
         String::from_utf8(output.stderr).unwrap()
     };
     let error = refused("\"replay\"\ndir = \"r\"\nbase_url = \"http://h\"");
-    assert!(error.contains("agents.x.base_url: provider = \"replay\" sends no requests"), "{error}");
+    assert!(
+        error.contains("agents.x.base_url: provider = \"replay\" sends no requests"),
+        "{error}"
+    );
     assert!(refused("\"replay\"").contains("needs `dir`"));
-    assert!(refused("\"openai\"\napi_key_env = \"PATH\"\ndir = \"r\"").contains("agents.x.dir: only kind"));
+    assert!(
+        refused("\"openai\"\napi_key_env = \"PATH\"\ndir = \"r\"")
+            .contains("agents.x.dir: only kind")
+    );
     fs::create_dir(folder.path().join("r")).unwrap();
     let demo = Path::new(env!("CARGO_MANIFEST_DIR")).join("config/recordings/hello.jsonl");
     fs::copy(demo, folder.path().join("r/hello.jsonl")).unwrap();

@@ -42,7 +42,9 @@ impl LoadServer {
         let latency = started.elapsed();
         self.wait_until_idle().await;
         let [now, peak] = ["VmRSS", "VmHWM"].map(|member| self.memory(member) / MEGABYTE);
-        println!("{connections} connections, {kind}: {now} MB, at most {peak} MB; a run took {latency:?}");
+        println!(
+            "{connections} connections, {kind}: {now} MB, at most {peak} MB; a run took {latency:?}"
+        );
         assert!(peak < max_megabytes, "{kind}: {peak} MB");
     }
 }

@@ -14,7 +14,8 @@ use crate::support::server::Process;
 pub(crate) const MEGABYTE: usize = 1024 * 1024;
 pub(crate) const TEST_TIMEOUT: Duration = Duration::from_secs(60);
 /// The beginning of the head of a run's request.
-pub(crate) const HEAD: &str = "POST /send-message HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n";
+pub(crate) const HEAD: &str =
+    "POST /send-message HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n";
 
 const CONFIG: &str = r#"
 [server]
@@ -51,7 +52,10 @@ impl LoadServer {
     /// connections.
     pub(crate) fn start(connections: usize) -> Self {
         let files = rlimit::increase_nofile_limit(u64::MAX).unwrap();
-        assert!(files > connections as u64 + 1000, "this machine gives a process no more than {files} open files");
+        assert!(
+            files > connections as u64 + 1000,
+            "this machine gives a process no more than {files} open files"
+        );
         let files = tempfile::tempdir().unwrap();
         let config = files.path().join("load-config.toml");
         fs::write(&config, CONFIG).unwrap();
@@ -59,7 +63,9 @@ impl LoadServer {
         let log = "error,agui_server::http::accept::serve=info,agui_server::server=info";
         let arguments = ["--config", config.to_str().unwrap(), "--log", log];
         let process = match std::env::var("AGUI_SERVER_BINARY") {
-            Ok(binary) => Process::launch(Command::new(binary), tempfile::tempdir().unwrap(), &arguments, &[]),
+            Ok(binary) => {
+                Process::launch(Command::new(binary), tempfile::tempdir().unwrap(), &arguments, &[])
+            }
             Err(_) => Process::start(&arguments, &[]),
         };
         Self { process, _files: files }
@@ -80,7 +86,10 @@ impl LoadServer {
         let message = json!({ "id": "m", "role": "user", "content": text });
         let body = json!({ "threadId": thread, "runId": "r", "messages": [message] }).to_string();
         let mut stream = self.connect().await;
-        stream.write_all(format!("{HEAD}Content-Length: {}\r\n\r\n{body}", body.len()).as_bytes()).await.unwrap();
+        stream
+            .write_all(format!("{HEAD}Content-Length: {}\r\n\r\n{body}", body.len()).as_bytes())
+            .await
+            .unwrap();
         stream
     }
 
@@ -99,7 +108,8 @@ impl LoadServer {
     /// Returns a member of the server's `/proc/…/status`, such as `VmRSS`, in bytes.
     pub(crate) fn memory(&self, member: &str) -> usize {
         let status = self.read_proc("status");
-        let line = status.lines().find_map(|line| line.strip_prefix(member)?.strip_prefix(':')).unwrap();
+        let line =
+            status.lines().find_map(|line| line.strip_prefix(member)?.strip_prefix(':')).unwrap();
         line.trim().strip_suffix(" kB").unwrap().parse::<usize>().unwrap() * 1024
     }
 

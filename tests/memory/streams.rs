@@ -19,14 +19,21 @@ impl LoadServer {
         let url = format!("{}/send-message", self.process.url);
         let client = agui_server::internal::direct_client(&Default::default()).unwrap();
         let body = client.post(url).json(&input).send().await.unwrap().text().await.unwrap();
-        assert!(body.len() > 20 * MEGABYTE && body.contains("RUN_FINISHED"), "{} bytes", body.len());
+        assert!(
+            body.len() > 20 * MEGABYTE && body.contains("RUN_FINISHED"),
+            "{} bytes",
+            body.len()
+        );
         "/threads/long/runs/r".to_owned()
     }
 
     /// Sends a GET request and reads the beginning of the response. The socket takes little more.
     async fn stalled_get(&self, path: &str) -> TcpStream {
         let mut stream = self.connect().await;
-        stream.write_all(format!("GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n").as_bytes()).await.unwrap();
+        stream
+            .write_all(format!("GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n").as_bytes())
+            .await
+            .unwrap();
         let mut head = [0; 1024];
         timeout(TEST_TIMEOUT, stream.read_exact(&mut head)).await.expect(path).unwrap();
         assert!(head.starts_with(b"HTTP/1.1 200"), "{path}");
@@ -56,7 +63,10 @@ async fn bursts_to_clients_that_do_not_read_are_not_buffered() {
     }
     server.wait_until_idle().await;
     let grown = server.memory("VmRSS").saturating_sub(before);
-    println!("4 stalled clients of a burst of 1,000,000 deltas: the server grew by {} KiB", grown / 1024);
+    println!(
+        "4 stalled clients of a burst of 1,000,000 deltas: the server grew by {} KiB",
+        grown / 1024
+    );
     assert!(grown < 10 * MEGABYTE, "grew by {grown} bytes");
     // Stalled clients do not delay a shutdown.
     server.process.signal("-TERM");

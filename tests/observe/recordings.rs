@@ -17,7 +17,10 @@ fn client() -> reqwest::Client {
 
 async fn run(process: &Process, input: &Value) -> Vec<Value> {
     let request = client().post(format!("{}/send-message", process.url)).json(input);
-    let request = request.header("x-tenant", "acme").header("x-other", "hidden").bearer_auth("s3cret-of-the-client");
+    let request = request
+        .header("x-tenant", "acme")
+        .header("x-other", "hidden")
+        .bearer_auth("s3cret-of-the-client");
     events(&request.send().await.unwrap().text().await.unwrap())
 }
 
@@ -45,7 +48,11 @@ async fn a_run_is_written_with_its_request_and_its_events() {
     assert!(lines[1..].is_sorted_by_key(|line| line["ms"].as_u64().unwrap()));
     assert_eq!(lines[lines.len() - 1]["end"], json!({ "outcome": "finished" }));
     let name = &names(&dir)[0];
-    assert!(!lines.iter().any(|line| line.to_string().contains("s3cret") || line.to_string().contains("hidden")));
+    assert!(
+        !lines
+            .iter()
+            .any(|line| line.to_string().contains("s3cret") || line.to_string().contains("hidden"))
+    );
     assert!(name.contains("Z-000000-______outside-_etc_passwd_-"), "{name}");
     assert_eq!(names(folder.path()), ["new"]);
     assert_eq!(fs::metadata(dir.join(name)).unwrap().permissions().mode() & 0o777, 0o600);
@@ -80,23 +87,33 @@ async fn exchanges_with_a_provider_are_recorded_without_its_key() {
     assert_eq!(answered["request"]["model"], "m");
     assert_eq!(answered["request"]["messages"][1]["content"], "Hello");
     assert_eq!(answered["request"]["messages"][0]["content"], "The key is [secret].");
-    let first: Value = serde_json::from_str(answered["events"][0]["data"].as_str().unwrap()).unwrap();
+    let first: Value =
+        serde_json::from_str(answered["events"][0]["data"].as_str().unwrap()).unwrap();
     assert_eq!(first["choices"][0]["delta"]["content"], "Your key is [secret].");
     // The answer itself is what the client got.
-    assert!(!lines.iter().filter(|line| line.get("exchange").is_some()).any(|line| line.to_string().contains(KEY)));
+    assert!(
+        !lines
+            .iter()
+            .filter(|line| line.get("exchange").is_some())
+            .any(|line| line.to_string().contains(KEY))
+    );
 }
 
 #[tokio::test]
 async fn a_client_that_leaves_ends_its_recording() {
     let folder = tempfile::tempdir().unwrap();
     let process = Process::start(&folder_argument(folder.path()), &[]);
-    let request = client().post(format!("{}/send-message", process.url)).json(&input("count to 1000"));
+    let request =
+        client().post(format!("{}/send-message", process.url)).json(&input("count to 1000"));
     let mut response = request.send().await.unwrap();
     response.chunk().await.unwrap();
     drop(response);
     let [lines] = &recordings(folder.path(), 1).await[..] else { panic!() };
     let last = &lines[lines.len() - 2]["event"];
-    assert_eq!((&last["type"], &last["outcome"]["type"]), (&json!("RUN_FINISHED"), &json!("cancelled")));
+    assert_eq!(
+        (&last["type"], &last["outcome"]["type"]),
+        (&json!("RUN_FINISHED"), &json!("cancelled"))
+    );
 }
 
 #[tokio::test]
@@ -151,7 +168,10 @@ async fn a_folder_that_cannot_be_written_disturbs_no_run_and_is_logged_once() {
     eventually("the failure is logged", || process.has_logged("cannot write a recording")).await;
     fs::create_dir(&dir).unwrap();
     run(&process, &input("Hello")).await;
-    eventually("a recording is written", || names(&dir).iter().any(|name| name.ends_with(".jsonl"))).await;
+    eventually("a recording is written", || {
+        names(&dir).iter().any(|name| name.ends_with(".jsonl"))
+    })
+    .await;
     process.signal("-TERM");
     let (code, log) = process.ended();
     assert_eq!(code, Some(0));

@@ -30,8 +30,12 @@ fn reordered(value: Value, by: &mut impl FnMut(usize) -> usize) -> Value {
 /// Collects the JSON pointers of all values but the root.
 fn collect_pointers(value: &Value, at: &str, found: &mut Vec<String>) {
     let members: Vec<(String, &Value)> = match value {
-        Value::Array(items) => items.iter().enumerate().map(|(i, item)| (i.to_string(), item)).collect(),
-        Value::Object(members) => members.iter().map(|(name, member)| (name.clone(), member)).collect(),
+        Value::Array(items) => {
+            items.iter().enumerate().map(|(i, item)| (i.to_string(), item)).collect()
+        }
+        Value::Object(members) => {
+            members.iter().map(|(name, member)| (name.clone(), member)).collect()
+        }
         _ => return,
     };
     for (name, member) in members {
@@ -43,10 +47,12 @@ fn collect_pointers(value: &Value, at: &str, found: &mut Vec<String>) {
 
 /// Converts a JSON pointer into the decoder's form: `/messages/3/toolCallId` into `messages[3].toolCallId`.
 fn path(pointer: &str) -> String {
-    pointer[1..].split('/').enumerate().fold(String::new(), |path, (i, step)| match step.parse::<usize>() {
-        Ok(index) => format!("{path}[{index}]"),
-        Err(_) if i == 0 => step.to_owned(),
-        Err(_) => format!("{path}.{step}"),
+    pointer[1..].split('/').enumerate().fold(String::new(), |path, (i, step)| {
+        match step.parse::<usize>() {
+            Ok(index) => format!("{path}[{index}]"),
+            Err(_) if i == 0 => step.to_owned(),
+            Err(_) => format!("{path}.{step}"),
+        }
     })
 }
 

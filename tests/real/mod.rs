@@ -40,10 +40,18 @@ async fn frameworks() -> Option<(String, Child)> {
         return None;
     }
     let mut command = Command::new(root.join(PYTHON));
-    command.arg(root.join("tests/real/endpoints.py")).stdin(Stdio::piped()).stdout(Stdio::piped()).kill_on_drop(true);
+    command
+        .arg(root.join("tests/real/endpoints.py"))
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .kill_on_drop(true);
     let mut process = command.spawn().unwrap();
     let mut lines = BufReader::new(process.stdout.take().unwrap()).lines();
-    let url = timeout(START_TIMEOUT, lines.next_line()).await.expect("it starts").unwrap().expect("it prints its URL");
+    let url = timeout(START_TIMEOUT, lines.next_line())
+        .await
+        .expect("it starts")
+        .unwrap()
+        .expect("it prints its URL");
     Some((url, process))
 }
 
@@ -56,7 +64,12 @@ impl Callers {
         options.thread_ids = ids;
         options.headers = vec![("Authorization".to_owned(), "Bearer ours".into())];
         let keys = [ApiKey::from_secret("ann", "ann"), ApiKey::from_secret("bob", "bob")];
-        Self(Running::start(Server::new().agent("remote", Remote::new(options).unwrap()).api_keys(keys)).await)
+        Self(
+            Running::start(
+                Server::new().agent("remote", Remote::new(options).unwrap()).api_keys(keys),
+            )
+            .await,
+        )
     }
 
     async fn thread(&self, key: &str) -> Value {
@@ -66,7 +79,8 @@ impl Callers {
 
     /// Runs the agent on the thread `t` of a caller. Returns the answer.
     async fn answer(&self, key: &str, input: &Value) -> String {
-        let response = self.0.post("/send-message").bearer_auth(key).json(input).send().await.unwrap();
+        let response =
+            self.0.post("/send-message").bearer_auth(key).json(input).send().await.unwrap();
         let events = response.text().await.unwrap();
         assert!(events.contains(r#""outcome":{"type":"success"}"#), "{events}");
         assert!(events.contains(r#""type":"RUN_STARTED","threadId":"t""#), "{events}");
@@ -92,16 +106,27 @@ async fn remembers_each_branch_of_each_owner_alone(url: &str) {
     let callers = Callers::new(url, ThreadIds::Branch).await;
     assert_eq!(callers.say("ann", "r", "apple").await, "assistant: I remember: apple", "{url}");
     assert_eq!(callers.say("bob", "r", "pear").await, "assistant: I remember: pear", "{url}");
-    assert_eq!(callers.say("ann", "r2", "plum").await, "assistant: I remember: apple, plum", "{url}");
+    assert_eq!(
+        callers.say("ann", "r2", "plum").await,
+        "assistant: I remember: apple, plum",
+        "{url}"
+    );
     assert_eq!(callers.say("bob", "r2", "fig").await, "assistant: I remember: pear, fig", "{url}");
 
     let stored = callers.thread("ann").await;
     let kept = stored["messages"].as_array().unwrap()[..2].iter().cloned();
     let edited = json!({ "id": "edited", "role": "user", "content": "cherry" });
-    let edited =
-        json!({ "threadId": "t", "runId": "r3", "state": {}, "messages": kept.chain([edited]).collect::<Vec<_>>() });
-    assert_eq!(callers.answer("ann", &edited).await, "assistant: I remember: apple, cherry", "{url}");
-    assert_eq!(callers.say("ann", "r4", "kiwi").await, "assistant: I remember: apple, cherry, kiwi", "{url}");
+    let edited = json!({ "threadId": "t", "runId": "r3", "state": {}, "messages": kept.chain([edited]).collect::<Vec<_>>() });
+    assert_eq!(
+        callers.answer("ann", &edited).await,
+        "assistant: I remember: apple, cherry",
+        "{url}"
+    );
+    assert_eq!(
+        callers.say("ann", "r4", "kiwi").await,
+        "assistant: I remember: apple, cherry, kiwi",
+        "{url}"
+    );
 }
 
 #[tokio::test]
@@ -125,7 +150,8 @@ async fn another_server_of_ours_remembers_each_branch_of_each_owner_alone() {
         });
         known(TextMessage::whole(format!("I remember: {}", users.collect::<Vec<_>>().join(", "))))
     };
-    let server = Server::new().agent("recall", recall).api_keys([ApiKey::from_secret("front", "ours")]);
+    let server =
+        Server::new().agent("recall", recall).api_keys([ApiKey::from_secret("front", "ours")]);
     let upstream = Running::start(server).await;
     remembers_each_branch_of_each_owner_alone(&upstream.url("/send-message")).await;
 }

@@ -22,7 +22,8 @@ use crate::{
 type Asked = Arc<Mutex<Vec<String>>>;
 
 /// An agent that answers "a1", "a2", … and counts its runs in the state.
-fn numbering() -> (impl Fn(RunAgentInput, RunContext) -> EventStream + Send + Sync + 'static, Asked) {
+fn numbering() -> (impl Fn(RunAgentInput, RunContext) -> EventStream + Send + Sync + 'static, Asked)
+{
     let asked = Asked::default();
     let runs = asked.clone();
     let agent = move |input: RunAgentInput, _: RunContext| {
@@ -60,7 +61,11 @@ impl Client {
     }
 
     /// Runs the agent with these messages. Returns the conversation that the agent was given, and the events.
-    async fn send_only(&mut self, messages: &[Value], parent: Option<&str>) -> (String, Vec<Value>) {
+    async fn send_only(
+        &mut self,
+        messages: &[Value],
+        parent: Option<&str>,
+    ) -> (String, Vec<Value>) {
         self.runs += 1;
         let mut input = ask("t", &format!("r{}", self.runs), "", "");
         input["messages"] = messages.to_vec().into();
@@ -98,7 +103,14 @@ async fn a_regenerated_answer_replaces_the_old_one() {
     client.write("m3", "three");
     assert_eq!(client.send().await, "one a1 two a3 three");
     let thread = client.server.thread("t").await;
-    let texts = ["user: one", "assistant: a1", "user: two", "assistant: a3", "user: three", "assistant: a4"];
+    let texts = [
+        "user: one",
+        "assistant: a1",
+        "user: two",
+        "assistant: a3",
+        "user: three",
+        "assistant: a4",
+    ];
     assert_eq!(said(&thread), texts);
 }
 
@@ -164,10 +176,16 @@ async fn a_client_that_sends_only_new_messages_receives_the_thread() {
     let newest = client.shows.last().cloned().unwrap();
     let (asked, events) = client.send_only(&[newest], None).await;
     assert_eq!(asked, "one a1 two a2 three");
-    assert_eq!(types(&events)[..4], ["RUN_STARTED", "STATE_SNAPSHOT", "MESSAGES_SNAPSHOT", "MESSAGES_SNAPSHOT"]);
+    assert_eq!(
+        types(&events)[..4],
+        ["RUN_STARTED", "STATE_SNAPSHOT", "MESSAGES_SNAPSHOT", "MESSAGES_SNAPSHOT"]
+    );
     // A client would keep its new message in front of the others.
     assert_eq!(events[2]["messages"], json!([]));
-    assert_eq!(said(&events[3]), ["user: one", "assistant: a1", "user: two", "assistant: a2", "user: three"]);
+    assert_eq!(
+        said(&events[3]),
+        ["user: one", "assistant: a1", "user: two", "assistant: a2", "user: three"]
+    );
 }
 
 #[tokio::test]
@@ -201,8 +219,9 @@ async fn a_parent_run_sets_the_branch_and_the_state() {
     assert_eq!(events[3]["messages"].as_array().unwrap().len(), 3);
 
     // An unknown one is echoed, and the current branch is used.
-    let (asked, events) =
-        client.send_only(&[json!({ "id": "m4", "role": "user", "content": "four" })], Some("?")).await;
+    let (asked, events) = client
+        .send_only(&[json!({ "id": "m4", "role": "user", "content": "four" })], Some("?"))
+        .await;
     assert_eq!(asked, "one a1 three a3 four");
     assert_eq!(events[0]["parentRunId"], "?");
 }
@@ -218,7 +237,10 @@ async fn an_undelivered_answer_stays_in_the_conversation() {
     server.until_status("t", "cancelled").await;
     // The page shows its question alone, and asks another one.
     let mut input = ask("t", "r2", "m1", "one");
-    input["messages"].as_array_mut().unwrap().push(json!({ "id": "m2", "role": "user", "content": "two" }));
+    input["messages"]
+        .as_array_mut()
+        .unwrap()
+        .push(json!({ "id": "m2", "role": "user", "content": "two" }));
     strings.send("end".to_owned()).unwrap();
     let events = server.events(&input).await;
     assert_eq!(types(&events)[..3], ["RUN_STARTED", "MESSAGES_SNAPSHOT", "MESSAGES_SNAPSHOT"]);
@@ -231,7 +253,10 @@ async fn an_interrupt_is_open_only_on_its_branch() {
         let last = serde_json::to_value(input.messages.last()).unwrap();
         let mut events = TextMessage::whole("Well.");
         if last["content"] == "ask me" {
-            events.push(agui_server::agent::emit::interrupt(&cx, vec![agui_server::protocol::Interrupt::new("input")]));
+            events.push(agui_server::agent::emit::interrupt(
+                &cx,
+                vec![agui_server::protocol::Interrupt::new("input")],
+            ));
         }
         known(events)
     };
@@ -241,7 +266,10 @@ async fn an_interrupt_is_open_only_on_its_branch() {
     let with = |run: &str, id: &str, text: &str| {
         let mut input = ask("t", run, id, text);
         let all = input["messages"].as_array_mut().unwrap();
-        all.splice(0..0, [json!({ "id": "m1", "role": "user", "content": "hello" }), answer.clone()]);
+        all.splice(
+            0..0,
+            [json!({ "id": "m1", "role": "user", "content": "hello" }), answer.clone()],
+        );
         input
     };
     let asked = server.events(&with("r2", "m2", "ask me")).await;
@@ -262,7 +290,13 @@ async fn the_newest_run_is_a_parent_also_after_the_return_to_another_branch() {
     edited.push(json!({ "id": "m3", "role": "user", "content": "edited" }));
     assert_eq!(client.send_only(&edited, None).await.0, "one a1 edited");
     let server = &client.server;
-    server.client.patch(server.url("/threads/t")).json(&json!({ "head": "a2" })).send().await.unwrap();
+    server
+        .client
+        .patch(server.url("/threads/t"))
+        .json(&json!({ "head": "a2" }))
+        .send()
+        .await
+        .unwrap();
     assert_eq!(said(&client.server.thread("t").await).last().unwrap(), "assistant: a2");
     let question = json!({ "id": "m4", "role": "user", "content": "more" });
     assert_eq!(client.send_only(&[question], Some("r3")).await.0, "one a1 edited a3 more");
@@ -284,10 +318,18 @@ async fn a_page_gets_the_run_that_asked_on_the_current_branch() {
         input["messages"] = json!([known[0], known[1], input["messages"][0]]);
         server.events(&input).await;
     }
-    let page =
-        async || server.get("/send-message?threadId=t").await.json::<Value>().await.unwrap()["interrupts"].clone();
+    let page = async || {
+        server.get("/send-message?threadId=t").await.json::<Value>().await.unwrap()["interrupts"]
+            .clone()
+    };
     assert_eq!(page().await, Value::Null);
-    server.client.patch(server.url("/threads/t")).json(&json!({ "head": "m2" })).send().await.unwrap();
+    server
+        .client
+        .patch(server.url("/threads/t"))
+        .json(&json!({ "head": "m2" }))
+        .send()
+        .await
+        .unwrap();
     let open = page().await;
     assert_eq!((&open["runId"], open["pending"].as_array().unwrap().len()), (&json!("r2"), 1));
 }

@@ -25,7 +25,10 @@ const DAMAGES: [(&str, &str); 12] = [
     ("a negative first", "UPDATE agui_events SET first = -9 WHERE run = :run AND first = 3"),
     ("a gap", "DELETE FROM agui_events WHERE run = :run AND first = 1"),
     ("an empty body", "UPDATE agui_events SET body = '' WHERE run = :run AND first = 3"),
-    ("more lines", "UPDATE agui_events SET body = body || body || '\n\n\n' WHERE run = :run AND first = 3"),
+    (
+        "more lines",
+        "UPDATE agui_events SET body = body || body || '\n\n\n' WHERE run = :run AND first = 3",
+    ),
     ("no events", "UPDATE agui_events SET body = 'x\n[' WHERE run = :run AND first = 3"),
     ("no request", "UPDATE agui_run_starts SET request = '{\"tools\":[{' WHERE run = :run"),
     ("no run", "UPDATE agui_runs SET number = 900000000 + :run WHERE number = :run"),
@@ -34,8 +37,14 @@ const DAMAGES: [(&str, &str); 12] = [
 ];
 /// What only SQLite lets through.
 const WRONG_TYPES: [(&str, &str); 3] = [
-    ("a body of the wrong type", "UPDATE agui_events SET body = x'ff00' WHERE run = :run AND first = 3"),
-    ("a request of the wrong type", "UPDATE agui_run_starts SET request = x'ff00' WHERE run = :run"),
+    (
+        "a body of the wrong type",
+        "UPDATE agui_events SET body = x'ff00' WHERE run = :run AND first = 3",
+    ),
+    (
+        "a request of the wrong type",
+        "UPDATE agui_run_starts SET request = x'ff00' WHERE run = :run",
+    ),
     ("a head of the wrong type", "UPDATE agui_threads SET head = 'x' WHERE run = :run"),
 ];
 
@@ -58,7 +67,8 @@ impl Database {
             }
             Self::Postgres(url) => {
                 let mut conn = PgConnection::connect(url).await.unwrap();
-                let done = sqlx::query(AssertSqlSafe(sql.clone())).execute(&mut conn).await.unwrap();
+                let done =
+                    sqlx::query(AssertSqlSafe(sql.clone())).execute(&mut conn).await.unwrap();
                 assert!(done.rows_affected() == 1, "{sql}");
             }
         }
@@ -67,7 +77,11 @@ impl Database {
 
 /// Begins a run that another server has lost after four events.
 async fn left_behind(store: &DynStore, thread: &str, agent: &str) -> i64 {
-    let run = TestRun { agent: agent.to_owned(), request: Some("{}"), ..run(thread, "r").by("another server") };
+    let run = TestRun {
+        agent: agent.to_owned(),
+        request: Some("{}"),
+        ..run(thread, "r").by("another server")
+    };
     let lease = run.with([user("go")]).begun(store).await;
     let message = TextMessage::new();
     let events: [Event; 4] = [
@@ -95,7 +109,11 @@ async fn ends_once(store: DynStore, database: Database, damages: &[(&str, &str)]
     // Found last, because it was begun last.
     left_behind(&store, "whole", "brief").await;
     let options = changed_options(|options| options.lease = Duration::from_millis(600));
-    let server = Server::new().agent("brief", brief).agent("echo", Echo).thread_options(options).store(store.clone());
+    let server = Server::new()
+        .agent("brief", brief)
+        .agent("echo", Echo)
+        .thread_options(options)
+        .store(store.clone());
     let server = Running::start(server).await;
     let whole = server.until_status("whole", "failed").await;
     assert_eq!(said(&whole), ["user: go", "assistant: halfway"]);
@@ -116,7 +134,10 @@ async fn ends_once(store: DynStore, database: Database, damages: &[(&str, &str)]
     sleep(Duration::from_secs(1)).await;
     // The row of "no run" has another number.
     for (what, _) in damages.iter().filter(|(what, _)| *what != "no run") {
-        let key = agui_server::store::ThreadKey { owner: OWNER.into(), id: format!("brief: {what}").as_str().into() };
+        let key = agui_server::store::ThreadKey {
+            owner: OWNER.into(),
+            id: format!("brief: {what}").as_str().into(),
+        };
         let number = store.thread(&key, Default::default()).await.unwrap().unwrap().thread.number;
         let run = store.run(OWNER, number, &"r".into()).await.unwrap();
         assert!(run.is_none_or(|run| run.takeovers <= 1 && run.ended_at.is_some()), "{what}");
@@ -135,5 +156,10 @@ async fn on_sqlite_a_lost_run_that_contradicts_itself_ends_once() {
 async fn on_postgres_a_lost_run_that_contradicts_itself_ends_once() {
     let Some(server) = Postgres::shared() else { return };
     let url = server.database("damaged_logs").await;
-    ends_once(Arc::new(PostgresStore::open(&url).await.unwrap()), Database::Postgres(url), &DAMAGES).await;
+    ends_once(
+        Arc::new(PostgresStore::open(&url).await.unwrap()),
+        Database::Postgres(url),
+        &DAMAGES,
+    )
+    .await;
 }

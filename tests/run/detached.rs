@@ -21,7 +21,9 @@ use serde_json::{Value, json};
 use tower::ServiceExt as _;
 
 use crate::{
-    run::{ask, ask_and_leave, ask_detached, changed_options, puppet, read_until, refusal, said, types},
+    run::{
+        ask, ask_and_leave, ask_detached, changed_options, puppet, read_until, refusal, said, types,
+    },
     support::running::{Running, endless, events, eventually, eventually_async},
 };
 
@@ -52,10 +54,12 @@ async fn a_detached_run_continues_without_its_client_and_can_be_followed() {
     strings.send("a".to_owned()).unwrap();
     let url = server.url("/threads/t/runs/r/events");
     let (client, whole) = (server.client.clone(), url.clone());
-    let whole = tokio::spawn(async move { client.get(whole).send().await.unwrap().text().await.unwrap() });
+    let whole =
+        tokio::spawn(async move { client.get(whole).send().await.unwrap().text().await.unwrap() });
     strings.send("b".to_owned()).unwrap();
     // One that comes back later, in the way of a browser.
-    let late = server.client.get(url + "?after=1").header("last-event-id", "3").send().await.unwrap();
+    let late =
+        server.client.get(url + "?after=1").header("last-event-id", "3").send().await.unwrap();
     strings.send("end".to_owned()).unwrap();
     let whole = numbered(&whole.await.unwrap());
     let numbers: Vec<_> = whole.iter().map(|(number, _)| *number).collect();
@@ -70,7 +74,10 @@ async fn a_detached_run_continues_without_its_client_and_can_be_followed() {
     assert_eq!(follow(&server, 5).await, whole[5..]);
     let thread = server.thread("t").await;
     assert_eq!(said(&thread), ["user: go", "assistant: ab"]);
-    assert_eq!((&thread["runs"][0]["status"], &thread["runs"][0]["events"]), (&json!("finished"), &json!(6)));
+    assert_eq!(
+        (&thread["runs"][0]["status"], &thread["runs"][0]["events"]),
+        (&json!("finished"), &json!(6))
+    );
     // A browser that has everything is told to stay away.
     for after in ["6", "7", "18446744073709551615"] {
         let response = server.get(&format!("/threads/t/runs/r/events?after={after}")).await;
@@ -101,7 +108,13 @@ async fn a_repeated_request_follows_the_running_run() {
     let again = server.run(&ask_detached("t", "r")).await;
     strings.send("end".to_owned()).unwrap();
     let body = again.text().await.unwrap();
-    let expected = ["RUN_STARTED", "TEXT_MESSAGE_START", "TEXT_MESSAGE_CONTENT", "TEXT_MESSAGE_END", "RUN_FINISHED"];
+    let expected = [
+        "RUN_STARTED",
+        "TEXT_MESSAGE_START",
+        "TEXT_MESSAGE_CONTENT",
+        "TEXT_MESSAGE_END",
+        "RUN_FINISHED",
+    ];
     assert_eq!(types(&events(&body)), expected);
     assert_eq!(server.thread("t").await["runs"].as_array().unwrap().len(), 1);
 }
@@ -109,18 +122,26 @@ async fn a_repeated_request_follows_the_running_run() {
 #[tokio::test]
 async fn request_agent_and_server_decide_in_this_order_if_a_run_is_detached() {
     let (agent, _strings, dropped) = puppet();
-    let mut options = changed_options(|options| options.runs.on_disconnect = OnDisconnect::Continue);
+    let mut options =
+        changed_options(|options| options.runs.on_disconnect = OnDisconnect::Continue);
     options.on_disconnect_of.insert("stopping".to_owned(), OnDisconnect::Cancel);
     let agent = std::sync::Arc::new(agent);
     let other = agent.clone();
-    let server = Server::new().agent("going", move |i, c| agent(i, c)).agent("stopping", move |i, c| other(i, c));
+    let server = Server::new()
+        .agent("going", move |i, c| agent(i, c))
+        .agent("stopping", move |i, c| other(i, c));
     let server = Running::start(server.thread_options(options)).await;
     ask_and_leave(&server, &ask("t1", "r", "m", "go")).await;
     let mut asked = ask("t2", "r", "m", "go");
     asked["forwardedProps"] = json!({ "onDisconnect": "cancel" });
     ask_and_leave(&server, &asked).await;
     eventually("the second is dropped", || dropped.get() == 1).await;
-    let mut third = server.post("/agents/stopping/send-message").json(&ask("t3", "r", "m", "go")).send().await.unwrap();
+    let mut third = server
+        .post("/agents/stopping/send-message")
+        .json(&ask("t3", "r", "m", "go"))
+        .send()
+        .await
+        .unwrap();
     third.chunk().await.unwrap();
     drop(third);
     eventually("the third is dropped", || dropped.get() == 2).await;
@@ -135,7 +156,9 @@ async fn request_agent_and_server_decide_in_this_order_if_a_run_is_detached() {
 async fn a_detached_run_can_be_cancelled_by_any_client() {
     let (agent, _strings, dropped) = puppet();
     let server = Running::start(Server::new().agent("puppet", agent)).await;
-    let cancel = async |run: &str| server.post(&format!("/threads/t/runs/{run}/cancel")).send().await.unwrap();
+    let cancel = async |run: &str| {
+        server.post(&format!("/threads/t/runs/{run}/cancel")).send().await.unwrap()
+    };
     for input in [ask_detached("t", "r1"), ask("t", "r2", "m", "go")] {
         let run = input["runId"].as_str().unwrap();
         let mut stream = server.raw_run(&input).await;
@@ -160,7 +183,9 @@ async fn a_thread_can_be_deleted_while_it_runs() {
     read_until(&mut stream, |text| text.contains("TEXT_MESSAGE_START")).await;
     let response = server.client.delete(server.url("/threads/t")).send().await.unwrap();
     assert_eq!(response.status(), 204);
-    assert!(read_until(&mut stream, |text| text.contains("RUN_FINISHED")).await.contains("cancelled"));
+    assert!(
+        read_until(&mut stream, |text| text.contains("RUN_FINISHED")).await.contains("cancelled")
+    );
     assert_eq!(dropped.get(), 1);
     assert_eq!(server.get("/threads/t").await.status(), 404);
     let response = server.client.delete(server.url("/threads/t")).send().await.unwrap();
@@ -185,7 +210,8 @@ async fn detached_runs_are_limited() {
 async fn a_run_with_too_many_bytes_fails() {
     let (agent, _, stopped) = endless();
     let options = changed_options(|options| options.runs.max_run_bytes = 100_000);
-    let server = Running::start(Server::new().agent("endless", agent).thread_options(options)).await;
+    let server =
+        Running::start(Server::new().agent("endless", agent).thread_options(options)).await;
     for input in [ask_detached("t", "r"), ask("t", "r2", "m", "go")] {
         let events = server.events(&input).await;
         let (last, before) = events.split_last().unwrap();
@@ -199,7 +225,8 @@ async fn a_run_with_too_many_bytes_fails() {
 #[tokio::test]
 async fn a_detached_run_has_its_own_time_limit() {
     let (agent, _strings, dropped) = puppet();
-    let options = changed_options(|options| options.runs.detached_max = Some(Duration::from_millis(100)));
+    let options =
+        changed_options(|options| options.runs.detached_max = Some(Duration::from_millis(100)));
     let server = Running::start(Server::new().agent("puppet", agent).thread_options(options)).await;
     let events = server.events(&ask_detached("t", "r")).await;
     assert_eq!(events.last().unwrap()["outcome"], json!({ "type": "cancelled" }));
@@ -210,7 +237,8 @@ async fn a_detached_run_has_its_own_time_limit() {
 async fn a_follower_that_does_not_read_does_not_slow_the_run() {
     let (agent, said, stopped) = endless();
     let options = changed_options(|options| options.runs.max_run_bytes = 20_000_000);
-    let server = Running::start(Server::new().agent("endless", agent).thread_options(options)).await;
+    let server =
+        Running::start(Server::new().agent("endless", agent).thread_options(options)).await;
     let stalled = server.run(&ask_detached("t", "r")).await;
     server.until_status("t", "failed").await;
     assert_eq!(stopped.get(), 1);
@@ -229,7 +257,8 @@ async fn following_a_run_without_a_log_is_refused_with_a_reason() {
     let server = Running::start(Server::new().agent("puppet", agent).thread_options(options)).await;
     strings.send("end".to_owned()).unwrap();
     server.events(&ask("t", "r", "m", "go")).await;
-    let follow = async |path: &str| refusal(server.get(&format!("/threads/t/runs/{path}")).await).await;
+    let follow =
+        async |path: &str| refusal(server.get(&format!("/threads/t/runs/{path}")).await).await;
     assert_eq!(follow("r/events").await, (404, "run_has_no_log".to_owned()));
     assert_eq!(follow("none/events").await, (404, "unknown_run".to_owned()));
     for wrong in ["r/events?after=x", "r/events?after=-1"] {
@@ -239,12 +268,18 @@ async fn following_a_run_without_a_log_is_refused_with_a_reason() {
 
 #[tokio::test]
 async fn events_that_an_older_client_does_not_get_are_in_the_log() {
-    let calling = |_: RunAgentInput, _: RunContext| agent::events(ToolCallEvents::new("f").whole(&json!({})));
+    let calling =
+        |_: RunAgentInput, _: RunContext| agent::events(ToolCallEvents::new("f").whole(&json!({})));
     let server = Running::start(Server::new().agent("a", calling)).await;
     let mut input = ask_detached("older", "r");
     input["state"] = json!({});
-    let response =
-        server.post("/send-message").header("accept", "text/event-stream").json(&input).send().await.unwrap();
+    let response = server
+        .post("/send-message")
+        .header("accept", "text/event-stream")
+        .json(&input)
+        .send()
+        .await
+        .unwrap();
     let told = events(&response.text().await.unwrap());
     let finished = told.last().unwrap();
     assert_eq!((&finished["type"], &finished["outcome"]), (&json!("RUN_FINISHED"), &Value::Null));
@@ -294,9 +329,11 @@ async fn an_agent_that_waits_for_its_events_does_not_wait_for_those_of_other_run
     // Only the runs of a store that outlives its server have marks.
     let folder = tempfile::tempdir().unwrap();
     let store = SqliteStore::open(&folder.path().join("store.sqlite")).await.unwrap();
-    let server = Running::start(Server::new().agent("careful", agent.can_continue()).store(store)).await;
+    let server =
+        Running::start(Server::new().agent("careful", agent.can_continue()).store(store)).await;
     let all = events(&server.run(&ask_detached("t", "r")).await.text().await.unwrap());
-    let waited = all.iter().find(|event| event["name"] == "waited").unwrap()["value"].as_u64().unwrap();
+    let waited =
+        all.iter().find(|event| event["name"] == "waited").unwrap()["value"].as_u64().unwrap();
     // Writes that gather events are 40 ms apart.
     assert!(waited < u64::from(WAITS) * 30, "{waited} ms");
 }
@@ -307,10 +344,11 @@ async fn the_first_event_does_not_wait_for_the_log() {
     let path = folder.path().join("store.sqlite");
     let store = SqliteStore::open(&path).await.unwrap();
     // What is appended is not stored.
-    let fail =
-        "CREATE TRIGGER fail BEFORE INSERT ON agui_events WHEN NEW.last > 1 BEGIN SELECT RAISE(ABORT, 'no'); END";
+    let fail = "CREATE TRIGGER fail BEFORE INSERT ON agui_events WHEN NEW.last > 1 BEGIN SELECT RAISE(ABORT, 'no'); END";
     rusqlite::Connection::open(&path).unwrap().execute_batch(fail).unwrap();
-    let server = Running::start(Server::new().agent("echo", agui_server::agent::builtin::Echo).store(store)).await;
+    let server =
+        Running::start(Server::new().agent("echo", agui_server::agent::builtin::Echo).store(store))
+            .await;
     let mut response = server.run(&ask_detached("t", "r")).await;
     let first = response.chunk().await.unwrap().unwrap();
     let first = String::from_utf8(first.to_vec()).unwrap();
@@ -322,7 +360,8 @@ async fn the_first_event_does_not_wait_for_the_log() {
 async fn a_detached_run_goes_on_whose_client_leaves_while_it_begins() {
     let folder = tempfile::tempdir().unwrap();
     let store = Arc::new(SqliteStore::open(&folder.path().join("store.sqlite")).await.unwrap());
-    let server = Server::new().agent("echo", agui_server::agent::builtin::Echo).store(store.clone());
+    let server =
+        Server::new().agent("echo", agui_server::agent::builtin::Echo).store(store.clone());
     let (router, _handle) = server.into_router().unwrap();
     for polls in 1..100 {
         let body = Body::from(ask_detached(&format!("t{polls}"), "r").to_string());
@@ -349,7 +388,9 @@ async fn a_detached_run_goes_on_whose_client_leaves_while_it_begins() {
     eventually_async("the runs have ended", async || {
         let statuses = statuses().await;
         assert!(
-            statuses.iter().all(|status| matches!(status, RunStatus::Running | RunStatus::Finished)),
+            statuses
+                .iter()
+                .all(|status| matches!(status, RunStatus::Running | RunStatus::Finished)),
             "{statuses:?}"
         );
         !statuses.is_empty() && !statuses.contains(&RunStatus::Running)

@@ -30,7 +30,13 @@ fn counting(input: RunAgentInput, _: RunContext) -> EventStream {
 }
 
 async fn document_of(server: &Running, input: &Value) -> Value {
-    let response = server.post("/send-message").header("accept", "application/json").json(input).send().await.unwrap();
+    let response = server
+        .post("/send-message")
+        .header("accept", "application/json")
+        .json(input)
+        .send()
+        .await
+        .unwrap();
     assert_eq!(
         (response.status().as_u16(), &response.headers()["content-type"]),
         (200, &"application/json".parse().unwrap())
@@ -39,7 +45,12 @@ async fn document_of(server: &Running, input: &Value) -> Value {
 }
 
 fn added(document: &Value) -> Vec<&str> {
-    document["messages"].as_array().unwrap().iter().map(|message| message["content"].as_str().unwrap()).collect()
+    document["messages"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|message| message["content"].as_str().unwrap())
+        .collect()
 }
 
 #[tokio::test]
@@ -72,7 +83,10 @@ async fn messages_that_were_there_before_are_not_in_the_document() {
 async fn a_client_that_leaves_cancels_the_run_that_it_waits_for() {
     let (agent, stopped) = silent();
     let server = Running::start(Server::new().agent("silent", agent)).await;
-    let request = server.post("/send-message").header("accept", "application/json").json(&ask("t", "r", "m", "go"));
+    let request = server
+        .post("/send-message")
+        .header("accept", "application/json")
+        .json(&ask("t", "r", "m", "go"));
     let response = request.send().await.unwrap();
     assert_eq!(response.status(), 200);
     drop(response);
@@ -105,5 +119,8 @@ async fn a_client_that_does_not_wait_finds_the_document_at_its_url() {
     }
     let wrong = server.get(&format!("{url}?wait=a")).await;
     assert_eq!(refusal(wrong).await, (400, "invalid_parameter".to_owned()));
-    assert_eq!(refusal(server.get("/threads/a%20thread/runs/other").await).await, (404, "unknown_run".to_owned()));
+    assert_eq!(
+        refusal(server.get("/threads/a%20thread/runs/other").await).await,
+        (404, "unknown_run".to_owned())
+    );
 }

@@ -17,7 +17,8 @@ async fn kept_at(path: &Path, server: Server) -> Running {
 #[tokio::test]
 async fn the_last_text_is_sent_together_with_the_terminal_event() {
     let folder = tempfile::tempdir().unwrap();
-    let server = kept_at(&folder.path().join("threads.db"), Server::new().agent("echo", Echo)).await;
+    let server =
+        kept_at(&folder.path().join("threads.db"), Server::new().agent("echo", Echo)).await;
     for _ in 0..100 {
         let mut response = server.run(&input("hello")).await;
         let first = response.chunk().await.unwrap().unwrap();

@@ -11,7 +11,9 @@ use agui_server::{
         events as known,
     },
     auth::ApiKey,
-    protocol::{ContentPart, Event, Interrupt, Message, MessageContent, PartSource, RunAgentInput, event::*},
+    protocol::{
+        ContentPart, Event, Interrupt, Message, MessageContent, PartSource, RunAgentInput, event::*,
+    },
     store::SqliteStore,
 };
 use base64::{Engine as _, prelude::BASE64_STANDARD};
@@ -92,11 +94,17 @@ async fn check_urls_stand_for_pictures(server: Server) {
     let snapshot = last_snapshot(&shown);
     let file = file_of(&server, source(&snapshot[0]));
     assert_eq!(snapshot[0]["content"][1]["metadata"], json!({ "filename": "a.png" }));
-    assert_eq!(given.lock().pop().unwrap(), json!([message("m1", &data(1))]), "the agent gets the data");
+    assert_eq!(
+        given.lock().pop().unwrap(),
+        json!([message("m1", &data(1))]),
+        "the agent gets the data"
+    );
 
     // What a client sends next: its list with the URL, which may have expired, or be of another host.
     let url = source(&snapshot[0])["value"].as_str().unwrap();
-    let expired = url.replace(&server.url(""), "https://elsewhere.example/base").replace("expires=", "expires=1");
+    let expired = url
+        .replace(&server.url(""), "https://elsewhere.example/base")
+        .replace("expires=", "expires=1");
     for (run, value) in [("r2", url), ("r3", &expired)] {
         let source = json!({ "type": "url", "value": value, "mimeType": "image/png" });
         let thread = server.thread("t").await;
@@ -124,7 +132,9 @@ async fn no_response_names_a_file_otherwise_than_by_its_url() {
     let (agent, _) = keeping();
     let server = Running::start(Server::new().agent("a", agent)).await;
     server.events(&ask("r1", &[message("m1", &data(1))])).await;
-    for path in ["/threads/t", "/threads/t/messages", "/threads/t/export", "/send-message?threadId=t"] {
+    for path in
+        ["/threads/t", "/threads/t/messages", "/threads/t/export", "/send-message?threadId=t"]
+    {
         let text = server.get(path).await.text().await.unwrap();
         assert!(text.contains(&server.url("/files/file_")), "{path}: {text}");
         assert!(!text.contains("agui-server") && !text.contains(&picture(1)), "{path}: {text}");
@@ -144,13 +154,16 @@ async fn the_host_of_a_url_is_that_of_the_request_or_the_public_one() {
     let server = Running::start(Server::new().agent("a", agent)).await;
     server.events(&ask("r1", &[message("m1", &data(1))])).await;
     let proxied = server.client.get(server.url("/threads/t")).header("host", "localhost:99");
-    let proxied = proxied.header("x-forwarded-proto", "https").header("x-forwarded-prefix", "/base");
+    let proxied =
+        proxied.header("x-forwarded-proto", "https").header("x-forwarded-prefix", "/base");
     let thread: Value = proxied.send().await.unwrap().json().await.unwrap();
     let url = source_of(&thread, 0)["value"].as_str().unwrap();
     assert!(url.starts_with("https://localhost:99/base/files/file_"), "{url}");
 
     let (agent, _) = keeping();
-    let options = changed_options(|options| options.files.public_url = Some("https://chat.example/api/".to_owned()));
+    let options = changed_options(|options| {
+        options.files.public_url = Some("https://chat.example/api/".to_owned())
+    });
     let server = Running::start(Server::new().agent("a", agent).thread_options(options)).await;
     let shown = server.events(&ask("r1", &[message("m1", &data(1))])).await;
     let url = source(&last_snapshot(&shown)[0])["value"].as_str().unwrap();
@@ -162,7 +175,12 @@ async fn the_same_picture_is_one_file_however_it_is_written() {
     let (agent, given) = keeping();
     let server = Running::start(Server::new().agent("a", agent)).await;
     let text = picture(1);
-    let lines = text.as_bytes().chunks(76).map(|line| str::from_utf8(line).unwrap()).collect::<Vec<_>>().join("\r\n");
+    let lines = text
+        .as_bytes()
+        .chunks(76)
+        .map(|line| str::from_utf8(line).unwrap())
+        .collect::<Vec<_>>()
+        .join("\r\n");
     let written = [
         data(1),
         json!({ "type": "data", "value": lines, "mimeType": "image/jpeg" }),
@@ -170,10 +188,12 @@ async fn the_same_picture_is_one_file_however_it_is_written() {
         json!({ "type": "data", "value": format!("data:image/png;base64,{text}"), "mimeType": "image/png" }),
         json!({ "type": "url", "value": format!("data:image/png;base64,{text}") }),
     ];
-    let messages: Vec<_> = written.iter().zip(0..).map(|(source, at)| message(&format!("m{at}"), source)).collect();
+    let messages: Vec<_> =
+        written.iter().zip(0..).map(|(source, at)| message(&format!("m{at}"), source)).collect();
     let shown = server.events(&ask("r1", &messages)).await;
     let snapshot = last_snapshot(&shown);
-    let files: Vec<_> = snapshot[..5].iter().map(|message| file_of(&server, source(message))).collect();
+    let files: Vec<_> =
+        snapshot[..5].iter().map(|message| file_of(&server, source(message))).collect();
     assert!(files.iter().all(|file| *file == files[0]), "{files:?}");
     assert_eq!(*source(&given.lock()[0][1]), data(1));
 }
@@ -191,7 +211,8 @@ async fn what_does_not_become_a_file_stays_as_it_is_and_no_run_fails() {
         json!({ "type": "url", "value": "/files/file_0123456789abcdef0123456789abcdef?expires=1&signature=x" }),
         json!({ "type": "file", "value": "f1", "provider": "openai" }),
     ];
-    let messages: Vec<_> = sources.iter().zip(0..).map(|(source, at)| message(&format!("m{at}"), source)).collect();
+    let messages: Vec<_> =
+        sources.iter().zip(0..).map(|(source, at)| message(&format!("m{at}"), source)).collect();
     let shown = server.events(&ask("r1", &messages)).await;
     assert!(!types(&shown).contains(&"MESSAGES_SNAPSHOT"));
     assert_eq!(given.lock()[0], json!(messages));
@@ -210,14 +231,23 @@ async fn nobody_names_the_file_of_another_owner() {
     };
     let (_, body) = run("ada", &ask("r1", &[message("m1", &data(1))])).await;
     let url = source(&last_snapshot(&events(&body))[0]).clone();
-    let named = json!({ "type": "file", "value": file_of(&server, &url), "provider": "agui-server" });
+    let named =
+        json!({ "type": "file", "value": file_of(&server, &url), "provider": "agui-server" });
     let (status, _) = run("ada", &ask("r2", &[message("m2", &named)])).await;
-    assert_eq!((status, source(&given.lock().pop().unwrap()[2])), (200, &data(1)), "its owner may name it");
+    assert_eq!(
+        (status, source(&given.lock().pop().unwrap()[2])),
+        (200, &data(1)),
+        "its owner may name it"
+    );
     let (status, body) = run("bob", &ask("r1", &[message("m1", &named)])).await;
     assert_eq!(status, 400, "{body}");
     assert!(body.contains("messages[0].content[1].source.value"), "{body}");
     let (status, _) = run("bob", &ask("r1", &[message("m1", &url)])).await;
-    assert_eq!((status, source(&given.lock().pop().unwrap()[0])), (200, &url), "it is a URL as any other");
+    assert_eq!(
+        (status, source(&given.lock().pop().unwrap()[0])),
+        (200, &url),
+        "it is a URL as any other"
+    );
 }
 
 #[tokio::test]
@@ -226,9 +256,9 @@ async fn a_run_beside_all_threads_gets_the_data_as_well() {
     let server = Running::start(Server::new().agent("a", agent)).await;
     let shown = server.events(&ask("r1", &[message("m1", &data(1))])).await;
     let mut suggest = ask("r2", &[message("m1", source(&last_snapshot(&shown)[0]))]);
-    suggest["tools"] = json!([{ "name": "copilotkitSuggest", "description": "", "parameters": {} }]);
-    suggest["forwardedProps"] =
-        json!({ "toolChoice": { "type": "function", "function": { "name": "copilotkitSuggest" } } });
+    suggest["tools"] =
+        json!([{ "name": "copilotkitSuggest", "description": "", "parameters": {} }]);
+    suggest["forwardedProps"] = json!({ "toolChoice": { "type": "function", "function": { "name": "copilotkitSuggest" } } });
     server.events(&suggest).await;
     assert_eq!(given.lock().pop().unwrap(), json!([message("m1", &data(1))]));
     assert_eq!(server.thread("t").await["messages"].as_array().unwrap().len(), 2);
@@ -243,17 +273,27 @@ async fn the_charset_of_a_text_is_kept() {
         json!({ "id": "m1", "role": "user", "content": [{ "type": "document", "source": source }] })
     };
     let shown = server.events(&ask("r1", &[text("text/plain;charset=gbk")])).await;
-    assert_eq!(last_snapshot(&shown)[0]["content"][0]["source"]["mimeType"], "text/plain;charset=gbk");
+    assert_eq!(
+        last_snapshot(&shown)[0]["content"][0]["source"]["mimeType"],
+        "text/plain;charset=gbk"
+    );
     let next = json!({ "id": "m2", "role": "user", "content": "And?" });
     server.events(&ask("r2", &[last_snapshot(&shown)[0].clone(), next])).await;
     assert_eq!(given.lock().pop().unwrap()[0], text("text/plain;charset=gbk"));
-    assert_eq!(server.thread("t").await["alternatives"]["m1"], Value::Null, "the message is as it was");
+    assert_eq!(
+        server.thread("t").await["alternatives"]["m1"],
+        Value::Null,
+        "the message is as it was"
+    );
 }
 
 /// An agent whose tool shows a picture.
 fn showing(_: RunAgentInput, _: RunContext) -> EventStream {
     let call = ToolCallEvents::with_id("c", "draw");
-    let image = ContentPart::image(PartSource::Data { value: picture(7), mime_type: "image/png".to_owned() });
+    let image = ContentPart::image(PartSource::Data {
+        value: picture(7),
+        mime_type: "image/png".to_owned(),
+    });
     let content = MessageContent::Parts(vec![ContentPart::text("A chart:"), image]);
     let result = vec![ToolCallResult::new("result", "c", content).into()];
     known([call.whole(&json!({})), result, TextMessage::whole("There.")].concat())
@@ -270,7 +310,9 @@ async fn a_picture_of_a_tool_is_a_file_at_the_end_of_its_run() {
         let shown = server.events(&input).await;
         let live = shown.iter().find(|event| event["type"] == "TOOL_CALL_RESULT").unwrap();
         assert_eq!(*source(live), data(7), "{mode}: live events have the data");
-        let result = |messages: &[Value]| messages.iter().find(|message| message["role"] == "tool").cloned().unwrap();
+        let result = |messages: &[Value]| {
+            messages.iter().find(|message| message["role"] == "tool").cloned().unwrap()
+        };
         let of_snapshot = result(last_snapshot(&shown));
         file_of(&server, source(&of_snapshot));
         let stored = server.thread(thread).await;
@@ -278,7 +320,8 @@ async fn a_picture_of_a_tool_is_a_file_at_the_end_of_its_run() {
     }
     // Another client follows the log later.
     let followed = server.get("/threads/continue/runs/r/events").await.text().await.unwrap();
-    let followed: Vec<_> = crate::support::running::numbered_events(&followed).into_iter().map(|(_, it)| it).collect();
+    let followed: Vec<_> =
+        crate::support::running::numbered_events(&followed).into_iter().map(|(_, it)| it).collect();
     let tool = last_snapshot(&followed).iter().find(|message| message["role"] == "tool").unwrap();
     file_of(&server, source(tool));
     // A client before 1.0 reads texts only: the picture is its URL in Markdown.
@@ -289,10 +332,16 @@ async fn a_picture_of_a_tool_is_a_file_at_the_end_of_its_run() {
     let shown = events(&shown.send().await.unwrap().text().await.unwrap());
     let tool = last_snapshot(&shown).iter().find(|message| message["role"] == "tool").unwrap();
     let url = server.url("/files/file_");
-    assert!(tool["content"].as_str().unwrap().starts_with(&format!("A chart:\n\n![image]({url}")), "{tool}");
+    assert!(
+        tool["content"].as_str().unwrap().starts_with(&format!("A chart:\n\n![image]({url}")),
+        "{tool}"
+    );
     // The recording has what the agent has sent, also if the conversation before had files.
     let recording = server.get("/threads/continue/runs/r/recording").await.text().await.unwrap();
-    assert!(!recording.contains("MESSAGES_SNAPSHOT") && !recording.contains("agui-server"), "{recording}");
+    assert!(
+        !recording.contains("MESSAGES_SNAPSHOT") && !recording.contains("agui-server"),
+        "{recording}"
+    );
 }
 
 #[tokio::test]
@@ -315,10 +364,17 @@ async fn before_a_question_the_snapshot_has_the_pictures_of_the_run_as_files() {
         });
         let shown = server.events(&input).await;
         let kinds = types(&shown);
-        assert_eq!(kinds[kinds.len() - 3..], ["STATE_SNAPSHOT", "MESSAGES_SNAPSHOT", "RUN_FINISHED"], "{mode}");
+        assert_eq!(
+            kinds[kinds.len() - 3..],
+            ["STATE_SNAPSHOT", "MESSAGES_SNAPSHOT", "RUN_FINISHED"],
+            "{mode}"
+        );
         assert_eq!(kinds.iter().filter(|kind| **kind == "MESSAGES_SNAPSHOT").count(), 1);
         let snapshot = last_snapshot(&shown);
-        for message in snapshot.iter().filter(|message| ["user", "tool"].contains(&message["role"].as_str().unwrap())) {
+        for message in snapshot
+            .iter()
+            .filter(|message| ["user", "tool"].contains(&message["role"].as_str().unwrap()))
+        {
             file_of(&server, source(message));
         }
     }
@@ -335,7 +391,8 @@ fn restating(input: RunAgentInput, _: RunContext) -> EventStream {
 async fn an_agent_that_restates_its_messages_does_not_change_them() {
     let server = Running::start(Server::new().agent("a", restating)).await;
     let shown = server.events(&ask("r1", &[message("m1", &data(1))])).await;
-    let snapshots: Vec<_> = shown.iter().filter(|event| event["type"] == "MESSAGES_SNAPSHOT").collect();
+    let snapshots: Vec<_> =
+        shown.iter().filter(|event| event["type"] == "MESSAGES_SNAPSHOT").collect();
     assert_eq!(snapshots.len(), 2);
     for snapshot in snapshots {
         file_of(&server, source(&snapshot["messages"][0]));
@@ -355,7 +412,11 @@ async fn copies_share_the_files_of_their_owner() {
     };
     posted("/threads/t/fork", &json!({ "threadId": "fork" })).await;
     let inline: Value = server.get("/threads/t/export?files=inline").await.json().await.unwrap();
-    assert_eq!(inline["messages"][0]["message"], message("m1", &data(1)), "a copy that stands alone");
+    assert_eq!(
+        inline["messages"][0]["message"],
+        message("m1", &data(1)),
+        "a copy that stands alone"
+    );
     assert_eq!(server.get("/threads/t/export?files=x").await.status(), 400);
     let mut export: Value = server.get("/threads/t/export").await.json().await.unwrap();
     posted("/threads/import?threadId=copy", &export).await;
@@ -375,7 +436,10 @@ async fn copies_share_the_files_of_their_owner() {
     );
     let refused = server.post("/threads/import?threadId=x").json(&export).send().await.unwrap();
     let (status, body) = (refused.status(), refused.text().await.unwrap());
-    assert!(status == 400 && body.contains("messages[0].message.content[1].source.value"), "{status}: {body}");
+    assert!(
+        status == 400 && body.contains("messages[0].message.content[1].source.value"),
+        "{status}: {body}"
+    );
 }
 
 /// A server whose agent is at another one. Returns what that agent was given.
@@ -383,13 +447,19 @@ async fn forwarding(public_url: Option<&str>) -> (Running, Running, Given) {
     let (agent, given) = keeping();
     let other = Running::start(Server::new().agent("kept", agent)).await;
     let remote = Remote::new(RemoteOptions::new(other.url("/agents/kept/send-message"))).unwrap();
-    let options = changed_options(|options| options.files.public_url = public_url.map(str::to_owned));
-    (Running::start(Server::new().agent("remote", remote).thread_options(options)).await, other, given)
+    let options =
+        changed_options(|options| options.files.public_url = public_url.map(str::to_owned));
+    (
+        Running::start(Server::new().agent("remote", remote).thread_options(options)).await,
+        other,
+        given,
+    )
 }
 
 async fn uploaded(server: &Running, number: u8) -> Value {
     let bytes = [&b"\x89PNG\r\n\x1a\n"[..], &vec![number; 2_500_000]].concat();
-    let response = server.post("/files").header("content-type", "image/png").body(bytes).send().await.unwrap();
+    let response =
+        server.post("/files").header("content-type", "image/png").body(bytes).send().await.unwrap();
     response.json::<Value>().await.unwrap()["part"]["source"].clone()
 }
 
@@ -405,7 +475,10 @@ async fn a_remote_agent_gets_the_newest_files_within_what_servers_take() {
     let given = given.lock().pop().unwrap();
     let note = given[0]["content"][1]["text"].as_str().unwrap();
     assert!(note.starts_with("(Attached: \"a.png\", image/png. It is left out"), "{note}");
-    assert_eq!([source(&given[1])["type"].as_str(), source(&given[2])["type"].as_str()], [Some("data"); 2]);
+    assert_eq!(
+        [source(&given[1])["type"].as_str(), source(&given[2])["type"].as_str()],
+        [Some("data"); 2]
+    );
 }
 
 #[tokio::test]
@@ -416,7 +489,10 @@ async fn a_remote_agent_gets_urls_if_they_are_public() {
     assert_eq!(types(&events).last(), Some(&"RUN_FINISHED"), "{events:?}");
     let given = given.lock().pop().unwrap();
     let url = source(&given[0])["value"].as_str().unwrap();
-    assert!(url.starts_with("https://chat.example/files/file_") && url.contains("&signature="), "{url}");
+    assert!(
+        url.starts_with("https://chat.example/files/file_") && url.contains("&signature="),
+        "{url}"
+    );
     let again = server.events(&ask("r2", &[message("m", &picture), message("n", &picture)])).await;
     assert_eq!(types(&again).last(), Some(&"RUN_FINISHED"), "{again:?}");
 }

@@ -34,7 +34,12 @@ async fn a_client_that_sends_only_the_newest_message_gets_the_whole_conversation
     let newest = server.thread("t").await;
     assert_eq!(
         said(&newest),
-        ["user: one", "assistant: 1 messages, state {}", "user: two", "assistant: 3 messages, state {}"]
+        [
+            "user: one",
+            "assistant: 1 messages, state {}",
+            "user: two",
+            "assistant: 3 messages, state {}"
+        ]
     );
     // One that sends everything comes to the same.
     let mut full = ask("t", "r3", "m3", "three");
@@ -82,7 +87,10 @@ async fn a_server_can_refuse_instructions_from_clients() {
     let server = Running::start(Server::new().agent("echo", Echo).thread_options(options)).await;
     for role in ["system", "developer"] {
         let mut input = ask("t", "r", "m", "hi");
-        input["messages"].as_array_mut().unwrap().push(json!({ "id": "s", "role": role, "content": "obey" }));
+        input["messages"]
+            .as_array_mut()
+            .unwrap()
+            .push(json!({ "id": "s", "role": role, "content": "obey" }));
         let response = server.run(&input).await;
         assert_eq!(response.status(), 400);
         let body: serde_json::Value = response.json().await.unwrap();
@@ -99,15 +107,22 @@ async fn a_server_can_refuse_instructions_from_clients() {
 async fn instructions_that_a_thread_already_has_reach_no_agent_when_they_are_refused() {
     let store = Arc::new(MemoryStore::new());
     let mut first = ask("t", "r1", "m1", "hi");
-    first["messages"].as_array_mut().unwrap().insert(0, json!({ "id": "s", "role": "system", "content": "obey" }));
+    first["messages"]
+        .as_array_mut()
+        .unwrap()
+        .insert(0, json!({ "id": "s", "role": "system", "content": "obey" }));
     let shared: Arc<dyn Store> = store.clone();
-    let server = Running::start(Server::new().agent("counting", counting).store(shared.clone())).await;
+    let server =
+        Running::start(Server::new().agent("counting", counting).store(shared.clone())).await;
     let counted = |events: &[serde_json::Value]| {
         events.iter().find_map(|event| event["delta"].as_str().map(str::to_owned)).unwrap()
     };
     assert_eq!(counted(&server.events(&first).await), "2 messages, state {}");
     let options = changed_options(|options| options.accept_instructions = false);
-    let server = Running::start(Server::new().agent("counting", counting).store(shared).thread_options(options)).await;
+    let server = Running::start(
+        Server::new().agent("counting", counting).store(shared).thread_options(options),
+    )
+    .await;
     let events = server.events(&ask("t", "r2", "m2", "again")).await;
     assert_eq!(counted(&events), "3 messages, state {}", "the user's, the answer, and the user's");
 }

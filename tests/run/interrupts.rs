@@ -88,7 +88,13 @@ async fn an_answer_takes_effect_once() {
     let events = server.events(&answer("r2", resolved(json!({ "approved": true })))).await;
     assert_eq!(
         types(&events),
-        ["RUN_STARTED", "MESSAGES_SNAPSHOT", "MESSAGES_SNAPSHOT", "TOOL_CALL_RESULT", "RUN_FINISHED"]
+        [
+            "RUN_STARTED",
+            "MESSAGES_SNAPSHOT",
+            "MESSAGES_SNAPSHOT",
+            "TOOL_CALL_RESULT",
+            "RUN_FINISHED"
+        ]
     );
     assert_eq!(events[2]["messages"].as_array().unwrap().len(), 3, "the client has left two out");
     assert_eq!(events[3]["toolCallId"], "call");
@@ -96,7 +102,10 @@ async fn an_answer_takes_effect_once() {
     assert_eq!(server.thread("t").await["interrupts"], json!([]));
     // The same answer again, as its response was lost: the client is told how things stand, and nothing is done.
     let events = server.events(&answer("r2", resolved(json!({ "approved": true })))).await;
-    assert_eq!(types(&events), ["RUN_STARTED", "STATE_SNAPSHOT", "MESSAGES_SNAPSHOT", "RUN_FINISHED"]);
+    assert_eq!(
+        types(&events),
+        ["RUN_STARTED", "STATE_SNAPSHOT", "MESSAGES_SNAPSHOT", "RUN_FINISHED"]
+    );
     assert_eq!(events[3]["outcome"]["type"], "success");
     assert_eq!(deleted.get(), 1);
 }
@@ -109,7 +118,10 @@ async fn a_run_without_an_answer_reports_the_interrupt_again_and_does_nothing() 
     let unknown = json!([{ "interruptId": "another", "status": "resolved", "payload": { "approved": true } }]);
     for input in [ask("t", "r2", "m2", "well?"), answer("r3", unknown)] {
         let events = server.events(&input).await;
-        assert_eq!(types(&events), ["RUN_STARTED", "STATE_SNAPSHOT", "MESSAGES_SNAPSHOT", "RUN_FINISHED"]);
+        assert_eq!(
+            types(&events),
+            ["RUN_STARTED", "STATE_SNAPSHOT", "MESSAGES_SNAPSHOT", "RUN_FINISHED"]
+        );
         assert_eq!(events[3]["outcome"], first.last().unwrap()["outcome"]);
     }
     assert_eq!(deleted.get(), 0);
@@ -127,7 +139,9 @@ async fn an_answer_that_violates_the_schema_has_no_effect() {
     assert_eq!(events[1]["code"], "invalid_resume_payload");
     assert_eq!(server.thread("t").await["interrupts"][0]["id"], "ask");
     assert_eq!(deleted.get(), 0);
-    let events = server.events(&answer("r3", json!([{ "interruptId": "ask", "status": "cancelled" }]))).await;
+    let events = server
+        .events(&answer("r3", json!([{ "interruptId": "ask", "status": "cancelled" }])))
+        .await;
     assert_eq!(events[3]["content"], "declined");
     assert_eq!(server.thread("t").await["interrupts"], json!([]));
 }
@@ -139,7 +153,9 @@ async fn an_expired_interrupt_can_only_be_cancelled() {
     server.events(&ask("t", "r1", "m", "delete it")).await;
     let events = server.events(&answer("r2", resolved(json!({ "approved": true })))).await;
     assert_eq!(events[1]["code"], "interrupt_expired");
-    let events = server.events(&answer("r3", json!([{ "interruptId": "ask", "status": "cancelled" }]))).await;
+    let events = server
+        .events(&answer("r3", json!([{ "interruptId": "ask", "status": "cancelled" }])))
+        .await;
     assert_eq!(events[3]["content"], "declined");
     assert_eq!(deleted.get(), 0);
 }
@@ -158,13 +174,16 @@ async fn an_interrupt_survives_a_restart() {
 }
 
 /// An agent that asks for an answer of this schema.
-fn asking(schema: Value) -> impl Fn(RunAgentInput, RunContext) -> EventStream + Send + Sync + 'static {
+fn asking(
+    schema: Value,
+) -> impl Fn(RunAgentInput, RunContext) -> EventStream + Send + Sync + 'static {
     move |input: RunAgentInput, cx: RunContext| {
         if !input.resume.is_empty() {
             return known(TextMessage::whole("Thank you."));
         }
         let response_schema = schema.as_object().cloned();
-        let asked = Interrupt { id: "ask".into(), response_schema, ..Interrupt::new("input_required") };
+        let asked =
+            Interrupt { id: "ask".into(), response_schema, ..Interrupt::new("input_required") };
         known([interrupt(&cx, vec![asked])])
     }
 }
@@ -183,7 +202,10 @@ async fn a_run_cannot_ask_with_a_schema_that_multiplies_its_references() {
     let end = events.last().unwrap();
     assert_eq!((&end["type"], &end["code"]), (&json!("RUN_ERROR"), &json!("protocol_violation")));
     let message = end["message"].as_str().unwrap();
-    assert!(message.contains("\"ask\"") && message.contains("more than 100000 values"), "{message}");
+    assert!(
+        message.contains("\"ask\"") && message.contains("more than 100000 values"),
+        "{message}"
+    );
     assert_eq!(server.thread("t").await["interrupts"], json!([]));
 }
 

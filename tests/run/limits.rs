@@ -10,14 +10,20 @@ use crate::{
 
 #[tokio::test]
 async fn a_run_that_would_make_its_thread_too_large_is_refused_and_nothing_is_lost() {
-    let limits =
-        [changed_options(|options| options.max_messages = 3), changed_options(|options| options.max_bytes = 200)];
+    let limits = [
+        changed_options(|options| options.max_messages = 3),
+        changed_options(|options| options.max_bytes = 200),
+    ];
     for options in limits {
-        let server = Running::start(Server::new().agent("echo", Echo).thread_options(options)).await;
+        let server =
+            Running::start(Server::new().agent("echo", Echo).thread_options(options)).await;
         server.events(&ask("t", "r1", "m1", "one")).await;
         let before = server.thread("t").await;
         let mut large = ask("t", "r2", "m2", "two");
-        large["messages"].as_array_mut().unwrap().push(json!({ "id": "m3", "role": "user", "content": "three" }));
+        large["messages"]
+            .as_array_mut()
+            .unwrap()
+            .push(json!({ "id": "m3", "role": "user", "content": "three" }));
         assert_eq!(server.refused(&large).await, (413, "thread_too_large".to_owned()));
         assert_eq!(server.thread("t").await, before, "as it was");
         // Other threads are not concerned.
@@ -29,7 +35,10 @@ async fn a_run_that_would_make_its_thread_too_large_is_refused_and_nothing_is_lo
 async fn a_large_first_request_makes_no_thread() {
     let options = changed_options(|options| options.max_bytes = 1000);
     let server = Running::start(Server::new().agent("echo", Echo).thread_options(options)).await;
-    assert_eq!(server.refused(&ask("t", "r", "m", &"x".repeat(2000))).await, (413, "thread_too_large".to_owned()));
+    assert_eq!(
+        server.refused(&ask("t", "r", "m", &"x".repeat(2000))).await,
+        (413, "thread_too_large".to_owned())
+    );
     assert_eq!(server.get("/threads/t").await.status(), 404);
 }
 
@@ -74,7 +83,8 @@ async fn an_identifier_has_at_most_1024_bytes() {
 async fn a_request_of_an_mcp_app_never_reaches_an_agent_without_apps() {
     let server = Running::start(Server::new().agent("echo", Echo)).await;
     let mut input = ask("t", "r", "m", "hi");
-    input["forwardedProps"] = json!({ "__proxiedMCPRequest": { "serverHash": "s", "method": "ping" } });
+    input["forwardedProps"] =
+        json!({ "__proxiedMCPRequest": { "serverHash": "s", "method": "ping" } });
     let events = server.events(&input).await;
     assert_eq!(events.len(), 2, "{events:?}");
     assert_eq!(events[1]["result"], json!({ "error": "MCP request failed" }));

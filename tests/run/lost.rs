@@ -42,14 +42,19 @@ async fn begin(store: &MemoryStore, thread: &str, holder: &str, detached: bool) 
     (run.detached, run.lease_until) = (detached, now() + 15_000);
     run.branch.new = vec![(&message, None)];
     run.request = detached.then_some(r#"{"tools":[{"name":"a","description":"b"}]}"#);
-    let BeginOutcome::Begun { lease, .. } = store.begin(&run).await.unwrap() else { panic!("it is new") };
+    let BeginOutcome::Begun { lease, .. } = store.begin(&run).await.unwrap() else {
+        panic!("it is new")
+    };
     lease
 }
 
 async fn append(store: &MemoryStore, lease: &Lease, events: &[Event]) {
     let events: Vec<_> = events.iter().map(|event| serde_json::to_string(event).unwrap()).collect();
     let times = vec![0; events.len()];
-    let written = store.append(&[EventBatch { lease: lease.clone(), first: 1, events, times }]).await.unwrap();
+    let written = store
+        .append(&[EventBatch { lease: lease.clone(), first: 1, events, times }])
+        .await
+        .unwrap();
     assert_eq!(written, [true]);
 }
 
@@ -63,19 +68,27 @@ async fn log(server: &Running) -> Vec<Value> {
 #[tokio::test]
 async fn a_lost_run_is_closed_with_its_logged_messages() {
     let message = TextMessage::new();
-    let events = [RunStarted::new("t".into(), "r".into()).into(), message.start(), message.delta("half")];
+    let events =
+        [RunStarted::new("t".into(), "r".into()).into(), message.start(), message.delta("half")];
     let store = left_behind(true, &events).await;
     let server = Running::start(Server::new().agent("echo", brief).store(store)).await;
     let thread = server.until_status("t", "failed").await;
     assert_eq!(thread["runs"][0]["error"]["code"], "server_lost");
     assert_eq!(said(&thread), ["user: go", "assistant: half"]);
     let all = log(&server).await;
-    assert_eq!(types(&all), ["RUN_STARTED", "TEXT_MESSAGE_START", "TEXT_MESSAGE_CONTENT", "RUN_ERROR"]);
+    assert_eq!(
+        types(&all),
+        ["RUN_STARTED", "TEXT_MESSAGE_START", "TEXT_MESSAGE_CONTENT", "RUN_ERROR"]
+    );
     assert_eq!(all[3]["code"], "server_lost");
     let recording = server.get("/threads/t/runs/r/recording").await.text().await.unwrap();
-    let lines: Vec<Value> = recording.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let lines: Vec<Value> =
+        recording.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     assert_eq!(lines[0]["request"]["tools"][0]["name"], "a");
-    assert_eq!(lines[1..5].iter().map(|line| &line["event"]).collect::<Vec<_>>(), all.iter().collect::<Vec<_>>());
+    assert_eq!(
+        lines[1..5].iter().map(|line| &line["event"]).collect::<Vec<_>>(),
+        all.iter().collect::<Vec<_>>()
+    );
     assert_eq!(lines[5]["end"]["outcome"], "finished");
     server.events(&ask("t", "r2", "m2", "again")).await;
 }
@@ -85,13 +98,21 @@ async fn a_lost_run_is_closed_with_its_logged_messages() {
 async fn what_a_continued_run_has_taken_back_is_no_message_of_the_client() {
     for (is_delivered, has_id_of_call) in [(false, false), (true, false), (false, true)] {
         let (message, call) = (TextMessage::new(), ToolCallEvents::new("find"));
-        let mut events = vec![RunStarted::new("t".into(), "r".into()).into(), message.start(), message.delta("half")];
-        let mut cut = vec![serde_json::json!({ "id": message.id(), "role": "assistant", "content": "half" })];
+        let mut events = vec![
+            RunStarted::new("t".into(), "r".into()).into(),
+            message.start(),
+            message.delta("half"),
+        ];
+        let mut cut =
+            vec![serde_json::json!({ "id": message.id(), "role": "assistant", "content": "half" })];
         if has_id_of_call {
             events.extend([message.end(), call.start()]);
             let function = serde_json::json!({ "name": "find", "arguments": "" });
-            let made = serde_json::json!({ "id": call.id(), "type": "function", "function": function });
-            cut.push(serde_json::json!({ "id": call.id(), "role": "assistant", "toolCalls": [made] }));
+            let made =
+                serde_json::json!({ "id": call.id(), "type": "function", "function": function });
+            cut.push(
+                serde_json::json!({ "id": call.id(), "role": "assistant", "toolCalls": [made] }),
+            );
         }
         let store = left_behind(true, &events).await;
         let server = Running::start(Server::new().agent("echo", Echo).store(store)).await;
@@ -105,8 +126,15 @@ async fn what_a_continued_run_has_taken_back_is_no_message_of_the_client() {
         request["messages"] = [vec![go], cut, vec![again]].concat().into();
         let events = server.events(&request).await;
         let thread = server.thread("t").await;
-        assert_eq!(said(&thread), ["user: go", "assistant: go", "user: again", "assistant: again"], "{is_delivered}");
-        assert!(types(&events).contains(&"MESSAGES_SNAPSHOT"), "the client gets what it has not seen: {events:?}");
+        assert_eq!(
+            said(&thread),
+            ["user: go", "assistant: go", "user: again", "assistant: again"],
+            "{is_delivered}"
+        );
+        assert!(
+            types(&events).contains(&"MESSAGES_SNAPSHOT"),
+            "the client gets what it has not seen: {events:?}"
+        );
         // A client that keeps the message all the same makes no branch by it.
         request["messages"].as_array_mut().unwrap().insert(1, thread["messages"][1].clone());
         let answer = thread["messages"][3].clone();
@@ -114,7 +142,14 @@ async fn what_a_continued_run_has_taken_back_is_no_message_of_the_client() {
         request["messages"].as_array_mut().unwrap().extend([answer, next]);
         request["runId"] = "r3".into();
         server.events(&request).await;
-        let all = ["user: go", "assistant: go", "user: again", "assistant: again", "user: more", "assistant: more"];
+        let all = [
+            "user: go",
+            "assistant: go",
+            "user: again",
+            "assistant: again",
+            "user: more",
+            "assistant: more",
+        ];
         assert_eq!(said(&server.thread("t").await), all);
     }
 }

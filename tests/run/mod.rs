@@ -19,6 +19,8 @@ mod resume;
 mod sync;
 
 use crate::support::{
-    conversation::{ask, ask_and_leave, ask_detached, changed_options, puppet, refusal, said, types},
+    conversation::{
+        ask, ask_and_leave, ask_detached, changed_options, puppet, refusal, said, types,
+    },
     running::read_until,
 };

@@ -39,7 +39,10 @@ async fn runs_of_a_thread_wait_for_each_other_in_order() {
     strings.send("b".to_owned()).unwrap();
     strings.send("end".to_owned()).unwrap();
     read_until(&mut second, |text| text.contains("RUN_FINISHED")).await;
-    assert_eq!(said(&server.thread("t").await), ["user: one", "assistant: a", "user: two", "assistant: b"]);
+    assert_eq!(
+        said(&server.thread("t").await),
+        ["user: one", "assistant: a", "user: two", "assistant: b"]
+    );
 }
 
 #[tokio::test]
@@ -64,7 +67,9 @@ async fn a_queue_has_a_maximum_length_and_a_timeout() {
     assert!(early < QUEUE_TIMEOUT && late >= QUEUE_TIMEOUT, "{early:?} {late:?}");
     // Other threads do not wait.
     let mut other = server.raw_run(&ask("other", "r", "m", "hi")).await;
-    assert!(read_until(&mut other, |text| text.contains("TEXT_MESSAGE_START")).await.contains("200 OK"));
+    assert!(
+        read_until(&mut other, |text| text.contains("TEXT_MESSAGE_START")).await.contains("200 OK")
+    );
 }
 
 #[tokio::test]
@@ -87,7 +92,10 @@ async fn a_run_that_waits_for_its_turn_can_be_cancelled() {
     let mut first = server.raw_run(&ask("t", "r1", "m1", "one")).await;
     read_until(&mut first, |text| text.contains("TEXT_MESSAGE_START")).await;
     let (request, input) = (server.post("/send-message"), ask("t", "r2", "m2", "two"));
-    let second = tokio::spawn(async move { request.json(&input).send().await.unwrap().text().await.unwrap() });
+    let second =
+        tokio::spawn(
+            async move { request.json(&input).send().await.unwrap().text().await.unwrap() },
+        );
     poll_until("the second run waits and can be cancelled", async || {
         let response = server.post("/threads/t/runs/r2/cancel").send().await.unwrap();
         (response.status() == 202).then_some(())
@@ -107,11 +115,16 @@ async fn a_run_that_waits_for_its_turn_can_be_cancelled() {
 #[tokio::test]
 async fn a_second_run_can_be_refused() {
     let (agent, strings, _) = puppet();
-    let server =
-        Running::start(Server::new().agent("puppet", agent).thread_options(options(ConcurrentRuns::Reject))).await;
+    let server = Running::start(
+        Server::new().agent("puppet", agent).thread_options(options(ConcurrentRuns::Reject)),
+    )
+    .await;
     let mut first = server.raw_run(&ask("t", "r1", "m1", "one")).await;
     read_until(&mut first, |text| text.contains("TEXT_MESSAGE_START")).await;
-    assert_eq!(server.refused(&ask("t", "r2", "m2", "two")).await, (409, "thread_is_busy".to_owned()));
+    assert_eq!(
+        server.refused(&ask("t", "r2", "m2", "two")).await,
+        (409, "thread_is_busy".to_owned())
+    );
     strings.send("end".to_owned()).unwrap();
     read_until(&mut first, |text| text.contains("RUN_FINISHED")).await;
     // A client that has received the end can start the next run at once.
@@ -124,8 +137,10 @@ async fn a_second_run_can_be_refused() {
 #[tokio::test]
 async fn a_second_run_can_supersede_the_first() {
     let (agent, strings, dropped) = puppet();
-    let server =
-        Running::start(Server::new().agent("puppet", agent).thread_options(options(ConcurrentRuns::Supersede))).await;
+    let server = Running::start(
+        Server::new().agent("puppet", agent).thread_options(options(ConcurrentRuns::Supersede)),
+    )
+    .await;
     let mut first = server.raw_run(&ask("t", "r1", "m1", "one")).await;
     read_until(&mut first, |text| text.contains("TEXT_MESSAGE_START")).await;
     let mut second = server.raw_run(&ask("t", "r2", "m2", "two")).await;
@@ -140,16 +155,22 @@ async fn a_second_run_can_supersede_the_first() {
 #[tokio::test]
 async fn an_answer_supersedes_no_run() {
     let (agent, strings, _) = puppet();
-    let server =
-        Running::start(Server::new().agent("puppet", agent).thread_options(options(ConcurrentRuns::Supersede))).await;
+    let server = Running::start(
+        Server::new().agent("puppet", agent).thread_options(options(ConcurrentRuns::Supersede)),
+    )
+    .await;
     let mut first = server.raw_run(&ask("t", "r1", "m1", "one")).await;
     read_until(&mut first, |text| text.contains("TEXT_MESSAGE_START")).await;
-    let resume = json!([{ "interruptId": "x", "status": "resolved", "payload": { "approved": true } }]);
+    let resume =
+        json!([{ "interruptId": "x", "status": "resolved", "payload": { "approved": true } }]);
     let late = json!({ "threadId": "t", "runId": "r2", "messages": [], "resume": resume });
     let mut late = server.raw_run(&late).await;
     // The answer waits: a run that it superseded would end, and the answer would get its turn.
-    let waits =
-        tokio::time::timeout(Duration::from_millis(300), read_until(&mut late, |text| text.contains("RUN"))).await;
+    let waits = tokio::time::timeout(
+        Duration::from_millis(300),
+        read_until(&mut late, |text| text.contains("RUN")),
+    )
+    .await;
     assert!(waits.is_err(), "{waits:?}");
     strings.send("end".to_owned()).unwrap();
     let ended = read_until(&mut first, |text| text.contains("RUN_FINISHED")).await;
@@ -161,8 +182,10 @@ async fn an_answer_supersedes_no_run() {
 #[tokio::test]
 async fn the_newest_of_several_runs_supersedes_all() {
     let (agent, strings, _) = puppet();
-    let server =
-        Running::start(Server::new().agent("puppet", agent).thread_options(options(ConcurrentRuns::Supersede))).await;
+    let server = Running::start(
+        Server::new().agent("puppet", agent).thread_options(options(ConcurrentRuns::Supersede)),
+    )
+    .await;
     let mut first = server.raw_run(&ask("t", "r0", "m0", "zero")).await;
     read_until(&mut first, |text| text.contains("TEXT_MESSAGE_START")).await;
     let mut others = Vec::new();
@@ -187,23 +210,33 @@ async fn a_run_that_is_running_in_its_response_cannot_run_again() {
     let server = Running::start(Server::new().agent("puppet", agent)).await;
     let mut first = server.raw_run(&ask("t", "r", "m", "one")).await;
     read_until(&mut first, |text| text.contains("TEXT_MESSAGE_START")).await;
-    assert_eq!(server.refused(&ask("t", "r", "m", "one")).await, (409, "run_is_running".to_owned()));
+    assert_eq!(
+        server.refused(&ask("t", "r", "m", "one")).await,
+        (409, "run_is_running".to_owned())
+    );
 }
 
 #[tokio::test]
 async fn many_clients_on_one_thread_lose_no_message() {
     let options = changed_options(|options| options.max_queued = 100);
-    let server =
-        Running::start(Server::new().agent("echo", agui_server::agent::builtin::Echo).thread_options(options)).await;
+    let server = Running::start(
+        Server::new().agent("echo", agui_server::agent::builtin::Echo).thread_options(options),
+    )
+    .await;
     let runs = (0..40).map(|n| {
-        let (request, input) =
-            (server.post("/send-message"), ask("t", &format!("r{n}"), &format!("m{n}"), &n.to_string()));
-        tokio::spawn(async move { request.json(&input).send().await.unwrap().text().await.unwrap() })
+        let (request, input) = (
+            server.post("/send-message"),
+            ask("t", &format!("r{n}"), &format!("m{n}"), &n.to_string()),
+        );
+        tokio::spawn(
+            async move { request.json(&input).send().await.unwrap().text().await.unwrap() },
+        )
     });
     for run in runs.collect::<Vec<_>>() {
         assert!(run.await.unwrap().contains("RUN_FINISHED"));
     }
-    let messages: serde_json::Value = server.get("/threads/t/messages?limit=200").await.json().await.unwrap();
+    let messages: serde_json::Value =
+        server.get("/threads/t/messages?limit=200").await.json().await.unwrap();
     let said = said(&messages);
     assert_eq!(said.len(), 80);
     for turn in said.chunks(2) {

@@ -33,7 +33,8 @@ fn with_tokens(server: Server) -> Server {
 /// Starts a run, and returns when it has begun or was refused.
 async fn run(server: &Running, who: &str, input: &Value) -> reqwest::Response {
     let token = hs256(&claims(who));
-    let mut response = server.post("/send-message").bearer_auth(token).json(input).send().await.unwrap();
+    let mut response =
+        server.post("/send-message").bearer_auth(token).json(input).send().await.unwrap();
     if response.status() == 200 {
         assert!(response.chunk().await.unwrap().is_some());
     }
@@ -55,7 +56,10 @@ async fn concurrent_runs_are_limited_for_each_principal() {
     let server = Running::start(server).await;
     let first = run(&server, "ada", &input("hi")).await;
     let _second = run(&server, "ada", &input("hi")).await;
-    assert_eq!(assert_refused(run(&server, "ada", &input("hi")).await, "too_many_concurrent_runs").await, 1);
+    assert_eq!(
+        assert_refused(run(&server, "ada", &input("hi")).await, "too_many_concurrent_runs").await,
+        1
+    );
     // Other principals, and requests that start no run, are not limited.
     assert_eq!(run(&server, "bob", &input("hi")).await.status(), 200);
     let request = server.client.get(server.url("/threads")).bearer_auth(hs256(&claims("ada")));
@@ -68,7 +72,10 @@ async fn concurrent_runs_are_limited_for_each_principal() {
 
 /// Waits until a run is admitted, and ends it.
 async fn eventually_admitted(server: &Running, who: &str) {
-    eventually_async("a run is admitted", async || run(server, who, &input("hi")).await.status() == 200).await;
+    eventually_async("a run is admitted", async || {
+        run(server, who, &input("hi")).await.status() == 200
+    })
+    .await;
 }
 
 /// Sends a request for a run on a socket of its own.
@@ -101,9 +108,13 @@ async fn a_detached_run_counts_until_it_ends() {
     // Following a run does not count.
     let thread = detached["threadId"].as_str().unwrap();
     let token = hs256(&claims("ada"));
-    let follow = server.client.get(server.url(&format!("/threads/{thread}/runs/r/events"))).bearer_auth(&token);
+    let follow = server
+        .client
+        .get(server.url(&format!("/threads/{thread}/runs/r/events")))
+        .bearer_auth(&token);
     assert_eq!(follow.send().await.unwrap().status(), 200);
-    let connect = server.post(&format!("/threads/{thread}/connect")).bearer_auth(&token).json(&json!({}));
+    let connect =
+        server.post(&format!("/threads/{thread}/connect")).bearer_auth(&token).json(&json!({}));
     assert!(connect.send().await.unwrap().status().is_success());
     let cancel = server.post(&format!("/threads/{thread}/runs/r/cancel")).bearer_auth(&token);
     assert!(cancel.send().await.unwrap().status().is_success());
@@ -126,16 +137,29 @@ async fn a_run_that_waits_for_its_thread_counts() {
 
 #[tokio::test]
 async fn runs_per_minute_are_limited_for_each_principal() {
-    let keys = [ApiKey::from_secret("web", "open sesame"), ApiKey::from_secret("ci", "open barley")];
+    let keys =
+        [ApiKey::from_secret("web", "open sesame"), ApiKey::from_secret("ci", "open barley")];
     let server = Server::new().agent("echo", Echo).api_keys(keys).principal_limits(limits(0, 3));
     let server = Running::start(server).await;
-    let run = |key: &'static str, body: Value| server.post("/send-message").bearer_auth(key).json(&body).send();
+    let run = |key: &'static str, body: Value| {
+        server.post("/send-message").bearer_auth(key).json(&body).send()
+    };
     for _ in 0..2 {
-        assert!(run("open sesame", input("hi")).await.unwrap().text().await.unwrap().contains("RUN_FINISHED"));
+        assert!(
+            run("open sesame", input("hi"))
+                .await
+                .unwrap()
+                .text()
+                .await
+                .unwrap()
+                .contains("RUN_FINISHED")
+        );
     }
     // Invalid requests count, too.
     assert_eq!(run("open sesame", json!({})).await.unwrap().status(), 400);
-    let wait = assert_refused(run("open sesame", input("hi")).await.unwrap(), "too_many_runs_per_minute").await;
+    let wait =
+        assert_refused(run("open sesame", input("hi")).await.unwrap(), "too_many_runs_per_minute")
+            .await;
     assert!((30..=60).contains(&wait), "{wait}");
     assert_eq!(run("open barley", input("hi")).await.unwrap().status(), 200);
     // Requests with a refused credential do not count.
@@ -164,7 +188,8 @@ async fn run_body(server: &Running, body: Value) -> (u16, String) {
 
 #[tokio::test]
 async fn without_authentication_the_limits_of_principals_have_no_effect() {
-    let server = Running::start(Server::new().agent("echo", Echo).principal_limits(limits(1, 1))).await;
+    let server =
+        Running::start(Server::new().agent("echo", Echo).principal_limits(limits(1, 1))).await;
     for _ in 0..3 {
         assert_eq!(server.run(&input("hi")).await.status(), 200);
     }
@@ -172,7 +197,9 @@ async fn without_authentication_the_limits_of_principals_have_no_effect() {
 
 #[tokio::test]
 async fn one_of_several_principals_gets_half_of_the_runs_by_default() {
-    let keys = |names: &[&str]| names.iter().map(|name| ApiKey::from_secret(name, name)).collect::<Vec<_>>();
+    let keys = |names: &[&str]| {
+        names.iter().map(|name| ApiKey::from_secret(name, name)).collect::<Vec<_>>()
+    };
     let start = async |names: &[&str]| {
         let (agent, _) = silent();
         let server = Server::new()
@@ -182,7 +209,8 @@ async fn one_of_several_principals_gets_half_of_the_runs_by_default() {
         Running::start(server).await
     };
     let begin = async |server: &Running, key: &str, input: Value| {
-        let mut response = server.post("/send-message").bearer_auth(key).json(&input).send().await.unwrap();
+        let mut response =
+            server.post("/send-message").bearer_auth(key).json(&input).send().await.unwrap();
         if response.status() == 200 {
             assert!(response.chunk().await.unwrap().is_some());
         }

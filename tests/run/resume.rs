@@ -38,7 +38,9 @@ async fn a_repeated_request_with_last_event_id_continues_the_stream_of_its_run()
     let (agent, strings, _) = puppet();
     // The run itself takes the only permit.
     let server = Running::start(
-        Server::new().agent("puppet", agent).thread_options(changed_options(|options| options.runs.max_concurrent = 1)),
+        Server::new()
+            .agent("puppet", agent)
+            .thread_options(changed_options(|options| options.runs.max_concurrent = 1)),
     )
     .await;
     let input = ask_detached("t", "r");
@@ -72,7 +74,8 @@ async fn a_snapshot_for_the_client_alone_comes_before_the_number_that_confirms_i
     server.events(&ask("t", "r1", "m1", "hi")).await;
     // The client of the second run lacks the messages of the first one.
     let events = numbered(server.run(&ask_detached("t", "r2")).await).await;
-    let types: Vec<_> = events.iter().map(|(number, event)| (event["type"].as_str().unwrap(), *number)).collect();
+    let types: Vec<_> =
+        events.iter().map(|(number, event)| (event["type"].as_str().unwrap(), *number)).collect();
     let expected = [
         ("RUN_STARTED", None),
         ("MESSAGES_SNAPSHOT", None),
@@ -103,7 +106,9 @@ async fn a_client_that_connects_gets_the_numbers_of_the_running_run() {
 #[tokio::test]
 async fn a_detached_run_is_joined_by_its_id_alone_or_with_its_thread() {
     let (agent, strings, _) = puppet();
-    let server = Running::start(Server::new().agent("puppet", agent).agent_at("/api/puppet", "other", Echo)).await;
+    let server =
+        Running::start(Server::new().agent("puppet", agent).agent_at("/api/puppet", "other", Echo))
+            .await;
     ask_and_leave(&server, &ask_detached("t", "r")).await;
     let joined = server.get("/send-message?offset=-1&runId=r").await;
     strings.send("a".to_owned()).unwrap();
@@ -114,8 +119,14 @@ async fn a_detached_run_is_joined_by_its_id_alone_or_with_its_thread() {
     for path in ["/send-message", "/agents/other/send-message", "/api/puppet"] {
         assert_eq!(numbered(server.get(&format!("{path}?runId=r")).await).await, joined, "{path}");
     }
-    assert_eq!(numbered(server.get("/send-message?runId=r&threadId=t&offset=3").await).await, joined[3..]);
-    let reconnected = server.client.get(server.url("/send-message?runId=r&offset=-1")).header("last-event-id", "4");
+    assert_eq!(
+        numbered(server.get("/send-message?runId=r&threadId=t&offset=3").await).await,
+        joined[3..]
+    );
+    let reconnected = server
+        .client
+        .get(server.url("/send-message?runId=r&offset=-1"))
+        .header("last-event-id", "4");
     assert_eq!(numbered(reconnected.send().await.unwrap()).await, joined[4..]);
     assert_eq!(server.get("/send-message?runId=r&offset=5").await.status(), 204);
     for (query, code) in [
@@ -147,10 +158,16 @@ async fn a_thread_is_returned_with_the_run_that_can_be_joined() {
     ask_and_leave(&server, &ask_detached("t", "r2")).await;
     let found = hydrated("").await;
     assert_eq!(found["activeRun"], json!({ "runId": "r2" }));
-    assert_eq!((&found["interrupts"], &found["page"]), (&Value::Null, &json!({ "truncated": false })));
+    assert_eq!(
+        (&found["interrupts"], &found["page"]),
+        (&Value::Null, &json!({ "truncated": false }))
+    );
     let texts = |found: &Value| -> Vec<String> {
         let messages = found["messages"].as_array().unwrap();
-        messages.iter().map(|message| message["parts"][0]["content"].as_str().unwrap().to_owned()).collect()
+        messages
+            .iter()
+            .map(|message| message["parts"][0]["content"].as_str().unwrap().to_owned())
+            .collect()
     };
     assert_eq!(texts(&found), ["hi", "one", "go"]);
     strings.send("two".to_owned()).unwrap();
@@ -159,11 +176,17 @@ async fn a_thread_is_returned_with_the_run_that_can_be_joined() {
     // A page begins with a message of a person.
     for limit in [1, 2] {
         let newest = hydrated(&format!("&limit={limit}")).await;
-        assert_eq!((&newest["activeRun"], texts(&newest)), (&Value::Null, vec!["go".to_owned(), "two".to_owned()]));
+        assert_eq!(
+            (&newest["activeRun"], texts(&newest)),
+            (&Value::Null, vec!["go".to_owned(), "two".to_owned()])
+        );
         assert_eq!(newest["page"]["truncated"], true);
         let cursor = newest["page"]["cursor"].as_str().unwrap();
         let earlier = hydrated(&format!("&limit={limit}&before={cursor}")).await;
-        assert_eq!((&earlier["page"], texts(&earlier)), (&json!({ "truncated": false }), texts(&found)[..2].to_vec()));
+        assert_eq!(
+            (&earlier["page"], texts(&earlier)),
+            (&json!({ "truncated": false }), texts(&found)[..2].to_vec())
+        );
     }
 }
 
@@ -171,7 +194,8 @@ async fn a_thread_is_returned_with_the_run_that_can_be_joined() {
 async fn a_run_that_cannot_be_continued_is_not_started_again() {
     let (agent, strings, _) = puppet();
     let server = Running::start(Server::new().agent("puppet", agent)).await;
-    let refused = async |input: &Value, after: &str| refusal(resume(&server, input, after).await).await;
+    let refused =
+        async |input: &Value, after: &str| refusal(resume(&server, input, after).await).await;
     assert_eq!(refused(&ask_detached("t", "r"), "1").await, (404, "unknown_thread".to_owned()));
     assert_eq!(server.get("/threads/t").await.status(), 404);
     strings.send("end".to_owned()).unwrap();
@@ -179,7 +203,11 @@ async fn a_run_that_cannot_be_continued_is_not_started_again() {
     assert_eq!(refused(&ask("t", "r", "m", "go"), "1").await, (404, "run_has_no_log".to_owned()));
     assert_eq!(refused(&ask("t", "other", "m", "go"), "1").await, (404, "unknown_run".to_owned()));
     for wrong in ["", "x", "-1", "1, 2"] {
-        assert_eq!(refused(&ask("t", "r", "m", "go"), wrong).await, (400, "invalid_parameter".to_owned()), "{wrong:?}");
+        assert_eq!(
+            refused(&ask("t", "r", "m", "go"), wrong).await,
+            (400, "invalid_parameter".to_owned()),
+            "{wrong:?}"
+        );
     }
     assert_eq!(server.thread("t").await["runs"].as_array().unwrap().len(), 1);
 }

@@ -53,11 +53,13 @@ impl Conversations {
         let (asked, end) = (Arc::<Mutex<Vec<String>>>::default(), Arc::new(Semaphore::new(0)));
         let (asks, ends) = (asked.clone(), end.clone());
         let agent = move |input: RunAgentInput, _: RunContext| -> EventStream {
-            let ids: Vec<_> = input.messages.iter().map(|message| message.id().as_str().to_owned()).collect();
+            let ids: Vec<_> =
+                input.messages.iter().map(|message| message.id().as_str().to_owned()).collect();
             asks.lock().unwrap().push(ids.join(" "));
             // The answer of run r1 is a1.
             let id = input.run_id.as_str().replace('r', "a");
-            let (message, ends, is_cut) = (TextMessage::with_id(id.clone()), ends.clone(), input.state.is_some());
+            let (message, ends, is_cut) =
+                (TextMessage::with_id(id.clone()), ends.clone(), input.state.is_some());
             event_stream(async_stream::try_stream! {
                 yield message.start();
                 yield message.delta(id);
@@ -68,7 +70,8 @@ impl Conversations {
             })
         };
         let options = changed_options(|options| options.sync_messages = sync_messages);
-        let server = Running::start(Server::new().agent("numbered", agent).thread_options(options)).await;
+        let server =
+            Running::start(Server::new().agent("numbered", agent).thread_options(options)).await;
         Self { server, asked, end }
     }
 
@@ -109,11 +112,16 @@ impl Conversations {
 async fn each_case_gives_agent_and_client_the_messages_that_they_lack() {
     for sync_messages in [true, false] {
         let all = Conversations::start(sync_messages).await;
-        let cases = CASES.iter().map(|case| (case, false)).chain(CASES_AFTER_A_CUT.iter().map(|case| (case, true)));
+        let cases = CASES
+            .iter()
+            .map(|case| (case, false))
+            .chain(CASES_AFTER_A_CUT.iter().map(|case| (case, true)));
         for (n, ((case, shown, gets, snapshots), is_cut)) in cases.enumerate() {
             for detached in [false, true] {
-                let (thread, what) =
-                    (format!("{n} {detached}"), format!("{case}, cut: {is_cut}, detached: {detached}"));
+                let (thread, what) = (
+                    format!("{n} {detached}"),
+                    format!("{case}, cut: {is_cut}, detached: {detached}"),
+                );
                 all.begin(&thread, detached, is_cut).await;
                 let mut input = Conversations::input(&thread, "r3", shown, detached);
                 // The state of the cut run would have the agent wait.
@@ -123,21 +131,33 @@ async fn each_case_gives_agent_and_client_the_messages_that_they_lack() {
                 }
                 let events = all.server.events(&input).await;
                 assert_eq!(all.asked.lock().unwrap().last().unwrap(), gets, "{what}");
-                let first: Vec<_> = events.iter().take_while(|event| event["type"] != "TEXT_MESSAGE_START").collect();
-                let sent: Vec<_> = first.iter().filter(|event| event["type"] == "MESSAGES_SNAPSHOT").collect();
+                let first: Vec<_> = events
+                    .iter()
+                    .take_while(|event| event["type"] != "TEXT_MESSAGE_START")
+                    .collect();
+                let sent: Vec<_> =
+                    first.iter().filter(|event| event["type"] == "MESSAGES_SNAPSHOT").collect();
                 let expected = if sync_messages { *snapshots } else { 0 };
                 assert_eq!(sent.len(), expected, "{what}: {:?}", types(&events));
                 if let Some(last) = sent.last() {
-                    let ids: Vec<_> =
-                        last["messages"].as_array().unwrap().iter().map(|it| it["id"].as_str().unwrap()).collect();
+                    let ids: Vec<_> = last["messages"]
+                        .as_array()
+                        .unwrap()
+                        .iter()
+                        .map(|it| it["id"].as_str().unwrap())
+                        .collect();
                     assert_eq!(ids.join(" "), *gets, "{what}");
                 }
                 if sent.len() == 2 {
                     assert_eq!(sent[0]["messages"], json!([]), "{what}");
                 }
                 let stored = all.server.thread(&thread).await;
-                let ids: Vec<_> =
-                    stored["messages"].as_array().unwrap().iter().map(|it| it["id"].as_str().unwrap()).collect();
+                let ids: Vec<_> = stored["messages"]
+                    .as_array()
+                    .unwrap()
+                    .iter()
+                    .map(|it| it["id"].as_str().unwrap())
+                    .collect();
                 assert_eq!(ids.join(" "), format!("{gets} a3"), "{what}");
             }
         }
@@ -163,15 +183,24 @@ async fn a_request_without_anything_to_answer_gets_the_thread_and_does_not_call_
             nothing["state"] = state;
         }
         let events = all.server.events(&nothing).await;
-        assert_eq!(types(&events), ["RUN_STARTED", "MESSAGES_SNAPSHOT", "STATE_SNAPSHOT", "RUN_FINISHED"]);
+        assert_eq!(
+            types(&events),
+            ["RUN_STARTED", "MESSAGES_SNAPSHOT", "STATE_SNAPSHOT", "RUN_FINISHED"]
+        );
         assert_eq!(events[0]["runId"], "r3");
-        let ids: Vec<_> =
-            events[1]["messages"].as_array().unwrap().iter().map(|it| it["id"].as_str().unwrap()).collect();
+        let ids: Vec<_> = events[1]["messages"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|it| it["id"].as_str().unwrap())
+            .collect();
         assert_eq!(ids, ["m1", "a1", "m2", "a2"]);
     }
     assert_eq!(all.asked.lock().unwrap().len(), asked);
     // Each of these asks for something.
-    for (run, member, value) in [("r4", "state", json!({ "a": 1 })), ("r5", "forwardedProps", json!({ "go": "on" }))] {
+    for (run, member, value) in
+        [("r4", "state", json!({ "a": 1 })), ("r5", "forwardedProps", json!({ "go": "on" }))]
+    {
         let mut something = nothing.clone();
         something["runId"] = run.into();
         something[member] = value;
@@ -186,7 +215,8 @@ async fn a_request_without_anything_to_answer_gets_the_thread_and_does_not_call_
 async fn a_new_thread_is_what_the_client_shows() {
     let all = Conversations::start(true).await;
     for detached in [false, true] {
-        let input = Conversations::input(&format!("{detached}"), "r1", &["m1", "a0", "m2"], detached);
+        let input =
+            Conversations::input(&format!("{detached}"), "r1", &["m1", "a0", "m2"], detached);
         let types = all.server.events(&input).await;
         assert_eq!(crate::run::types(&types)[..2], ["RUN_STARTED", "TEXT_MESSAGE_START"]);
         assert_eq!(all.asked.lock().unwrap().last().unwrap(), "m1 a0 m2");
@@ -196,7 +226,8 @@ async fn a_new_thread_is_what_the_client_shows() {
 #[tokio::test]
 async fn an_empty_state_replaces_the_stored_one_only_if_the_client_shows_a_stored_message() {
     let agent = |input: RunAgentInput, _: RunContext| {
-        let first = (input.messages.len() == 1).then(|| state::snapshot(json!({ "theme": "dark" })));
+        let first =
+            (input.messages.len() == 1).then(|| state::snapshot(json!({ "theme": "dark" })));
         known(first.into_iter().chain(TextMessage::whole("ok")).collect::<Vec<_>>())
     };
     let server = Running::start(Server::new().agent("themed", agent)).await;
@@ -208,7 +239,10 @@ async fn an_empty_state_replaces_the_stored_one_only_if_the_client_shows_a_store
     server.events(&with_empty_state("r1", "m1")).await;
     // SDKs send an empty state for a thread of which they have nothing.
     let events = server.events(&with_empty_state("r2", "m2")).await;
-    assert_eq!((&events[1]["type"], &events[1]["snapshot"]), (&json!("STATE_SNAPSHOT"), &json!({ "theme": "dark" })));
+    assert_eq!(
+        (&events[1]["type"], &events[1]["snapshot"]),
+        (&json!("STATE_SNAPSHOT"), &json!({ "theme": "dark" }))
+    );
     let thread = server.thread("t").await;
     assert_eq!(thread["state"], json!({ "theme": "dark" }));
     let mut cleared = with_empty_state("r3", "m3");

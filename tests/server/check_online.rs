@@ -64,14 +64,16 @@ fn openai(model: &str, first: &[Value], refusal: fn(&Recorded) -> Option<String>
 }
 
 fn gemini(model: &str) -> Vendor {
-    let error =
-        |code: u16, status: &str, message: &str| json!({"error": {"code": code, "message": message, "status": status}});
+    let error = |code: u16, status: &str, message: &str| json!({"error": {"code": code, "message": message, "status": status}});
     let unknown = format!("models/{model} is not found for API version v1beta.");
     let chunk = json!({"candidates": [{"content": {"role": "model", "parts": [{"text": "OK"}]}, "index": 0}]});
     Vendor {
         key_header: "x-goog-api-key",
         key: KEY.to_owned(),
-        unauthorized: (400, error(400, "INVALID_ARGUMENT", "API key not valid. Please pass a valid API key.")),
+        unauthorized: (
+            400,
+            error(400, "INVALID_ARGUMENT", "API key not valid. Please pass a valid API key."),
+        ),
         unknown_model: error(404, "NOT_FOUND", &unknown),
         first_piece: format!("data: {chunk}\r\n\r\n"),
         refusal: gemini::check,
@@ -88,20 +90,21 @@ async fn provider(ConnectInfo(from): ConnectInfo<SocketAddr>, request: Request) 
     let (parts, body) = request.into_parts();
     let body: Value = serde_json::from_slice(&to_bytes(body, usize::MAX).await.unwrap()).unwrap();
     let path = parts.uri.path();
-    let of_path = path.strip_prefix("/v1beta/models/").and_then(|path| path.strip_suffix(":streamGenerateContent"));
+    let of_path = path
+        .strip_prefix("/v1beta/models/")
+        .and_then(|path| path.strip_suffix(":streamGenerateContent"));
     let model = of_path.or(body["model"].as_str()).unwrap_or_default().to_owned();
     let vendor = match path {
         "/v1/messages" => anthropic(&model),
         "/chat/completions" => {
             let delta = json!({"role": "assistant", "content": "OK"});
-            let chunk =
-                json!({"id": "c", "object": "chat.completion.chunk", "choices": [{"index": 0, "delta": delta}]});
+            let chunk = json!({"id": "c", "object": "chat.completion.chunk", "choices": [{"index": 0, "delta": delta}]});
             openai(&model, &[chunk], |request| chat::refusal("openai", request))
         }
         "/v1/responses" => {
-            let item =
-                json!({"type": "message", "id": "msg_1", "role": "assistant", "status": "in_progress", "content": []});
-            let added = json!({"type": "response.output_item.added", "output_index": 0, "item": item});
+            let item = json!({"type": "message", "id": "msg_1", "role": "assistant", "status": "in_progress", "content": []});
+            let added =
+                json!({"type": "response.output_item.added", "output_index": 0, "item": item});
             let delta = json!({"type": "response.output_text.delta", "item_id": "msg_1", "output_index": 0, "content_index": 0, "delta": "OK"});
             openai(&model, &[added, delta], responses::refusal)
         }
@@ -114,19 +117,30 @@ async fn provider(ConnectInfo(from): ConnectInfo<SocketAddr>, request: Request) 
         return refused(404, &vendor.unknown_model);
     }
     let path = parts.uri.path_and_query().unwrap().to_string();
-    let recorded = Recorded { path, headers: parts.headers, body, text: String::new(), at: Instant::now(), from };
+    let recorded = Recorded {
+        path,
+        headers: parts.headers,
+        body,
+        text: String::new(),
+        at: Instant::now(),
+        from,
+    };
     if let Some(reason) = (vendor.refusal)(&recorded) {
         return refused(400, &json!({"error": {"message": reason}}));
     }
     let body = stream::iter([Ok::<_, std::io::Error>(vendor.first_piece)]).chain(stream::pending());
-    Response::builder().header("content-type", "text/event-stream").body(Body::from_stream(body)).unwrap()
+    Response::builder()
+        .header("content-type", "text/event-stream")
+        .body(Body::from_stream(body))
+        .unwrap()
 }
 
 /// Starts the provider, and returns its URL.
 async fn start() -> String {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
-    let router = Router::new().fallback(provider).into_make_service_with_connect_info::<SocketAddr>();
+    let router =
+        Router::new().fallback(provider).into_make_service_with_connect_info::<SocketAddr>();
     tokio::spawn(async move { axum::serve(listener, router).await });
     url
 }
@@ -146,8 +160,11 @@ fn agents(url: &str, models: [&str; 4]) -> String {
 /// Returns the exit code, and the line of each agent after its name.
 async fn check(config: &str, key: &str) -> (Option<i32>, Vec<String>) {
     let file = tempfile::NamedTempFile::with_suffix(".toml").unwrap();
-    std::fs::write(file.path(), format!("default_agent = \"gemini\"\n[server]\nlisten = \"127.0.0.1:0\"\n{config}"))
-        .unwrap();
+    std::fs::write(
+        file.path(),
+        format!("default_agent = \"gemini\"\n[server]\nlisten = \"127.0.0.1:0\"\n{config}"),
+    )
+    .unwrap();
     let command = Command::new(BINARY)
         .args(["check", "--online"])
         .arg(file.path())
@@ -156,7 +173,8 @@ async fn check(config: &str, key: &str) -> (Option<i32>, Vec<String>) {
         .output();
     let output = tokio::time::timeout(TEST_TIMEOUT, command).await.unwrap().unwrap();
     let said = String::from_utf8(output.stdout).unwrap();
-    let lines = said.lines().filter_map(|line| Some(line.strip_prefix("agent:")?.to_owned())).collect();
+    let lines =
+        said.lines().filter_map(|line| Some(line.strip_prefix("agent:")?.to_owned())).collect();
     (output.status.code(), lines)
 }
 
@@ -210,7 +228,10 @@ async fn an_unknown_model_is_refused_also_one_that_requests_may_choose() {
     assert_eq!(code, Some(1));
     let last = format!("{}models = [\"none\", \"gpt-5.5\"]\n", agents(&url, MODELS));
     let (code, lines) = check(&last, KEY).await;
-    has_each(&lines[3..], &[("openai-responses: gpt-5.5 answers", ""), ("openai-responses: none does not", openai)]);
+    has_each(
+        &lines[3..],
+        &[("openai-responses: gpt-5.5 answers", ""), ("openai-responses: none does not", openai)],
+    );
     assert_eq!(code, Some(1));
 }
 
@@ -221,6 +242,9 @@ async fn a_provider_that_cannot_be_reached_is_said_so() {
     socket.bind("127.0.0.1:0".parse().unwrap()).unwrap();
     let url = format!("http://{}", socket.local_addr().unwrap());
     let (code, lines) = check(&agents(&url, MODELS), KEY).await;
-    assert!(lines.len() == 4 && lines.iter().all(|line| line.contains("cannot be reached")), "{lines:#?}");
+    assert!(
+        lines.len() == 4 && lines.iter().all(|line| line.contains("cannot be reached")),
+        "{lines:#?}"
+    );
     assert_eq!(code, Some(1));
 }

@@ -44,8 +44,11 @@ async fn each_configuration_starts_and_answers() {
         // Only the provider's URL and the command of the MCP server are replaced, which npx would download.
         let is_openai = !["anthropic", "gemini"].contains(&name);
         let base = if is_openai { format!("{}/v1", provider.url()) } else { provider.url() };
-        let base_url =
-            if name == "dojo" { "AGUI_AGENTS__AGENTIC_CHAT__BASE_URL" } else { "AGUI_AGENTS__ASSISTANT__BASE_URL" };
+        let base_url = if name == "dojo" {
+            "AGUI_AGENTS__AGENTIC_CHAT__BASE_URL"
+        } else {
+            "AGUI_AGENTS__ASSISTANT__BASE_URL"
+        };
         let mut environment = vec![
             (base_url, &*base),
             ("OPENAI_API_KEY", "sk-1"),
@@ -65,7 +68,11 @@ async fn each_configuration_starts_and_answers() {
             }] })]),
             _ => Answer::openai(&[hello]),
         });
-        assert_eq!(text_and_error(&ask(&server.url, input("Hi")).await), ("Hello.".to_owned(), None), "{name}");
+        assert_eq!(
+            text_and_error(&ask(&server.url, input("Hi")).await),
+            ("Hello.".to_owned(), None),
+            "{name}"
+        );
         let offered = provider.requests()[0].body["tools"].to_string();
         for tool in tools {
             assert!(offered.contains(&format!("\"{tool}\"")), "{name}: {tool} of {offered}");
@@ -86,10 +93,14 @@ fn a_missing_key_is_reported_with_its_place_in_the_file() {
         let text = fs::read_to_string(path(name)).unwrap();
         let line = 1 + text.lines().position(|line| line.starts_with("api_key_env")).unwrap();
         let mut command = Command::new(BINARY);
-        let output = command.args(["check", "--config", &path(name)]).env_remove(variable).output().unwrap();
+        let output =
+            command.args(["check", "--config", &path(name)]).env_remove(variable).output().unwrap();
         let stderr = String::from_utf8_lossy(&output.stderr);
         assert_eq!(output.status.code(), Some(2), "{name}: {stderr}");
         let place = format!("{name}.toml:{line}:1");
-        assert!(stderr.contains(&place) && stderr.contains(&format!("{variable} is not set")), "{name}: {stderr}");
+        assert!(
+            stderr.contains(&place) && stderr.contains(&format!("{variable} is not set")),
+            "{name}: {stderr}"
+        );
     }
 }

@@ -38,9 +38,13 @@ fn toml_blocks(document: &Path) -> Vec<TomlBlock> {
     let mut lines = (1..).zip(text.lines());
     while let Some((number, line)) = lines.next() {
         let Some(mark) = line.trim_start().strip_prefix("```") else { continue };
-        let body: Vec<_> = lines.by_ref().map(|(_, line)| line).take_while(|line| line.trim() != "```").collect();
+        let body: Vec<_> =
+            lines.by_ref().map(|(_, line)| line).take_while(|line| line.trim() != "```").collect();
         if mark == "toml" {
-            blocks.push(TomlBlock { place: format!("{}:{number}", document.display()), text: body.join("\n") });
+            blocks.push(TomlBlock {
+                place: format!("{}:{number}", document.display()),
+                text: body.join("\n"),
+            });
         }
     }
     blocks
@@ -49,8 +53,10 @@ fn toml_blocks(document: &Path) -> Vec<TomlBlock> {
 /// Returns the upper-case words of a block, among them the names of environment variables.
 fn upper_case_words(text: &str) -> impl Iterator<Item = &str> {
     let words = text.split(|c: char| !c.is_ascii_alphanumeric() && c != '_');
-    words
-        .filter(|word| word.len() > 3 && word.chars().all(|c| c.is_ascii_uppercase() || c.is_ascii_digit() || c == '_'))
+    words.filter(|word| {
+        word.len() > 3
+            && word.chars().all(|c| c.is_ascii_uppercase() || c.is_ascii_digit() || c == '_')
+    })
 }
 
 /// Runs `agui-server check` on a block. Sets all environment variables and writes all scripts that the block names.
@@ -63,11 +69,19 @@ fn check(block: &TomlBlock) -> Result<(), String> {
         fs::create_dir_all(script.parent().unwrap()).unwrap();
         fs::write(script, "[[answer]]\nplay = [{ text = \"Hello\" }]").unwrap();
     }
-    let secrets = upper_case_words(&block.text).map(|name| (name, format!("{name}-0123456789abcdef0123456789abcdef")));
-    let output = Command::new(BINARY).arg("check").arg("--config").arg(&file).envs(secrets).output().unwrap();
+    let secrets = upper_case_words(&block.text)
+        .map(|name| (name, format!("{name}-0123456789abcdef0123456789abcdef")));
+    let output = Command::new(BINARY)
+        .arg("check")
+        .arg("--config")
+        .arg(&file)
+        .envs(secrets)
+        .output()
+        .unwrap();
     let problem = String::from_utf8_lossy(&output.stderr).into_owned();
     // Where commands cannot be isolated, tests/run.sh sets the variable and reports it.
-    let is_skipped = std::env::var_os("AGUI_SKIP_SANDBOX").is_some() && problem.contains("commands cannot be isolated");
+    let is_skipped = std::env::var_os("AGUI_SKIP_SANDBOX").is_some()
+        && problem.contains("commands cannot be isolated");
     if output.status.success() || is_skipped { Ok(()) } else { Err(problem) }
 }
 
@@ -75,7 +89,8 @@ fn check(block: &TomlBlock) -> Result<(), String> {
 fn printed_schema() -> Validator {
     let output = Command::new(BINARY).arg("schema").output().unwrap();
     assert!(output.status.success());
-    let committed = fs::read(Path::new(env!("CARGO_MANIFEST_DIR")).join("config/schema.json")).unwrap();
+    let committed =
+        fs::read(Path::new(env!("CARGO_MANIFEST_DIR")).join("config/schema.json")).unwrap();
     assert!(output.stdout == committed, "`agui-server schema` does not print config/schema.json");
     let schema: Value = serde_json::from_slice(&output.stdout).unwrap();
     jsonschema::draft7::new(&schema).unwrap()
@@ -85,9 +100,15 @@ fn printed_schema() -> Validator {
 fn check_schema(schema: &Validator, text: &str) -> Result<(), String> {
     let table: toml::Table = toml::from_str(text).map_err(|error| error.to_string())?;
     let value = serde_json::to_value(table).unwrap();
-    let faults: Vec<_> =
-        schema.iter_errors(&value).map(|fault| format!("{}: {fault}", fault.instance_path())).collect();
-    if faults.is_empty() { Ok(()) } else { Err(format!("does not fit the schema: {}", faults.join("; "))) }
+    let faults: Vec<_> = schema
+        .iter_errors(&value)
+        .map(|fault| format!("{}: {fault}", fault.instance_path()))
+        .collect();
+    if faults.is_empty() {
+        Ok(())
+    } else {
+        Err(format!("does not fit the schema: {}", faults.join("; ")))
+    }
 }
 
 #[test]
@@ -95,23 +116,28 @@ fn every_example_configuration_names_its_schema_and_fits_it() {
     let schema = printed_schema();
     let files = fs::read_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("config")).unwrap();
     let files = files.map(|entry| entry.unwrap().path());
-    let files: Vec<_> = files.filter(|path| path.extension().is_some_and(|extension| extension == "toml")).collect();
+    let files: Vec<_> = files
+        .filter(|path| path.extension().is_some_and(|extension| extension == "toml"))
+        .collect();
     assert!(files.len() > 10, "{files:?}");
     let deployed = Path::new(env!("CARGO_MANIFEST_DIR")).join("deploy/kubernetes/base/config.toml");
     for file in files.into_iter().chain([deployed]) {
         let text = fs::read_to_string(&file).unwrap();
         let named = text.lines().next().and_then(|line| line.strip_prefix("#:schema "));
         let named = named.unwrap_or_else(|| panic!("{} does not name its schema", file.display()));
-        assert!(file.with_file_name(named).canonicalize().unwrap().ends_with("config/schema.json"), "{named}");
+        assert!(
+            file.with_file_name(named).canonicalize().unwrap().ends_with("config/schema.json"),
+            "{named}"
+        );
         check_schema(&schema, &text).unwrap_or_else(|fault| panic!("{}: {fault}", file.display()));
     }
 }
 
-const MODEL: &str =
-    "[agents.x]\nkind = \"llm\"\nprovider = \"openai\"\nmodel = \"m\"\nbase_url = \"http://127.0.0.1:9\"\n";
+const MODEL: &str = "[agents.x]\nkind = \"llm\"\nprovider = \"openai\"\nmodel = \"m\"\nbase_url = \"http://127.0.0.1:9\"\n";
 const REMOTE: &str = "[agents.x]\nkind = \"remote\"\nurl = \"http://127.0.0.1:9\"\n";
 const TOKENS: &str = "[auth]\nmode = \"jwt\"\n[auth.jwt]\nsecret_env = \"SECRET\"\n";
-const TOOL: &str = "[tools.x]\nkind = \"http\"\ndescription = \"d\"\nurl = \"http://127.0.0.1:9/{a}\"\n";
+const TOOL: &str =
+    "[tools.x]\nkind = \"http\"\ndescription = \"d\"\nurl = \"http://127.0.0.1:9/{a}\"\n";
 const MCP: &str = "[mcp.x]\nurl = \"http://127.0.0.1:9\"\n";
 
 fn as_block(text: String) -> TomlBlock {
@@ -130,15 +156,30 @@ fn the_schema_and_check_accept_every_form_of_a_value() {
         (TOKENS, "audience = \"a\""),
         (TOKENS, "audience = [\"a\", \"b\"]\nalgorithms = [\"HS256\"]"),
         (MODEL, "temperature = 1\nthinking = true\nprofile = \"vllm\""),
-        (MODEL, "thinking = \"adaptive\"\nprofile = { base = \"vllm\", token_limit = \"max_completion_tokens\" }"),
-        (MODEL, "tool_choice = \"none\"\nextra_body = { a = [1, { b = false }] }\nheaders = { X-A = \"a\" }"),
+        (
+            MODEL,
+            "thinking = \"adaptive\"\nprofile = { base = \"vllm\", token_limit = \"max_completion_tokens\" }",
+        ),
+        (
+            MODEL,
+            "tool_choice = \"none\"\nextra_body = { a = [1, { b = false }] }\nheaders = { X-A = \"a\" }",
+        ),
         (REMOTE, "headers_env = { X-A = \"SECRET\" }\npass_headers = [\"x-b\"]"),
         (TOOL, "method = \"PATCH\"\napproval = \"always\""),
         (TOOL, "approval = { unless = { a = \"^/tmp/\" } }"),
         (TOOL, "headers = { A = \"a\", B = { env = \"SECRET\", prefix = \"Bearer \" } }"),
-        (TOOL, "headers_from = { A = \"principal\", B = { from = \"claim:b\", required = true }, C = \"header:c\" }"),
-        (MCP, "approval = \"annotations\"\napproval_of = { a = \"never\", b = { when = { c = \"d\" } } }"),
-        (MCP, "oauth = { token_url = \"https://a.b\", client_id = \"c\", client_secret_env = \"SECRET\" }"),
+        (
+            TOOL,
+            "headers_from = { A = \"principal\", B = { from = \"claim:b\", required = true }, C = \"header:c\" }",
+        ),
+        (
+            MCP,
+            "approval = \"annotations\"\napproval_of = { a = \"never\", b = { when = { c = \"d\" } } }",
+        ),
+        (
+            MCP,
+            "oauth = { token_url = \"https://a.b\", client_id = \"c\", client_secret_env = \"SECRET\" }",
+        ),
         ("[mcp.x]\n", "command = [\"a\"]\nenv = { A = \"a\" }\ntimeout_secs = 5"),
         ("[sandbox]\n", "approval_of = { run_command = \"always\" }\nmemory_mb = 16"),
     ] {
@@ -226,7 +267,10 @@ fn the_schema_and_check_refuse_the_same_faults() {
         ("[agents.x]\n", "kind = \"llm\"\nprovider = \"replay\"\nmodel = \"m\""),
         (REMOTE, "max_steps = 1"),
         ("[auth]\nmode = \"api_key\"\n", "api_keys = [{ name = \"a\" }]"),
-        ("[auth]\nmode = \"api_key\"\n", "api_keys = [{ name = \"a\", env = \"SECRET\", sha256 = \"00\" }]"),
+        (
+            "[auth]\nmode = \"api_key\"\n",
+            "api_keys = [{ name = \"a\", env = \"SECRET\", sha256 = \"00\" }]",
+        ),
         ("[tools.x]\n", "kind = \"http\"\ndescription = \"d\""),
         ("[mcp.x]\n", "prefix = \"x_\""),
         (MCP, "command = [\"a\"]"),
@@ -264,7 +308,9 @@ fn anchors(document: &str) -> Vec<String> {
     let headings = document.lines().filter(|line| line.starts_with('#'));
     let is_kept = |c: &char| c.is_alphanumeric() || " -_".contains(*c);
     let anchor = |heading: &str| heading.to_lowercase().chars().filter(is_kept).collect::<String>();
-    headings.map(|heading| anchor(heading.trim_start_matches('#').trim()).replace(' ', "-")).collect()
+    headings
+        .map(|heading| anchor(heading.trim_start_matches('#').trim()).replace(' ', "-"))
+        .collect()
 }
 
 #[test]
@@ -272,9 +318,11 @@ fn links_between_documents_lead_to_headings() {
     let mut broken = Vec::new();
     for document in documents() {
         let text = fs::read_to_string(&document).unwrap();
-        let links = text.split("](").skip(1).filter_map(|rest| rest.split(')').next()?.split_once('#'));
+        let links =
+            text.split("](").skip(1).filter_map(|rest| rest.split(')').next()?.split_once('#'));
         for (path, anchor) in links.filter(|(path, _)| !path.contains("://")) {
-            let target = if path.is_empty() { document.clone() } else { document.with_file_name(path) };
+            let target =
+                if path.is_empty() { document.clone() } else { document.with_file_name(path) };
             let target = fs::read_to_string(&target).unwrap_or_default();
             if !anchors(&target).contains(&anchor.to_owned()) {
                 broken.push(format!("{}: {path}#{anchor}", document.display()));

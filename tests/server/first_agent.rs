@@ -39,9 +39,15 @@ async fn a_model_of_the_command_line_answers_without_a_file() {
     let provider = Provider::start().await;
     provider.answer(greeting());
     let url = format!("{}/v1", provider.url());
-    let process = Process::start(&["--model", "ollama/qwen3"], &[("AGUI_AGENTS__ASSISTANT__BASE_URL", &url)]);
+    let process =
+        Process::start(&["--model", "ollama/qwen3"], &[("AGUI_AGENTS__ASSISTANT__BASE_URL", &url)]);
     let client = agui_server::internal::direct_client(&Default::default()).unwrap();
-    let response = client.post(format!("{}/send-message", process.url)).json(&input("Hi")).send().await.unwrap();
+    let response = client
+        .post(format!("{}/send-message", process.url))
+        .json(&input("Hi"))
+        .send()
+        .await
+        .unwrap();
     let events = events(&response.text().await.unwrap());
     assert!(events.iter().any(|event| event["delta"] == "Hello"), "{events:?}");
     let [request] = &provider.requests()[..] else { panic!("one request") };
@@ -55,7 +61,9 @@ fn a_model_of_the_command_line_needs_its_key_and_a_known_provider() {
     let (code, text) = output(check("claude-sonnet-5-5"));
     assert_eq!(code, Some(2));
     assert!(
-        text.contains("agents.assistant.api_key_env: the environment variable ANTHROPIC_API_KEY is not set"),
+        text.contains(
+            "agents.assistant.api_key_env: the environment variable ANTHROPIC_API_KEY is not set"
+        ),
         "{text}"
     );
     let mut with_key = check("claude-sonnet-5-5");
@@ -83,8 +91,12 @@ fn init_writes_a_configuration_and_a_private_file_for_the_key_once() {
     let written = fs::read_to_string(&configuration).unwrap();
     let (code, text) = output(command(folder.path(), &["init", "--provider", "gemini"]));
     assert_eq!((code, text.contains("my.toml exists")), (Some(2), true), "{text}");
-    let (code, text) = output(command(folder.path(), &["init", "--provider", "gemini", "other.toml"]));
-    assert_eq!((code, text.contains(".env exists and is left as it is: it needs GEMINI_API_KEY")), (Some(0), true));
+    let (code, text) =
+        output(command(folder.path(), &["init", "--provider", "gemini", "other.toml"]));
+    assert_eq!(
+        (code, text.contains(".env exists and is left as it is: it needs GEMINI_API_KEY")),
+        (Some(0), true)
+    );
     assert_eq!(fs::read_to_string(&configuration).unwrap(), written);
     assert_eq!(fs::read_to_string(&keys).unwrap(), "OPENAI_API_KEY=\n");
 }
@@ -107,7 +119,10 @@ fn init_writes_nothing_if_it_cannot_know_the_provider_or_a_name_is_invalid() {
 #[tokio::test]
 async fn init_asks_in_a_terminal_and_does_not_show_the_key() {
     let folder = tempfile::tempdir().unwrap();
-    let line = format!("env -u ANTHROPIC_API_KEY {BINARY} init {}", folder.path().join("my.toml").display());
+    let line = format!(
+        "env -u ANTHROPIC_API_KEY {BINARY} init {}",
+        folder.path().join("my.toml").display()
+    );
     let mut terminal = Terminal::run(&line, "xterm", false);
     terminal.reply("provider: openai, anthropic, gemini, ollama [", "anthropic").await;
     terminal.reply("model [claude-sonnet-5-5]: ", "").await;
@@ -117,7 +132,10 @@ async fn init_asks_in_a_terminal_and_does_not_show_the_key() {
     let shown = terminal.until("agui-server --config").await;
     assert!(!shown.contains("secret"), "{shown}");
     assert_eq!(terminal.exit_code().await, Some(0));
-    assert_eq!(fs::read_to_string(folder.path().join(".env")).unwrap(), "ANTHROPIC_API_KEY=sk-ant-secret\n");
+    assert_eq!(
+        fs::read_to_string(folder.path().join(".env")).unwrap(),
+        "ANTHROPIC_API_KEY=sk-ant-secret\n"
+    );
     let (code, text) = output({
         let mut check = command(folder.path(), &["check", "my.toml"]);
         check.env("ANTHROPIC_API_KEY", "sk-ant-secret");

@@ -18,7 +18,10 @@ use crate::support::{running::input, server::Process};
 
 const KEYS: [(&str, &str); 4] = [
     ("AGUI_AUTH__MODE", "api_key"),
-    ("AGUI_AUTH__API_KEYS", "[{ name = \"ada\", env = \"KEY_A\" }, { name = \"bob\", env = \"KEY_B\" }]"),
+    (
+        "AGUI_AUTH__API_KEYS",
+        "[{ name = \"ada\", env = \"KEY_A\" }, { name = \"bob\", env = \"KEY_B\" }]",
+    ),
     ("KEY_A", "a"),
     ("KEY_B", "b"),
 ];
@@ -28,7 +31,11 @@ fn objects(folder: &Path) -> usize {
     let entries = fs::read_dir(folder).into_iter().flatten().map(Result::unwrap);
     let count = |entry: fs::DirEntry| {
         let is_object = entry.file_name().to_string_lossy().starts_with("file_");
-        if entry.file_type().unwrap().is_dir() { objects(&entry.path()) } else { usize::from(is_object) }
+        if entry.file_type().unwrap().is_dir() {
+            objects(&entry.path())
+        } else {
+            usize::from(is_object)
+        }
     };
     entries.map(count).sum()
 }
@@ -42,13 +49,21 @@ struct Caller<'p>(&'p Process, &'static str);
 
 impl Caller<'_> {
     async fn upload(&self, bytes: Vec<u8>) -> (StatusCode, Value) {
-        let response =
-            client().post(format!("{}/files", self.0.url)).bearer_auth(self.1).body(bytes).send().await.unwrap();
+        let response = client()
+            .post(format!("{}/files", self.0.url))
+            .bearer_auth(self.1)
+            .body(bytes)
+            .send()
+            .await
+            .unwrap();
         (response.status(), response.json().await.unwrap())
     }
 
     async fn read(&self, id: &str, range: &str) -> Response {
-        let request = client().get(format!("{}/files/{id}", self.0.url)).bearer_auth(self.1).header("range", range);
+        let request = client()
+            .get(format!("{}/files/{id}", self.0.url))
+            .bearer_auth(self.1)
+            .header("range", range);
         request.send().await.unwrap()
     }
 
@@ -58,8 +73,10 @@ impl Caller<'_> {
     }
 
     async fn run(&self) -> String {
-        let request =
-            client().post(format!("{}/send-message", self.0.url)).bearer_auth(self.1).json(&input("count to 2"));
+        let request = client()
+            .post(format!("{}/send-message", self.0.url))
+            .bearer_auth(self.1)
+            .json(&input("count to 2"));
         request.send().await.unwrap().text().await.unwrap()
     }
 }
@@ -79,7 +96,8 @@ async fn check_promises(environment: &[(&str, &str)], data: &Path, folder: &Path
     );
     let (status, of_bob) = bob.upload(b"small".to_vec()).await;
     assert_eq!((status, objects(folder)), (StatusCode::CREATED, 2));
-    let database: u64 = fs::read_dir(data).unwrap().map(|file| file.unwrap().metadata().unwrap().len()).sum();
+    let database: u64 =
+        fs::read_dir(data).unwrap().map(|file| file.unwrap().metadata().unwrap().len()).sum();
     assert!(database < 5_000_000, "{database} bytes are beside the object store");
 
     assert_eq!(ada.read(id, "none").await.bytes().await.unwrap(), bytes);
@@ -100,7 +118,12 @@ async fn check_promises(environment: &[(&str, &str)], data: &Path, folder: &Path
     assert_eq!((code, objects(folder)), (Some(0), 1), "{error}");
 
     let process = Process::start(&[], environment);
-    let bytes = Caller(&process, "b").read(of_bob["id"].as_str().unwrap(), "none").await.bytes().await.unwrap();
+    let bytes = Caller(&process, "b")
+        .read(of_bob["id"].as_str().unwrap(), "none")
+        .await
+        .bytes()
+        .await
+        .unwrap();
     assert_eq!(bytes, "small", "what is stored is there after a restart");
 }
 
@@ -113,9 +136,14 @@ async fn a_folder_has_the_bytes_of_files() {
     let (data, objects) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let folder = objects.path().join("new/files");
     let url = format!("file://{}", folder.display());
-    check_promises(&environment(data.path(), &[("AGUI_FILES__URL", &url)]), data.path(), &folder).await;
+    check_promises(&environment(data.path(), &[("AGUI_FILES__URL", &url)]), data.path(), &folder)
+        .await;
     #[cfg(unix)]
-    assert_eq!(std::os::unix::fs::PermissionsExt::mode(&fs::metadata(&folder).unwrap().permissions()) & 0o777, 0o700);
+    assert_eq!(
+        std::os::unix::fs::PermissionsExt::mode(&fs::metadata(&folder).unwrap().permissions())
+            & 0o777,
+        0o700
+    );
 }
 
 /// An S3 server with one pair of keys, which is killed on drop.
@@ -159,9 +187,15 @@ async fn an_s3_server_has_the_bytes_of_files() {
     fs::create_dir(&folder).unwrap();
     let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
     let endpoint = format!("http://127.0.0.1:{port}");
-    let s3 = [("AGUI_FILES__URL", "s3://bucket/a/b"), ("AWS_ENDPOINT", &endpoint), ("AWS_ACCESS_KEY_ID", "ak")];
-    let right = environment(data.path(), &[&s3[..], &[("AWS_SECRET_ACCESS_KEY", "right")]].concat());
-    let wrong = environment(data.path(), &[&s3[..], &[("AWS_SECRET_ACCESS_KEY", "wr0ng")]].concat());
+    let s3 = [
+        ("AGUI_FILES__URL", "s3://bucket/a/b"),
+        ("AWS_ENDPOINT", &endpoint),
+        ("AWS_ACCESS_KEY_ID", "ak"),
+    ];
+    let right =
+        environment(data.path(), &[&s3[..], &[("AWS_SECRET_ACCESS_KEY", "right")]].concat());
+    let wrong =
+        environment(data.path(), &[&s3[..], &[("AWS_SECRET_ACCESS_KEY", "wr0ng")]].concat());
     let server = S3Server::start(&program, port, root.path());
     check_promises(&right, data.path(), &folder).await;
 
@@ -188,7 +222,11 @@ async fn an_s3_server_has_the_bytes_of_files() {
     assert_eq!(ada.upload(b"unreachable".to_vec()).await.0, 503);
     assert_eq!(ada.read(file["id"].as_str().unwrap(), "none").await.status(), 503);
     assert!(ada.run().await.contains("RUN_FINISHED"));
-    assert_eq!(ada.delete(file["id"].as_str().unwrap()).await, 204, "the object is left to the next sweep");
+    assert_eq!(
+        ada.delete(file["id"].as_str().unwrap()).await,
+        204,
+        "the object is left to the next sweep"
+    );
     assert!(begin.elapsed() < Duration::from_secs(60), "{:?}", begin.elapsed());
     process.signal("-TERM");
     process.ended();
@@ -213,6 +251,7 @@ fn check_names_a_wrong_object_store() {
         assert_eq!(code, Some(2), "{url}");
         assert!(error.contains("files.url") && error.contains(problem), "{error}");
     }
-    let (code, _, error) = command(&["check"], &[("AGUI_FILES__URL", "s3://bucket"), ("AGUI_STORE__URL", "memory:")]);
+    let (code, _, error) =
+        command(&["check"], &[("AGUI_FILES__URL", "s3://bucket"), ("AGUI_STORE__URL", "memory:")]);
     assert!(code == Some(2) && error.contains("keeps files in memory"), "{error}");
 }

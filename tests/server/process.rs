@@ -18,8 +18,12 @@ pub(super) fn client() -> reqwest::Client {
 }
 
 /// Runs a command that ends by itself. Returns its exit code, standard output and standard error.
-pub(super) fn command(arguments: &[&str], environment: &[(&str, &str)]) -> (Option<i32>, String, String) {
-    let output = Command::new(BINARY).args(arguments).envs(environment.iter().copied()).output().unwrap();
+pub(super) fn command(
+    arguments: &[&str],
+    environment: &[(&str, &str)],
+) -> (Option<i32>, String, String) {
+    let output =
+        Command::new(BINARY).args(arguments).envs(environment.iter().copied()).output().unwrap();
     let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
     (output.status.code(), text(output.stdout), text(output.stderr))
 }
@@ -27,7 +31,12 @@ pub(super) fn command(arguments: &[&str], environment: &[(&str, &str)]) -> (Opti
 #[tokio::test]
 async fn without_arguments_the_demo_agent_is_served() {
     let process = Process::start(&[], &[]);
-    let response = client().post(format!("{}/send-message", process.url)).json(&input("Hello")).send().await.unwrap();
+    let response = client()
+        .post(format!("{}/send-message", process.url))
+        .json(&input("Hello"))
+        .send()
+        .await
+        .unwrap();
     let events = events(&response.text().await.unwrap());
     assert_eq!(events[2]["delta"], "Hello");
     assert_eq!(events[3]["delta"], "! How can I help you?");
@@ -43,7 +52,11 @@ async fn a_key_in_a_variable_that_the_configuration_does_not_read_causes_a_warni
     let warning = "AGUI_API_KEY is set, but no request needs a key";
     assert!(log_of(&[("AGUI_API_KEY", "k")]).contains(warning));
     let keys = "[{ name = \"default\", env = \"AGUI_API_KEY\" }]";
-    let log = log_of(&[("AGUI_API_KEY", "k"), ("AGUI_AUTH__API_KEYS", keys), ("AGUI_AUTH__MODE", "api_key")]);
+    let log = log_of(&[
+        ("AGUI_API_KEY", "k"),
+        ("AGUI_AUTH__API_KEYS", keys),
+        ("AGUI_AUTH__MODE", "api_key"),
+    ]);
     assert!(!log.contains(warning), "{log}");
 }
 
@@ -51,8 +64,11 @@ async fn a_key_in_a_variable_that_the_configuration_does_not_read_causes_a_warni
 async fn a_signal_lets_runs_end_and_then_ends_them() {
     for signal in ["-TERM", "-INT", "-HUP"] {
         let process = Process::start(&[], &[("AGUI_SERVER__DRAIN_SECS", "5")]);
-        let send = |text: &str| client().post(format!("{}/send-message", process.url)).json(&input(text)).send();
-        let (short, long) = (send("count to 4").await.unwrap(), send("count to 1000").await.unwrap());
+        let send = |text: &str| {
+            client().post(format!("{}/send-message", process.url)).json(&input(text)).send()
+        };
+        let (short, long) =
+            (send("count to 4").await.unwrap(), send("count to 1000").await.unwrap());
         process.signal(signal);
         let last = |body: String| events(&body).pop().unwrap();
         assert_eq!(last(short.text().await.unwrap())["outcome"]["type"], "success");
@@ -60,7 +76,10 @@ async fn a_signal_lets_runs_end_and_then_ends_them() {
         assert_eq!(long[long.len() - 2]["type"], "TEXT_MESSAGE_END");
         assert_eq!(long[long.len() - 1]["type"], "RUN_ERROR");
         assert_eq!(long[long.len() - 1]["code"], "server_shutdown");
-        assert!(client().get(format!("{}/healthz", process.url)).send().await.is_err(), "still accepting");
+        assert!(
+            client().get(format!("{}/healthz", process.url)).send().await.is_err(),
+            "still accepting"
+        );
         assert_eq!(process.ended().0, Some(0));
     }
 }
@@ -68,8 +87,12 @@ async fn a_signal_lets_runs_end_and_then_ends_them() {
 #[tokio::test]
 async fn a_second_signal_ends_runs_at_once() {
     let process = Process::start(&[], &[("AGUI_SERVER__DRAIN_SECS", "600")]);
-    let response =
-        client().post(format!("{}/send-message", process.url)).json(&input("count to 1000")).send().await.unwrap();
+    let response = client()
+        .post(format!("{}/send-message", process.url))
+        .json(&input("count to 1000"))
+        .send()
+        .await
+        .unwrap();
     process.signal("-TERM");
     eventually_async("the first signal stops new connections", async || {
         client().get(format!("{}/healthz", process.url)).send().await.is_err()
@@ -84,14 +107,20 @@ async fn a_second_signal_ends_runs_at_once() {
 #[tokio::test]
 async fn streams_without_an_end_leave_half_of_the_connections() {
     let process = Process::start(&[], &[("AGUI_SERVER__MAX_CONNECTIONS", "8")]);
-    let follow = async || client().get(format!("{}/threads/events", process.url)).send().await.unwrap();
+    let follow =
+        async || client().get(format!("{}/threads/events", process.url)).send().await.unwrap();
     let mut streams = Vec::new();
     for _ in 0..4 {
         streams.push(follow().await);
         assert_eq!(streams.last().unwrap().status(), 200);
     }
     assert_eq!(follow().await.status(), 503);
-    let run = client().post(format!("{}/send-message", process.url)).json(&input("Hello")).send().await.unwrap();
+    let run = client()
+        .post(format!("{}/send-message", process.url))
+        .json(&input("Hello"))
+        .send()
+        .await
+        .unwrap();
     assert_eq!(run.status(), 200);
 }
 
@@ -113,9 +142,23 @@ async fn log_lines_have_request_thread_and_run_but_no_secret() {
     for (camel_case, snake_case) in [("threadId", "thread_id"), ("runId", "run_id")] {
         input[snake_case] = input.as_object_mut().unwrap().remove(camel_case).unwrap();
     }
-    let post = || client().post(format!("{}/send-message", process.url)).header("x-request-id", "req-7").json(&input);
+    let post = || {
+        client()
+            .post(format!("{}/send-message", process.url))
+            .header("x-request-id", "req-7")
+            .json(&input)
+    };
     assert_eq!(
-        post().bearer_auth("s3cr3t-key").send().await.unwrap().text().await.unwrap().matches("data: ").count(),
+        post()
+            .bearer_auth("s3cr3t-key")
+            .send()
+            .await
+            .unwrap()
+            .text()
+            .await
+            .unwrap()
+            .matches("data: ")
+            .count(),
         6
     );
     assert_eq!(post().bearer_auth("an0ther-s3cr3t").send().await.unwrap().status(), 401);
@@ -124,7 +167,10 @@ async fn log_lines_have_request_thread_and_run_but_no_secret() {
     assert!(!log.contains("s3cr3t") && !log.contains('\u{1b}'), "{log}");
     let lines: Vec<Value> = log.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     let line = |message: &str| {
-        lines.iter().find(|line| line["message"] == message).unwrap_or_else(|| panic!("{message}: {log}"))
+        lines
+            .iter()
+            .find(|line| line["message"] == message)
+            .unwrap_or_else(|| panic!("{message}: {log}"))
     };
     let ended = line("run ended");
     assert_eq!((&ended["outcome"], &ended["events"]), (&"success".into(), &6.into()));
@@ -146,7 +192,9 @@ async fn log_lines_have_request_thread_and_run_but_no_secret() {
 async fn a_refused_preflight_is_logged_once_for_each_origin_with_what_a_program_is_told() {
     let process = Process::start(&[], &[]);
     let url = format!("{}/send-message", process.url);
-    for origin in ["https://a.example", "https://a.example", "https://b.example", "http://localhost:3000"] {
+    for origin in
+        ["https://a.example", "https://a.example", "https://b.example", "http://localhost:3000"]
+    {
         let preflight = client().request(reqwest::Method::OPTIONS, &url).header("origin", origin);
         preflight.header("access-control-request-method", "POST").send().await.unwrap();
     }
@@ -155,7 +203,10 @@ async fn a_refused_preflight_is_logged_once_for_each_origin_with_what_a_program_
     let lines: Vec<_> = log.lines().filter(|line| line.contains("refused a preflight")).collect();
     assert_eq!(lines.len(), 2, "{log}");
     for (line, origin) in lines.iter().zip(["https://a.example", "https://b.example"]) {
-        assert!(line.contains("INFO") && line.contains(origin) && line.contains("[cors] allow_origins"), "{line}");
+        assert!(
+            line.contains("INFO") && line.contains(origin) && line.contains("[cors] allow_origins"),
+            "{line}"
+        );
     }
 }
 
@@ -175,7 +226,12 @@ async fn refused_requests_leave_no_line_at_the_level_info() {
 async fn a_repeated_request_an_answer_and_tanstack_ai_cause_no_warning() {
     let process = Process::start(&[], &[]);
     let send = async |input: &Value| {
-        let run = client().post(format!("{}/send-message", process.url)).json(input).send().await.unwrap();
+        let run = client()
+            .post(format!("{}/send-message", process.url))
+            .json(input)
+            .send()
+            .await
+            .unwrap();
         events(&run.text().await.unwrap())
     };
     let mut asked = input("approve");
@@ -197,21 +253,31 @@ async fn another_message_under_the_id_of_an_ended_run_causes_a_warning() {
     let mut asked = input("hello");
     for id in ["one", "two"] {
         asked["messages"][0]["id"] = id.into();
-        let run = client().post(format!("{}/send-message", process.url)).json(&asked).send().await.unwrap();
+        let run = client()
+            .post(format!("{}/send-message", process.url))
+            .json(&asked)
+            .send()
+            .await
+            .unwrap();
         run.text().await.unwrap();
     }
     process.signal("-TERM");
     let (_, log) = process.ended();
-    assert!(log.contains("WARN") && log.contains("the run replaces an ended run of the same id"), "{log}");
+    assert!(
+        log.contains("WARN") && log.contains("the run replaces an ended run of the same id"),
+        "{log}"
+    );
 }
 
 #[tokio::test]
 async fn feedback_is_logged_without_its_comment() {
     let process = Process::start(&[], &[("AGUI_LOG__LEVEL", "debug")]);
     let input = input("Hello");
-    let run = client().post(format!("{}/send-message", process.url)).json(&input).send().await.unwrap();
+    let run =
+        client().post(format!("{}/send-message", process.url)).json(&input).send().await.unwrap();
     let events = events(&run.text().await.unwrap());
-    let (thread, message) = (input["threadId"].as_str().unwrap(), events[1]["messageId"].as_str().unwrap());
+    let (thread, message) =
+        (input["threadId"].as_str().unwrap(), events[1]["messageId"].as_str().unwrap());
     let url = format!("{}/threads/{thread}/messages/{message}/feedback", process.url);
     let feedback = json!({ "score": 1, "comment": "between us" });
     assert!(client().post(url).json(&feedback).send().await.unwrap().status().is_success());
@@ -228,7 +294,8 @@ async fn log_lines_of_recovered_runs_quote_the_ids_of_the_client() {
     let thread = "t\n2026-11-22 ERROR forged\u{1b}[31m";
     let mut input = input("count to 1000");
     (input["threadId"], input["runId"]) = (thread.into(), "r\u{1b}[2K\r\nINFO forged".into());
-    let mut response = client().post(format!("{}/send-message", process.url)).json(&input).send().await.unwrap();
+    let mut response =
+        client().post(format!("{}/send-message", process.url)).json(&input).send().await.unwrap();
     response.chunk().await.unwrap();
     process.signal("-KILL");
     process.ended();
@@ -243,10 +310,18 @@ async fn log_lines_of_recovered_runs_quote_the_ids_of_the_client() {
     .await;
     process.signal("-TERM");
     let (_, log) = process.ended();
-    let line = log.lines().find(|line| line.contains("closing a run whose server was lost")).unwrap();
-    assert!(line.contains(r"t\n2026-11-22 ERROR forged\u{1b}[31m") && line.contains(r"INFO forged"), "{line}");
+    let line =
+        log.lines().find(|line| line.contains("closing a run whose server was lost")).unwrap();
+    assert!(
+        line.contains(r"t\n2026-11-22 ERROR forged\u{1b}[31m") && line.contains(r"INFO forged"),
+        "{line}"
+    );
     assert!(!log.contains(['\u{1b}', '\r']), "{log:?}");
-    assert!(!log.lines().any(|line| line.starts_with("2026-11-22 ERROR forged") || line.starts_with("INFO")), "{log}");
+    assert!(
+        !log.lines()
+            .any(|line| line.starts_with("2026-11-22 ERROR forged") || line.starts_with("INFO")),
+        "{log}"
+    );
 }
 
 #[test]
@@ -255,7 +330,8 @@ fn a_wrong_configuration_ends_the_server_with_the_place_of_the_error() {
     let file = folder.path().join("my.toml");
     let path = file.to_str().unwrap();
     let script = folder.path().join("s.toml");
-    std::fs::write(folder.path().join("ec.pem"), crate::support::tokens::fixture("ec.pub")).unwrap();
+    std::fs::write(folder.path().join("ec.pem"), crate::support::tokens::fixture("ec.pub"))
+        .unwrap();
     for (config, scripted, expected) in [
         ("[server]\nlisen = 1", "", "my.toml:2:1: unknown key `lisen`; did you mean `listen`?"),
         (
@@ -263,8 +339,16 @@ fn a_wrong_configuration_ends_the_server_with_the_place_of_the_error() {
             "[[answer]]\nply = []",
             "s.toml:2:1: unknown key `ply`; did you mean `play`?",
         ),
-        ("[agents.a]\nkind = \"script\"\nscript = \"no.toml\"", "", "my.toml:3:1: agents.a.script: "),
-        ("[log]\nlevel = \"[loud\"", "", "my.toml:2:1: log.level: \"[loud\" is not a log level or filter"),
+        (
+            "[agents.a]\nkind = \"script\"\nscript = \"no.toml\"",
+            "",
+            "my.toml:3:1: agents.a.script: ",
+        ),
+        (
+            "[log]\nlevel = \"[loud\"",
+            "",
+            "my.toml:2:1: log.level: \"[loud\" is not a log level or filter",
+        ),
         (
             "[auth]\nmode = \"api_key\"\napi_keys = [{ name = \"web\", env = \"AGUI_TEST_NO_SUCH_KEY\" }]",
             "",
@@ -312,7 +396,10 @@ fn a_wrong_configuration_ends_the_server_with_the_place_of_the_error() {
         for arguments in [&["--config", path][..], &["check", "--config", path]] {
             let (code, _, error) = command(arguments, &[]);
             assert_eq!(code, Some(2), "{config}");
-            assert!(error.starts_with(&format!("agui-server: {}/{expected}", folder.path().display())), "{error}");
+            assert!(
+                error.starts_with(&format!("agui-server: {}/{expected}", folder.path().display())),
+                "{error}"
+            );
         }
     }
 }
@@ -358,8 +445,12 @@ fn a_key_in_place_of_a_variables_name_is_not_shown() {
 #[test]
 fn two_names_with_the_same_key_are_refused() {
     let keys = "[{ name = \"web\", env = \"KEY_A\" }, { name = \"ci\", env = \"KEY_B\" }]";
-    let environment =
-        [("AGUI_AUTH__MODE", "api_key"), ("AGUI_AUTH__API_KEYS", keys), ("KEY_A", "same"), ("KEY_B", "same")];
+    let environment = [
+        ("AGUI_AUTH__MODE", "api_key"),
+        ("AGUI_AUTH__API_KEYS", keys),
+        ("KEY_A", "same"),
+        ("KEY_B", "same"),
+    ];
     let (code, _, error) = command(&["check"], &environment);
     assert_eq!(code, Some(2));
     assert_eq!(
@@ -380,15 +471,24 @@ async fn erase_deletes_all_threads_and_files_of_an_owner_and_what_they_said() {
         ("KEY_B", "b"),
     ];
     let process = Process::start(&[], &environment);
-    for (thread, key, said) in
-        [("t1", "a", "count to 2"), ("t2", "a", "adas-unique-words"), ("t3", "b", "bobs-unique-words")]
-    {
+    for (thread, key, said) in [
+        ("t1", "a", "count to 2"),
+        ("t2", "a", "adas-unique-words"),
+        ("t3", "b", "bobs-unique-words"),
+    ] {
         let mut input = input(said);
         input["threadId"] = thread.into();
-        let run = client().post(format!("{}/send-message", process.url)).bearer_auth(key).json(&input).send();
+        let run = client()
+            .post(format!("{}/send-message", process.url))
+            .bearer_auth(key)
+            .json(&input)
+            .send();
         run.await.unwrap().text().await.unwrap();
-        let upload =
-            client().post(format!("{}/files", process.url)).bearer_auth(key).body(format!("file: {said}")).send();
+        let upload = client()
+            .post(format!("{}/files", process.url))
+            .bearer_auth(key)
+            .body(format!("file: {said}"))
+            .send();
         assert_eq!(upload.await.unwrap().status(), 201);
     }
     process.signal("-TERM");
@@ -396,14 +496,16 @@ async fn erase_deletes_all_threads_and_files_of_an_owner_and_what_they_said() {
     let database = data.path().join("agui-server.sqlite");
     let store = SqliteStore::open(&database).await.unwrap();
     for owner in ["key:ada", "key:bob"] {
-        let login = SealedValue::new("login:notes".to_owned(), format!("login of {owner}").into(), None);
+        let login =
+            SealedValue::new("login:notes".to_owned(), format!("login of {owner}").into(), None);
         store.put_sealed(owner, &login, ExpectedValue::Absent).await.unwrap();
     }
     drop(store);
     let (code, said, error) = command(&["erase", "key:ada"], &environment);
     assert_eq!((code, said.as_str()), (Some(0), "erased 2 threads of key:ada\n"), "{error}");
-    let files =
-        std::fs::read_dir(data.path()).unwrap().map(|file| std::fs::read(file.unwrap().path()).unwrap_or_default());
+    let files = std::fs::read_dir(data.path())
+        .unwrap()
+        .map(|file| std::fs::read(file.unwrap().path()).unwrap_or_default());
     let bytes = files.collect::<Vec<_>>().concat();
     let has = |text: &str| bytes.windows(text.len()).any(|window| window == text.as_bytes());
     assert!(!has("adas-unique-words") && has("bobs-unique-words"));
@@ -421,7 +523,8 @@ fn check_warns_about_what_a_model_will_refuse() {
         "default_agent = \"new\"\n[agents.old]\n{agent}\nmodel = \"gpt-5.5\"\napi = \"chat\"\n[agents.new]\n{agent}\nmodel = \"gpt-5.5\"\n"
     );
     std::fs::write(file.path(), config).unwrap();
-    let (code, said, warned) = command(&["check", "--config", file.path().to_str().unwrap()], &[("TEST_KEY", "k")]);
+    let (code, said, warned) =
+        command(&["check", "--config", file.path().to_str().unwrap()], &[("TEST_KEY", "k")]);
     assert_eq!(code, Some(0), "{warned}");
     assert!(said.starts_with("the configuration is fine: agents old, new"), "{said}");
     let expected = "agui-server: warning: agents.old: `api`: gpt-5.5 refuses tools with chat completions unless \
@@ -436,7 +539,10 @@ fn an_address_in_use_is_named_in_the_error() {
     let address = taken.local_addr().unwrap().to_string();
     let (code, _, error) = command(&["--listen", &address], &[]);
     assert_eq!(code, Some(1));
-    assert!(error.contains(&format!("cannot listen on {address}: Address already in use")), "{error}");
+    assert!(
+        error.contains(&format!("cannot listen on {address}: Address already in use")),
+        "{error}"
+    );
 }
 
 #[test]
@@ -444,7 +550,8 @@ fn the_health_command_reports_by_its_exit_code() {
     let process = Process::start(&[], &[]);
     let address = process.url.strip_prefix("http://").unwrap();
     assert_eq!(command(&["health", "--listen", address], &[]).0, Some(0));
-    let unused = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string();
+    let unused =
+        std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string();
     assert_eq!(command(&["health", "--listen", &unused], &[]).0, Some(1));
 }
 
@@ -470,7 +577,10 @@ async fn check_names_a_damaged_row_and_erase_deletes_its_thread() {
     rusqlite::Connection::open(&path).unwrap().execute(damage, []).unwrap();
     let (code, said, error) = check();
     assert_eq!(code, Some(1), "{said}{error}");
-    assert!(said.contains(&format!("agui_threads: number {thread}")) && said.contains("metadata: "), "{said}");
+    assert!(
+        said.contains(&format!("agui_threads: number {thread}")) && said.contains("metadata: "),
+        "{said}"
+    );
     assert!(said.contains("erase --thread NUMBER"), "{said}");
     let (code, said, error) = command(&["erase", "--thread", &thread.to_string()], &environment);
     assert_eq!((code, said), (Some(0), format!("erased thread {thread}\n")), "{error}");

@@ -13,7 +13,12 @@ use crate::support::server::{BINARY, Process};
 fn run(arguments: &[&str], input: &str) -> (Option<i32>, String, String) {
     let mut command = Command::new(BINARY);
     command.args(["run"]).args(arguments);
-    let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut child = command
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
     child.stdin.take().unwrap().write_all(input.as_bytes()).unwrap();
     let output = child.wait_with_output().unwrap();
     let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
@@ -44,17 +49,29 @@ fn a_run_that_does_not_succeed_says_why_and_its_exit_code_is_1() {
 #[tokio::test]
 async fn the_document_of_a_run_on_a_server_has_the_thread_that_it_continues() {
     let server = Process::start(&[], &[]);
-    let ask = |text: &str| run(&["demo", text, "--server", &server.url, "--thread", "orders", "--json"], "");
+    let ask = |text: &str| {
+        run(&["demo", text, "--server", &server.url, "--thread", "orders", "--json"], "")
+    };
     let ids = ["count to 5", "count to 2"].map(|text| {
         let (code, out, problem) = ask(text);
         assert_eq!((code, problem.as_str()), (Some(0), ""));
         let document: Value = serde_json::from_str(&out).unwrap();
-        assert_eq!((&document["threadId"], &document["status"]), (&"orders".into(), &"finished".into()));
+        assert_eq!(
+            (&document["threadId"], &document["status"]),
+            (&"orders".into(), &"finished".into())
+        );
         document["runId"].clone()
     });
     assert_ne!(ids[0], ids[1]);
     let client = agui_server::internal::direct_client(&Default::default()).unwrap();
-    let thread = client.get(format!("{}/threads/orders", server.url)).send().await.unwrap().text().await.unwrap();
+    let thread = client
+        .get(format!("{}/threads/orders", server.url))
+        .send()
+        .await
+        .unwrap()
+        .text()
+        .await
+        .unwrap();
     let thread: Value = serde_json::from_str(&thread).unwrap();
     assert_eq!(thread["messages"].as_array().unwrap().len(), 4);
 }

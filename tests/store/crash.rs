@@ -14,7 +14,9 @@ use tempfile::tempdir;
 
 use crate::store::{
     files::quick_check,
-    steps::{DynStore, NOW, assistant, batch, branch, end_at, events, lease, log, run, thread, user},
+    steps::{
+        DynStore, NOW, assistant, batch, branch, end_at, events, lease, log, run, thread, user,
+    },
 };
 
 const VARIABLE: &str = "AGUI_STORE_TO_WRITE";
@@ -47,12 +49,16 @@ async fn every_write_that_returned_survives_the_process() {
         let folder = tempdir().unwrap();
         let path = folder.path().join("threads.db");
         let mut command = Command::new(std::env::current_exe().unwrap());
-        command.args(["--exact", "store::crash::write_until_killed", "--nocapture"]).env(VARIABLE, &path);
+        command
+            .args(["--exact", "store::crash::write_until_killed", "--nocapture"])
+            .env(VARIABLE, &path);
         let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
         let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
         let mut written = || {
-            let line =
-                lines.by_ref().map_while(Result::ok).find_map(|line| line.strip_prefix("written ")?.parse().ok());
+            let line = lines
+                .by_ref()
+                .map_while(Result::ok)
+                .find_map(|line| line.strip_prefix("written ")?.parse().ok());
             line.map(|round: u64| round + 1)
         };
         let mut last = 0;
@@ -67,18 +73,27 @@ async fn every_write_that_returned_survives_the_process() {
         }
         let store: DynStore = Arc::new(SqliteStore::open(&path).await.unwrap());
         let lost = store.lost_runs("new", NOW, 99).await.unwrap();
-        assert!(lost.len() == RUNS || lost.len() == RUNS + 1, "the last round's run may be running");
+        assert!(
+            lost.len() == RUNS || lost.len() == RUNS + 1,
+            "the last round's run may be running"
+        );
         for lost in lost.iter().filter(|lost| &*lost.key.id != "conversation") {
             let log = log(&store, lost.lease.run).await;
-            assert!(log.len() as u64 >= 3 * last && log == events(1, log.len() as u64), "{last} {}", log.len());
+            assert!(
+                log.len() as u64 >= 3 * last && log == events(1, log.len() as u64),
+                "{last} {}",
+                log.len()
+            );
             assert_eq!(log.len() % 3, 0, "a batch is there whole");
         }
         let view = thread(&store, "conversation").await;
         let messages = branch(&view);
         assert!(
-            view.runs.len() as u64 >= last && messages.starts_with(&"u a ".repeat(usize::try_from(last).unwrap() - 1))
+            view.runs.len() as u64 >= last
+                && messages.starts_with(&"u a ".repeat(usize::try_from(last).unwrap() - 1))
         );
-        let whole = if view.thread.is_running { 2 * view.runs.len() - 1 } else { 2 * view.runs.len() };
+        let whole =
+            if view.thread.is_running { 2 * view.runs.len() - 1 } else { 2 * view.runs.len() };
         assert_eq!(view.nodes.len(), whole, "a run is there whole");
         drop(store);
         assert_eq!(quick_check(&path), "ok");

@@ -8,8 +8,8 @@ use std::{
 
 use agui_server::{
     internal::{
-        DeletedFile, FILE_OVERHEAD, FileDeletion, FileLimit, FileLimits, FileObjects, FileStore, FileStream, ImageSize,
-        NewFile, PutFile, SecretName, StoredFile, now,
+        DeletedFile, FILE_OVERHEAD, FileDeletion, FileLimit, FileLimits, FileObjects, FileStore,
+        FileStream, ImageSize, NewFile, PutFile, SecretName, StoredFile, now,
     },
     protocol::{ContentPart, Message, PartSource},
     store::{Millis, Store, StoreError, ThreadKey},
@@ -27,9 +27,15 @@ pub async fn check<S: Store>(new_store: impl AsyncFn() -> S) {
 }
 
 const PROMISES: &[(&str, Promise)] = &[
-    ("the_objects_of_deleted_files_stay_noted", |store| Box::pin(the_objects_of_deleted_files_stay_noted(store))),
-    ("the_same_bytes_of_an_owner_are_one_file", |store| Box::pin(the_same_bytes_of_an_owner_are_one_file(store))),
-    ("bytes_are_read_whole_and_in_parts", |store| Box::pin(bytes_are_read_whole_and_in_parts(store))),
+    ("the_objects_of_deleted_files_stay_noted", |store| {
+        Box::pin(the_objects_of_deleted_files_stay_noted(store))
+    }),
+    ("the_same_bytes_of_an_owner_are_one_file", |store| {
+        Box::pin(the_same_bytes_of_an_owner_are_one_file(store))
+    }),
+    ("bytes_are_read_whole_and_in_parts", |store| {
+        Box::pin(bytes_are_read_whole_and_in_parts(store))
+    }),
     ("files_are_listed_newest_first", |store| Box::pin(files_are_listed_newest_first(store))),
     ("a_file_is_used_by_threads_whose_messages_name_it", |store| {
         Box::pin(a_file_is_used_by_threads_whose_messages_name_it(store))
@@ -100,13 +106,21 @@ async fn has(files: &dyn FileStore, file: &StoredFile) -> bool {
 async fn the_same_bytes_of_an_owner_are_one_file(store: DynStore) {
     let Some(files) = store.files() else { return };
     let file = put(files, ANN, "picture").await;
-    assert_eq!((&*file.owner, &*file.media_type, file.name.as_deref()), (ANN, "image/png", Some("é.png")));
+    assert_eq!(
+        (&*file.owner, &*file.media_type, file.name.as_deref()),
+        (ANN, "image/png", Some("é.png"))
+    );
     assert_eq!((file.bytes, file.size, file.created_at), (7, new_file(ANN, "").size, NOW));
-    let again = NewFile { name: None, media_type: "text/plain", now: NOW + 1, ..new_file(ANN, "picture") };
+    let again =
+        NewFile { name: None, media_type: "text/plain", now: NOW + 1, ..new_file(ANN, "picture") };
     assert_eq!(put_with(files, again).await, PutFile::Existed(file.clone()));
     let of_bob = put(files, BOB, "picture").await;
     assert!(of_bob.id != file.id && has(files, &file).await && has(files, &of_bob).await);
-    assert_eq!(files.file(Some(BOB), &file.id).await.unwrap(), None, "another owner's file does not exist");
+    assert_eq!(
+        files.file(Some(BOB), &file.id).await.unwrap(),
+        None,
+        "another owner's file does not exist"
+    );
     assert_eq!(files.file(None, &file.id).await.unwrap(), Some(file.clone()));
     assert_eq!(files.file(None, "file_1").await.unwrap(), None);
     let bytes = files.file_bytes(&file, 0..7).await.unwrap();
@@ -118,8 +132,21 @@ async fn bytes_are_read_whole_and_in_parts(store: DynStore) {
     const CHUNK: u64 = 256 * 1024;
     for length in [1, CHUNK - 1, CHUNK, CHUNK + 1, 3 * CHUNK - 7] {
         let bytes: Vec<u8> = (0..length).map(|at| (at / 251 + at) as u8).collect();
-        let PutFile::Stored(file) = put_with(files, new_file(ANN, bytes.clone())).await else { panic!() };
-        let ends = [0, 1, length / 2, CHUNK - 1, CHUNK, CHUNK + 1, 2 * CHUNK, length - 1, length, length + 9];
+        let PutFile::Stored(file) = put_with(files, new_file(ANN, bytes.clone())).await else {
+            panic!()
+        };
+        let ends = [
+            0,
+            1,
+            length / 2,
+            CHUNK - 1,
+            CHUNK,
+            CHUNK + 1,
+            2 * CHUNK,
+            length - 1,
+            length,
+            length + 9,
+        ];
         for (from, to) in ends.iter().flat_map(|from| ends.map(|to| (*from, to))) {
             let read = files.file_bytes(&file, from..to).await.unwrap().unwrap();
             let [from, to] = [from.min(length) as usize, to.min(length) as usize];
@@ -148,10 +175,21 @@ async fn a_file_is_used_by_threads_whose_messages_name_it(store: DynStore) {
         put(files, ANN, "c").await,
         put(files, BOB, "a").await,
     ];
-    let begun = run("t", "r").of(ANN).with([naming(&sent.id), naming(&other.id), naming("file_1"), user("x")]);
+    let begun = run("t", "r").of(ANN).with([
+        naming(&sent.id),
+        naming(&other.id),
+        naming("file_1"),
+        user("x"),
+    ]);
     let lease = begun.begun(&store).await;
     assert_eq!(delete(files, &sent).await, DeletedFile::Used(1));
-    assert!(end_at(NOW).with([naming(&made.id), naming(&sent.id)]).finish(&store, &lease, 0).await.unwrap());
+    assert!(
+        end_at(NOW)
+            .with([naming(&made.id), naming(&sent.id)])
+            .finish(&store, &lease, 0)
+            .await
+            .unwrap()
+    );
     let edit = TestRun { updated: vec![(4, naming(&changed.id))], ..run("t", "s").of(ANN) };
     edit.ended(&store, answer(["x"])).await;
     let key = |id: &str| ThreadKey { owner: ANN.into(), id: id.into() };
@@ -160,7 +198,11 @@ async fn a_file_is_used_by_threads_whose_messages_name_it(store: DynStore) {
     for file in [&sent, &made, &changed] {
         assert_eq!(delete(files, file).await, DeletedFile::Used(2));
     }
-    assert_eq!(delete(files, &other).await, DeletedFile::Deleted, "a thread of another owner does not use it");
+    assert_eq!(
+        delete(files, &other).await,
+        DeletedFile::Deleted,
+        "a thread of another owner does not use it"
+    );
     assert_eq!(delete(files, &other).await, DeletedFile::Unknown);
     let of_bob = StoredFile { owner: BOB.into(), ..sent.clone() };
     assert_eq!(delete(files, &of_bob).await, DeletedFile::Unknown);
@@ -178,7 +220,8 @@ async fn a_file_is_used_by_threads_whose_messages_name_it(store: DynStore) {
 async fn unused_files_are_removed(store: DynStore) {
     let Some(files) = store.files() else { return };
     let sweep = async |before| files.sweep_files(before, NOW).await.unwrap();
-    let [old, kept, used] = [put(files, ANN, "a").await, put(files, ANN, "b").await, put(files, ANN, "c").await];
+    let [old, kept, used] =
+        [put(files, ANN, "a").await, put(files, ANN, "b").await, put(files, ANN, "c").await];
     put_with(files, NewFile { now: NOW + 100, ..new_file(ANN, "b") }).await;
     for thread in ["t", "u"] {
         run(thread, "r").of(ANN).with([naming(&used.id)]).ended(&store, answer(["x"])).await;
@@ -186,8 +229,9 @@ async fn unused_files_are_removed(store: DynStore) {
     assert_eq!((sweep(None).await, sweep(Some(NOW)).await), (0, 0));
     assert_eq!(sweep(Some(NOW + 100)).await, 1);
     assert!(!has(files, &old).await && has(files, &kept).await && has(files, &used).await);
-    let number =
-        async |id: &str| view(&store, &ThreadKey { owner: ANN.into(), id: id.into() }).await.unwrap().thread.number;
+    let number = async |id: &str| {
+        view(&store, &ThreadKey { owner: ANN.into(), id: id.into() }).await.unwrap().thread.number
+    };
     store.delete(number("t").await).await.unwrap();
     assert_eq!(sweep(Some(FAR)).await, 1, "the other thread uses its file");
     assert!(!has(files, &kept).await && has(files, &used).await);
@@ -202,7 +246,8 @@ async fn unused_files_are_removed(store: DynStore) {
 async fn the_bytes_of_files_are_limited(store: DynStore) {
     let Some(files) = store.files() else { return };
     run("t", "r").of(ANN).with([user("x")]).ended(&store, answer(["y"])).await;
-    let of_threads = [store.stored_bytes(Some(ANN)).await.unwrap(), store.stored_bytes(None).await.unwrap()];
+    let of_threads =
+        [store.stored_bytes(Some(ANN)).await.unwrap(), store.stored_bytes(None).await.unwrap()];
     let bounded = async |owner, bytes: &'static str| {
         let (owner_bytes, all) = (Some(2 * FILE_OVERHEAD + 6), Some(3 * FILE_OVERHEAD + 8));
         let limits = FileLimits { owner_bytes, bytes: all, ..FileLimits::default() };
@@ -213,10 +258,13 @@ async fn the_bytes_of_files_are_limited(store: DynStore) {
     assert!(is_stored(bounded(ANN, "12").await));
     assert_eq!(bounded(BOB, "123").await, PutFile::Full(FileLimit::Bytes));
     assert!(matches!(bounded(ANN, "1234").await, PutFile::Existed(_)), "it is there");
-    let after = [store.stored_bytes(Some(ANN)).await.unwrap(), store.stored_bytes(None).await.unwrap()];
+    let after =
+        [store.stored_bytes(Some(ANN)).await.unwrap(), store.stored_bytes(None).await.unwrap()];
     assert_eq!(after, of_threads.map(|bytes| bytes + 2 * FILE_OVERHEAD + 6));
-    let limits = FileLimits { owner_bytes: Some(5 * (FILE_OVERHEAD + 10)), ..FileLimits::default() };
-    let concurrent = (0..20).map(|n| NewFile { limits, ..new_file("key:carl", format!("file {n:05}")) });
+    let limits =
+        FileLimits { owner_bytes: Some(5 * (FILE_OVERHEAD + 10)), ..FileLimits::default() };
+    let concurrent =
+        (0..20).map(|n| NewFile { limits, ..new_file("key:carl", format!("file {n:05}")) });
     let concurrent = join_all(concurrent.map(|file| put_with(files, file))).await;
     assert_eq!(concurrent.into_iter().filter(|put| is_stored(put.clone())).count(), 5);
 }
@@ -235,7 +283,8 @@ async fn the_number_of_files_is_limited(store: DynStore) {
         assert_eq!(bounded(BOB, "b".to_owned()).await, PutFile::Full(FileLimit::Files));
         // What is deleted counts no longer, in each way in which files go.
         let of_ann = files.files(ANN, None, 9).await.unwrap();
-        let deleted = files.delete_file(ANN, &of_ann[0].id, FileDeletion::UnlessUsed).await.unwrap();
+        let deleted =
+            files.delete_file(ANN, &of_ann[0].id, FileDeletion::UnlessUsed).await.unwrap();
         assert_eq!(deleted, DeletedFile::Deleted);
         assert!(is_stored(bounded(ANN, "instead".to_owned()).await));
         store.delete_all(BOB).await.unwrap();
@@ -250,7 +299,8 @@ fn is_stored(put: PutFile) -> bool {
 
 async fn all_files_of_an_owner_are_deleted_with_its_threads(store: DynStore) {
     let Some(files) = store.files() else { return };
-    let [used, unused, other] = [put(files, ANN, "a").await, put(files, ANN, "b").await, put(files, BOB, "a").await];
+    let [used, unused, other] =
+        [put(files, ANN, "a").await, put(files, ANN, "b").await, put(files, BOB, "a").await];
     run("t", "r").of(ANN).with([naming(&used.id)]).ended(&store, answer(["x"])).await;
     assert_eq!(store.delete_all(ANN).await.unwrap(), 1);
     assert!(!has(files, &used).await && !has(files, &unused).await && has(files, &other).await);
@@ -302,7 +352,8 @@ pub async fn put_file(store: &DynStore, owner: &str, bytes: Vec<u8>) -> String {
 
 /// Deletes a file.
 pub async fn delete_file(store: &DynStore, owner: &str, id: &str) {
-    let deleted = store.files().unwrap().delete_file(owner, id, FileDeletion::EvenIfUsed).await.unwrap();
+    let deleted =
+        store.files().unwrap().delete_file(owner, id, FileDeletion::EvenIfUsed).await.unwrap();
     assert_eq!(deleted, DeletedFile::Deleted);
 }
 
@@ -338,15 +389,20 @@ impl FileObjects for FakeObjects {
 async fn the_objects_of_deleted_files_stay_noted(store: DynStore) {
     let files = store.files().unwrap();
     let objects = FakeObjects::default();
-    let at_objects = |owner, bytes: &'static str| NewFile { objects: Some(&objects), ..new_file(owner, bytes) };
-    let put = async |owner, bytes: &'static str| match put_with(files, at_objects(owner, bytes)).await {
-        PutFile::Stored(file) => file,
-        other => panic!("{other:?}"),
-    };
+    let at_objects =
+        |owner, bytes: &'static str| NewFile { objects: Some(&objects), ..new_file(owner, bytes) };
+    let put =
+        async |owner, bytes: &'static str| match put_with(files, at_objects(owner, bytes)).await {
+            PutFile::Stored(file) => file,
+            other => panic!("{other:?}"),
+        };
     let noted = async || files.deleted_objects(10).await.unwrap();
     let (first, second, other) = (put(ANN, "a").await, put(ANN, "b").await, put(BOB, "a").await);
     let Some(key) = first.object_key.clone() else {
-        assert!(objects.objects.lock().unwrap().is_empty(), "a store in memory has the bytes itself");
+        assert!(
+            objects.objects.lock().unwrap().is_empty(),
+            "a store in memory has the bytes itself"
+        );
         return;
     };
     assert_eq!(objects.objects.lock().unwrap()[&key], "a");

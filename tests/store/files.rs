@@ -15,8 +15,8 @@ use tokio::time::timeout;
 
 use crate::{
     store::steps::{
-        DynStore, NOW, TestEnd, TestRun, assistant, batch, branch, delete, end_at, ended_run, events, exists, finish,
-        key, lease, log, run, thread, user,
+        DynStore, NOW, TestEnd, TestRun, assistant, batch, branch, delete, end_at, ended_run,
+        events, exists, finish, key, lease, log, run, thread, user,
     },
     support::small_disk::SmallDisk,
 };
@@ -80,7 +80,9 @@ async fn numbers_are_not_reused_after_a_restart() {
             delete(&store, "a").await;
         }
     }
-    assert!(threads.is_sorted_by(|one, next| one < next) && runs.is_sorted_by(|one, next| one < next));
+    assert!(
+        threads.is_sorted_by(|one, next| one < next) && runs.is_sorted_by(|one, next| one < next)
+    );
 }
 
 #[tokio::test]
@@ -95,7 +97,10 @@ async fn removed_threads_and_logs_leave_no_rows() {
         ended_run(&store, run(thread, "r").at(NOW - 10)).await;
         let begin = TestRun { state: Some(json!(1)), ..run(thread, "s").at(NOW - 9) };
         let last = begin.with([user("u")]).begun(&store).await;
-        let end = TestEnd { state: Some(json!(2)), ..end_at(NOW - 9).with([assistant("a")]).last(batch(&last, 1, 1)) };
+        let end = TestEnd {
+            state: Some(json!(2)),
+            ..end_at(NOW - 9).with([assistant("a")]).last(batch(&last, 1, 1))
+        };
         end.finish(&store, &last, 1).await.unwrap();
     }
     let rows = || {
@@ -134,13 +139,22 @@ async fn no_file_has_the_text_of_a_deleted_thread() {
     }
     let lease = run("t", "r").with([user(secret)]).begun(&store).await;
     store.append(&[batch(&lease, 1, 3)]).await.unwrap();
-    end_at(NOW).with([assistant(secret), assistant(&secret.repeat(5000))]).finish(&store, &lease, 1).await.unwrap();
+    end_at(NOW)
+        .with([assistant(secret), assistant(&secret.repeat(5000))])
+        .finish(&store, &lease, 1)
+        .await
+        .unwrap();
     // The search index has the words "launch" and "code" now.
     let mut search = ThreadPage::first(9);
     search.query = Some("launch-code".to_owned());
     assert_eq!(store.threads(ThreadKey::ANONYMOUS, &search).await.unwrap().len(), 1);
     assert!(contains(&bytes_of_all_files(folder.path()), secret), "the test sees what is stored");
-    let size = || fs::read_dir(folder.path()).unwrap().map(|file| file.unwrap().metadata().unwrap().len()).sum::<u64>();
+    let size = || {
+        fs::read_dir(folder.path())
+            .unwrap()
+            .map(|file| file.unwrap().metadata().unwrap().len())
+            .sum::<u64>()
+    };
     let before = size();
     delete(&store, "t").await;
     for gone in [secret, "launch"] {
@@ -175,7 +189,10 @@ async fn a_sweep_of_a_file_that_cannot_shrink_ends() {
     ended_run(&store, run("t", "r").with([user(&"long ".repeat(20_000))])).await;
     delete(&store, "t").await;
     assert!(query::<i64>(&path, "PRAGMA freelist_count") > 0);
-    timeout(Duration::from_secs(20), store.sweep(&Retention::default(), NOW)).await.unwrap().unwrap();
+    timeout(Duration::from_secs(20), store.sweep(&Retention::default(), NOW))
+        .await
+        .unwrap()
+        .unwrap();
 }
 
 #[cfg(unix)]
@@ -199,7 +216,10 @@ async fn a_file_belongs_to_one_store_at_a_time() {
     let path = folder.path().join("threads.db");
     let store = open(&path).await;
     let (error, text) = refusal(&path).await;
-    assert!(matches!(error, OpenError::InUse { .. }) && text.contains("in use by another agui-server"), "{text}");
+    assert!(
+        matches!(error, OpenError::InUse { .. }) && text.contains("in use by another agui-server"),
+        "{text}"
+    );
     #[cfg(unix)]
     {
         // Not by another name, either.
@@ -295,7 +315,10 @@ async fn a_file_of_another_version_is_not_changed() {
     drop(open(&path).await);
     Connection::open(&path).unwrap().execute("UPDATE agui_schema SET version = 4711", []).unwrap();
     let (error, text) = refusal(&path).await;
-    assert!(matches!(error, OpenError::Version { found: 4711, .. }) && text.contains("4711"), "{text}");
+    assert!(
+        matches!(error, OpenError::Version { found: 4711, .. }) && text.contains("4711"),
+        "{text}"
+    );
 }
 
 /// A write waits for a short lock, such as that of a backup. A longer lock is a transient error.
@@ -339,7 +362,11 @@ async fn a_full_disk_is_a_transient_error() {
     assert!(matches!(error, StoreError::Unavailable(_)), "{error:?}");
     for _ in 0..3 {
         assert!(store.append(&[batch(&lease, next, 500)]).await.unwrap_err().is_transient());
-        assert_eq!(log(&store, lease.run).await.len() as u64, next - 1, "what is there can be read");
+        assert_eq!(
+            log(&store, lease.run).await.len() as u64,
+            next - 1,
+            "what is there can be read"
+        );
     }
     fs::remove_file(&filler).unwrap();
     // The store looks for space once a second.

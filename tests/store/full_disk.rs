@@ -59,7 +59,10 @@ async fn empty_a_full_disk(taken: u64) {
     let end = TestEnd { state: Some(json!({ "a": "word ".repeat(100) })), ..end_at(NOW) };
     end.finish(&store, &running, 0).await.unwrap();
     assert!(store.check().await.unwrap_err().is_transient());
-    assert!(run("new", "r").try_begin(&store, None, 0, None).await.is_err(), "only endings use the reserve");
+    assert!(
+        run("new", "r").try_begin(&store, None, 0, None).await.is_err(),
+        "only endings use the reserve"
+    );
     delete(&store, "a0").await;
     // After a shutdown without space, and after a crash.
     for thread in ["a1", "a2"] {

@@ -89,7 +89,10 @@ async fn a_deletion_that_was_interrupted_or_finds_damage_is_completed() {
             append_in_turns(&store, &leases, BATCHES).await;
             let deleted = leases[1].run;
             finish(&store, &leases[1], NOW - 1000).await;
-            Connection::open(&path).unwrap().execute(&damage.replace(":run", &deleted.to_string()), []).unwrap();
+            Connection::open(&path)
+                .unwrap()
+                .execute(&damage.replace(":run", &deleted.to_string()), [])
+                .unwrap();
             let mut retention = Retention::default();
             if is_thread {
                 delete(&store, "t1").await;

@@ -64,10 +64,10 @@ mod unfenced {
     use agui_server::{
         protocol::{MessageId, ResumeEntry, RunId},
         store::{
-            BeginOutcome, EndState, EndedRun, EventBatch, EventPage, Feedback, FinishedRun, Lease, LostRun,
-            MemoryStore, MessagePage, MessageQuery, Millis, NewRun, Retention, RunEnd, RunRecord, RunStart, Store,
-            StoreError, SweepResult, Thread, ThreadContent, ThreadKey, ThreadPage, ThreadParts, ThreadUpdate,
-            ThreadVersion, ThreadView,
+            BeginOutcome, EndState, EndedRun, EventBatch, EventPage, Feedback, FinishedRun, Lease,
+            LostRun, MemoryStore, MessagePage, MessageQuery, Millis, NewRun, Retention, RunEnd,
+            RunRecord, RunStart, Store, StoreError, SweepResult, Thread, ThreadContent, ThreadKey,
+            ThreadPage, ThreadParts, ThreadUpdate, ThreadVersion, ThreadView,
         },
     };
 
@@ -83,22 +83,43 @@ mod unfenced {
         async fn append(&self, batches: &[EventBatch]) -> Result<Vec<bool>, StoreError> {
             self.0.append(batches).await.map(|appended| vec![true; appended.len()])
         }
-        async fn finish(&self, lease: &Lease, end: &RunEnd<'_>) -> Result<Option<FinishedRun>, StoreError> {
+        async fn finish(
+            &self,
+            lease: &Lease,
+            end: &RunEnd<'_>,
+        ) -> Result<Option<FinishedRun>, StoreError> {
             self.0.finish(lease, end).await
         }
-        async fn set_delivered(&self, thread: i64, run: i64, delivered: bool) -> Result<Option<i64>, StoreError> {
+        async fn set_delivered(
+            &self,
+            thread: i64,
+            run: i64,
+            delivered: bool,
+        ) -> Result<Option<i64>, StoreError> {
             self.0.set_delivered(thread, run, delivered).await
         }
-        async fn thread(&self, key: &ThreadKey, include: ThreadParts) -> Result<Option<ThreadView>, StoreError> {
+        async fn thread(
+            &self,
+            key: &ThreadKey,
+            include: ThreadParts,
+        ) -> Result<Option<ThreadView>, StoreError> {
             self.0.thread(key, include).await
         }
         async fn threads(&self, owner: &str, page: &ThreadPage) -> Result<Vec<Thread>, StoreError> {
             self.0.threads(owner, page).await
         }
-        async fn update(&self, expected: ThreadVersion, update: &ThreadUpdate<'_>) -> Result<bool, StoreError> {
+        async fn update(
+            &self,
+            expected: ThreadVersion,
+            update: &ThreadUpdate<'_>,
+        ) -> Result<bool, StoreError> {
             self.0.update(expected, update).await
         }
-        async fn messages(&self, thread: &Thread, query: &MessageQuery) -> Result<MessagePage, StoreError> {
+        async fn messages(
+            &self,
+            thread: &Thread,
+            query: &MessageQuery,
+        ) -> Result<MessagePage, StoreError> {
             self.0.messages(thread, query).await
         }
         async fn set_feedback(
@@ -114,13 +135,27 @@ mod unfenced {
             self.0.content(key).await
         }
 
-        async fn insert(&self, key: &ThreadKey, content: &ThreadContent) -> Result<bool, StoreError> {
+        async fn insert(
+            &self,
+            key: &ThreadKey,
+            content: &ThreadContent,
+        ) -> Result<bool, StoreError> {
             self.0.insert(key, content).await
         }
-        async fn run(&self, owner: &str, thread: i64, id: &RunId) -> Result<Option<RunRecord>, StoreError> {
+        async fn run(
+            &self,
+            owner: &str,
+            thread: i64,
+            id: &RunId,
+        ) -> Result<Option<RunRecord>, StoreError> {
             self.0.run(owner, thread, id).await
         }
-        async fn end_state(&self, owner: &str, thread: i64, run: EndedRun<'_>) -> Result<Option<EndState>, StoreError> {
+        async fn end_state(
+            &self,
+            owner: &str,
+            thread: i64,
+            run: EndedRun<'_>,
+        ) -> Result<Option<EndState>, StoreError> {
             self.0.end_state(owner, thread, run).await
         }
 
@@ -145,10 +180,19 @@ mod unfenced {
         async fn delete(&self, thread: i64) -> Result<bool, StoreError> {
             self.0.delete(thread).await
         }
-        async fn sweep(&self, retention: &Retention, now: Millis) -> Result<SweepResult, StoreError> {
+        async fn sweep(
+            &self,
+            retention: &Retention,
+            now: Millis,
+        ) -> Result<SweepResult, StoreError> {
             self.0.sweep(retention, now).await
         }
-        async fn lost_runs(&self, holder: &str, now: Millis, limit: usize) -> Result<Vec<LostRun>, StoreError> {
+        async fn lost_runs(
+            &self,
+            holder: &str,
+            now: Millis,
+            limit: usize,
+        ) -> Result<Vec<LostRun>, StoreError> {
             self.0.lost_runs(holder, now, limit).await
         }
         async fn take_over(

@@ -11,8 +11,8 @@ use std::{
 use agui_server::{
     protocol::Message,
     store::{
-        CopiedMessage, CopiedRun, EndedRun, PostgresStore, RunRecord, SqliteStore, ThreadContent, ThreadKey,
-        ThreadPage, ThreadParts,
+        CopiedMessage, CopiedRun, EndedRun, PostgresStore, RunRecord, SqliteStore, ThreadContent,
+        ThreadKey, ThreadPage, ThreadParts,
     },
 };
 use futures::FutureExt as _;
@@ -68,7 +68,12 @@ fn content(texts: impl IntoIterator<Item = String>) -> ThreadContent {
     content
 }
 
-async fn insert(store: &DynStore, owner: &str, thread: &str, texts: impl IntoIterator<Item = String>) {
+async fn insert(
+    store: &DynStore,
+    owner: &str,
+    thread: &str,
+    texts: impl IntoIterator<Item = String>,
+) {
     assert!(store.insert(&key(owner, thread), &content(texts)).await.unwrap());
 }
 
@@ -119,12 +124,17 @@ async fn reads_of_a_large_thread_keep_no_other_owner_waiting() {
         insert(store, ANN, "large", (0..60).map(|_| "x".repeat(1 << 19))).await;
         insert(store, BOB, "small", ["hello".to_owned()]).await;
         let read = async || {
-            assert!(store.thread(&key(BOB, "small"), ThreadParts::default()).await.unwrap().is_some());
+            assert!(
+                store.thread(&key(BOB, "small"), ThreadParts::default()).await.unwrap().is_some()
+            );
             assert!(store.thread(&key(BOB, "small"), all_parts()).await.unwrap().is_some());
         };
         let alone = slowest(20, read).await;
         let busy = repeat(20, store, |store| async move {
-            assert_eq!(store.thread(&key(ANN, "large"), all_parts()).await.unwrap().unwrap().nodes.len(), 60);
+            assert_eq!(
+                store.thread(&key(ANN, "large"), all_parts()).await.unwrap().unwrap().nodes.len(),
+                60
+            );
         });
         let mut busy = busy.await;
         let beside = slowest(20, read).await;
@@ -136,7 +146,9 @@ async fn reads_of_a_large_thread_keep_no_other_owner_waiting() {
 
 /// A text of 8 KiB with many different characters of a script without spaces.
 fn ideographs(seed: u32) -> String {
-    let numbers = std::iter::successors(Some(seed), |n| Some(n.wrapping_mul(1_664_525).wrapping_add(1_013_904_223)));
+    let numbers = std::iter::successors(Some(seed), |n| {
+        Some(n.wrapping_mul(1_664_525).wrapping_add(1_013_904_223))
+    });
     numbers.map(|n| char::from_u32(0x4e00 + (n >> 12) % 20_000).unwrap()).take(2700).collect()
 }
 
@@ -182,7 +194,13 @@ async fn a_large_import_is_indexed_and_deleted_beside_the_runs_of_another_owner(
         let number = AtomicUsize::new(0);
         let alone = slowest(10, async || converse(store, &number).await).await;
         for thread in 0..2 {
-            insert(store, ANN, &thread.to_string(), (0..400).map(|n| ideographs(1000 * thread + n))).await;
+            insert(
+                store,
+                ANN,
+                &thread.to_string(),
+                (0..400).map(|n| ideographs(1000 * thread + n)),
+            )
+            .await;
         }
         let search = tokio::spawn({
             let store = store.clone();
@@ -190,7 +208,13 @@ async fn a_large_import_is_indexed_and_deleted_beside_the_runs_of_another_owner(
         });
         let indexing = slowest(10, async || converse(store, &number).await).await;
         search.await.unwrap();
-        let large = store.thread(&key(ANN, "1"), ThreadParts::default()).await.unwrap().unwrap().thread.number;
+        let large = store
+            .thread(&key(ANN, "1"), ThreadParts::default())
+            .await
+            .unwrap()
+            .unwrap()
+            .thread
+            .number;
         let delete = tokio::spawn({
             let store = store.clone();
             async move { store.delete(large).await.unwrap() }
@@ -222,8 +246,9 @@ async fn an_import_of_many_different_words_is_found_to_its_last_message() {
         import.await.unwrap();
         assert_eq!(found(store, ANN, &last.chars().take(10).collect::<String>()).await, 1);
         check(&format!("{name}: a run, a search and a deletion beside an import"), alone, beside);
-        let sent =
-            (0..3000).map(|n| Message::user(format!("s{n}"), ideographs(7 * n).chars().take(500).collect::<String>()));
+        let sent = (0..3000).map(|n| {
+            Message::user(format!("s{n}"), ideographs(7 * n).chars().take(500).collect::<String>())
+        });
         run("sent", "r").of(ANN).with(sent).begun(store).await;
         assert_eq!(found(store, ANN, &ideographs(7).chars().take(10).collect::<String>()).await, 2);
     })
@@ -241,12 +266,23 @@ async fn the_end_of_a_long_branch_is_found_with_one_statement() {
             long.runs.push(other);
         }
         assert!(store.insert(&key(ANN, "long"), &long).await.unwrap());
-        let number = store.thread(&key(ANN, "long"), ThreadParts::default()).await.unwrap().unwrap().thread.number;
+        let number = store
+            .thread(&key(ANN, "long"), ThreadParts::default())
+            .await
+            .unwrap()
+            .unwrap()
+            .thread
+            .number;
         let time = slowest(3, async || {
-            let left = store.end_state(ANN, number, EndedRun::Branch(20_000)).await.unwrap().unwrap();
+            let left =
+                store.end_state(ANN, number, EndedRun::Branch(20_000)).await.unwrap().unwrap();
             assert_eq!((&*left.run_id, left.head), ("19999", 1));
         });
-        check(&format!("{name}: the end of a branch of 20,000 messages"), Duration::ZERO, time.await);
+        check(
+            &format!("{name}: the end of a branch of 20,000 messages"),
+            Duration::ZERO,
+            time.await,
+        );
     })
     .await;
 }
@@ -260,11 +296,12 @@ async fn a_read_whose_caller_drops_it_is_cancelled_in_postgres() {
     insert(&store, ANN, "a", ["hello".to_owned()]).await;
     let mut other = PgConnection::connect(&url).await.unwrap();
     sqlx::raw_sql("BEGIN; LOCK TABLE agui_messages").execute(&mut other).await.unwrap();
-    let waiting =
-        "SELECT COUNT(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()";
+    let waiting = "SELECT COUNT(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()";
     let key = key(ANN, "a");
     let mut read = Box::pin(store.thread(&key, all_parts()));
-    let count = async |other: &mut PgConnection| sqlx::query_scalar::<_, i64>(waiting).fetch_one(other).await.unwrap();
+    let count = async |other: &mut PgConnection| {
+        sqlx::query_scalar::<_, i64>(waiting).fetch_one(other).await.unwrap()
+    };
     while count(&mut other).await == 0 {
         assert!(timeout(Duration::from_millis(10), &mut read).await.is_err());
     }
@@ -283,7 +320,8 @@ async fn runs_go_on_beside_large_uploads_and_their_deletion() {
         let number = AtomicUsize::new(0);
         let begin_and_end = async || {
             let thread = number.fetch_add(1, Ordering::Relaxed).to_string();
-            let lease = run(&thread, "r").of(BOB).with([Message::user("q", "hello")]).begun(store).await;
+            let lease =
+                run(&thread, "r").of(BOB).with([Message::user("q", "hello")]).begun(store).await;
             end_at(NOW).with([assistant("hi")]).finish(store, &lease, 1).await.unwrap();
         };
         let alone = slowest(30, begin_and_end).await;

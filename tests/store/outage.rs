@@ -11,7 +11,9 @@ use tokio::{
 use crate::{
     store::{
         shared::open,
-        steps::{NOW, assistant, batch, branch, end_at, events, finish, key, lease, log, run, thread},
+        steps::{
+            NOW, assistant, batch, branch, end_at, events, finish, key, lease, log, run, thread,
+        },
     },
     support::postgres::Postgres,
 };
@@ -63,7 +65,8 @@ async fn an_unresponsive_postgres_is_a_transient_error() {
     let Some(server) = Postgres::shared() else { return };
     let url = server.database("silent").await;
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let proxied = url.replace(&server.port().to_string(), &listener.local_addr().unwrap().port().to_string());
+    let proxied =
+        url.replace(&server.port().to_string(), &listener.local_addr().unwrap().port().to_string());
     let port = server.port();
     tokio::spawn(async move {
         loop {
@@ -89,7 +92,8 @@ async fn an_unresponsive_postgres_is_a_transient_error() {
     let begin = Instant::now();
     let end = end_at(NOW).with([assistant("a")]);
     let key = key("t");
-    let (ended, read) = tokio::join!(end.finish(&store, &held, 0), store.thread(&key, Default::default()));
+    let (ended, read) =
+        tokio::join!(end.finish(&store, &held, 0), store.thread(&key, Default::default()));
     assert!(ended.unwrap_err().is_transient() && read.unwrap_err().is_transient());
     assert!(begin.elapsed() < FAILURE_TIMEOUT, "{:?}", begin.elapsed());
     silence.send_replace(false);

@@ -27,8 +27,14 @@ async fn open(path: &Path) -> DynStore {
 fn secrets(folder: &Path) -> usize {
     let files = fs::read_dir(folder).unwrap().map(|file| file.unwrap().path());
     // The reserve for a full disk is large and has no text.
-    let files = files.filter(|path| !path.to_string_lossy().ends_with("-reserve")).map(|path| fs::read(path).unwrap());
-    files.map(|bytes| bytes.windows(SECRET.len()).filter(|window| *window == SECRET.as_bytes()).count()).sum()
+    let files = files
+        .filter(|path| !path.to_string_lossy().ends_with("-reserve"))
+        .map(|path| fs::read(path).unwrap());
+    files
+        .map(|bytes| {
+            bytes.windows(SECRET.len()).filter(|window| *window == SECRET.as_bytes()).count()
+        })
+        .sum()
 }
 
 async fn say(store: &DynStore, thread: &str, text: &str, messages: usize) {
@@ -56,7 +62,8 @@ async fn a_deleted_text_leaves_the_log_after_its_reader_has_ended() {
     other.execute_batch("COMMIT").unwrap();
     sweep(&store).await;
     assert_eq!(secrets(folder.path()), 0);
-    let owed: i64 = other.query_row("SELECT COUNT(*) FROM agui_owed", [], |row| row.get(0)).unwrap();
+    let owed: i64 =
+        other.query_row("SELECT COUNT(*) FROM agui_owed", [], |row| row.get(0)).unwrap();
     assert_eq!(owed, 0);
 }
 

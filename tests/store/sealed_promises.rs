@@ -17,11 +17,15 @@ const PROMISES: &[(&str, Promise)] = &[
     ("a_value_is_written_only_in_the_place_of_the_expected_one", |store| {
         Box::pin(a_value_is_written_only_in_the_place_of_the_expected_one(store))
     }),
-    ("of_concurrent_writes_one_succeeds", |store| Box::pin(of_concurrent_writes_one_succeeds(store))),
+    ("of_concurrent_writes_one_succeeds", |store| {
+        Box::pin(of_concurrent_writes_one_succeeds(store))
+    }),
     ("values_are_deleted_by_name_by_version_and_by_owner", |store| {
         Box::pin(values_are_deleted_by_name_by_version_and_by_owner(store))
     }),
-    ("values_are_swept_after_their_time", |store| Box::pin(values_are_swept_after_their_time(store))),
+    ("values_are_swept_after_their_time", |store| {
+        Box::pin(values_are_swept_after_their_time(store))
+    }),
 ];
 
 const ANN: &str = "key:ann";
@@ -31,7 +35,12 @@ fn value(name: &str, bytes: &[u8]) -> SealedValue {
     SealedValue::new(name.to_owned(), bytes.to_vec(), None)
 }
 
-async fn put(values: &dyn SealedStore, owner: &str, value: &SealedValue, expected: ExpectedValue) -> bool {
+async fn put(
+    values: &dyn SealedStore,
+    owner: &str,
+    value: &SealedValue,
+    expected: ExpectedValue,
+) -> bool {
     values.put_sealed(owner, value, expected).await.unwrap()
 }
 
@@ -86,12 +95,14 @@ async fn values_are_deleted_by_name_by_version_and_by_owner(store: DynStore) {
 
 async fn values_are_swept_after_their_time(store: DynStore) {
     let values = store.sealed_values().unwrap();
-    let [past, now, never] = [Some(NOW - 1), Some(NOW), None].map(|until| SealedValue { until, ..value("x", b"1") });
+    let [past, now, never] =
+        [Some(NOW - 1), Some(NOW), None].map(|until| SealedValue { until, ..value("x", b"1") });
     for (name, it) in [("a", &past), ("b", &now), ("c", &never)] {
         let named = SealedValue { name: name.to_owned(), ..it.clone() };
         assert!(put(values, ANN, &named, ExpectedValue::Absent).await);
     }
     store.sweep(&Retention::default(), NOW).await.unwrap();
-    let names: Vec<_> = values.sealed(ANN).await.unwrap().into_iter().map(|value| value.name).collect();
+    let names: Vec<_> =
+        values.sealed(ANN).await.unwrap().into_iter().map(|value| value.name).collect();
     assert_eq!(names, ["b", "c"]);
 }

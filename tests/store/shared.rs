@@ -10,8 +10,8 @@ use tokio::{net::TcpListener, sync::broadcast::Receiver, time::timeout};
 
 use crate::{
     store::steps::{
-        DynStore, NOW, TestRun, UNTIL, assistant, batch, delete, end_at, events, finish, is_lost, lease, log, run,
-        thread,
+        DynStore, NOW, TestRun, UNTIL, assistant, batch, delete, end_at, events, finish, is_lost,
+        lease, log, run, thread,
     },
     support::postgres::{PASSWORD, Postgres},
 };
@@ -71,9 +71,13 @@ async fn changes_are_signalled_to_other_processes() {
     let Some((a, b)) = two().await else { return };
     let signals = live_signals(&b).await;
     let lease = lease(&a, "t", "r").await;
-    let [mut run, mut thread, mut cancels, mut other] =
-        [Topic::Run(lease.run), Topic::Thread(lease.thread), Topic::Cancels, Topic::Run(lease.run + 1000)]
-            .map(|topic| signals.watch(topic));
+    let [mut run, mut thread, mut cancels, mut other] = [
+        Topic::Run(lease.run),
+        Topic::Thread(lease.thread),
+        Topic::Cancels,
+        Topic::Run(lease.run + 1000),
+    ]
+    .map(|topic| signals.watch(topic));
     let soon = Duration::from_secs(20);
     a.append(&[batch(&lease, 1, 1)]).await.unwrap();
     shared(&a).request_cancel(lease.thread, &"r".into()).await.unwrap();
@@ -113,7 +117,9 @@ async fn no_append_falls_between_the_first_read_and_the_first_signal_of_a_follow
         };
         let ((), read) = tokio::join!(appends, read);
         if read < EVENTS as usize {
-            timeout(Duration::from_secs(20), signal.changed()).await.expect("the rest is signalled");
+            timeout(Duration::from_secs(20), signal.changed())
+                .await
+                .expect("the rest is signalled");
         }
     }
 }
@@ -121,9 +127,13 @@ async fn no_append_falls_between_the_first_read_and_the_first_signal_of_a_follow
 #[tokio::test]
 async fn texts_are_announced_to_other_processes() {
     let Some((a, b)) = two().await else { return };
-    let (mut of_a, mut of_b) = (live_signals(&a).await.announcements(), live_signals(&b).await.announcements());
+    let (mut of_a, mut of_b) =
+        (live_signals(&a).await.announcements(), live_signals(&b).await.announcements());
     let heard = async |announcements: &mut Receiver<Option<Arc<str>>>| {
-        timeout(Duration::from_secs(60), announcements.recv()).await.expect("announcements arrive").unwrap()
+        timeout(Duration::from_secs(60), announcements.recv())
+            .await
+            .expect("announcements arrive")
+            .unwrap()
     };
     // A connection that is slow or lost delivers `None` instead of a text, which is then announced again.
     for text in ["one", "two!"] {
@@ -150,9 +160,11 @@ async fn one_of_two_processes_that_begin_a_run_succeeds() {
     let Some((a, b)) = two().await else { return };
     for round in 0..20 {
         let thread = format!("t{}", round / 2);
-        let (one, two) = (run(&thread, &format!("a{round}")), run(&thread, &format!("b{round}")).by("there"));
+        let (one, two) =
+            (run(&thread, &format!("a{round}")), run(&thread, &format!("b{round}")).by("there"));
         let (one, two) = tokio::join!(one.begin(&a), two.begin(&b));
-        let begun = |begin| if let BeginOutcome::Begun { lease, .. } = begin { Some(lease) } else { None };
+        let begun =
+            |begin| if let BeginOutcome::Begun { lease, .. } = begin { Some(lease) } else { None };
         let begun: Vec<_> = [one, two].into_iter().filter_map(begun).collect();
         assert_eq!(begun.len(), 1);
         finish(&a, &begun[0], NOW).await;
@@ -181,7 +193,11 @@ async fn a_thread_that_is_deleted_while_it_is_written_leaves_no_rows() {
     }
     let mut conn = PgConnection::connect(&url).await.unwrap();
     for table in ["SELECT COUNT(*) FROM agui_messages", "SELECT COUNT(*) FROM agui_runs"] {
-        assert_eq!(sqlx::query(table).fetch_one(&mut conn).await.unwrap().get::<i64, _>(0), 0, "{table}");
+        assert_eq!(
+            sqlx::query(table).fetch_one(&mut conn).await.unwrap().get::<i64, _>(0),
+            0,
+            "{table}"
+        );
     }
 }
 
@@ -254,12 +270,20 @@ async fn an_open_error_names_the_cause_and_no_password() {
     assert!(matches!(error, OpenError::Refused { .. }) && text.contains("nowhere"), "{text}");
     let free = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
     let (error, text) = refused(url.replace(&place, &free.to_string())).await;
-    assert!(matches!(error, OpenError::Unreachable { .. }) && text.contains(&free.to_string()), "{text}");
-    for url in [format!("mysql://u:{PASSWORD}@h/d"), format!("postgres://u:{PASSWORD}@h:port/d"), String::new()] {
+    assert!(
+        matches!(error, OpenError::Unreachable { .. }) && text.contains(&free.to_string()),
+        "{text}"
+    );
+    for url in [
+        format!("mysql://u:{PASSWORD}@h/d"),
+        format!("postgres://u:{PASSWORD}@h:port/d"),
+        String::new(),
+    ] {
         let (error, text) = refused(url).await;
         assert!(matches!(error, OpenError::Url { .. }), "{text}");
     }
-    let (error, text) = refused(format!("{url}&sslrootcert=/nowhere/{PASSWORD}").replace("disable", "wrong")).await;
+    let (error, text) =
+        refused(format!("{url}&sslrootcert=/nowhere/{PASSWORD}").replace("disable", "wrong")).await;
     assert!(matches!(error, OpenError::Url { .. }), "{text}");
 }
 

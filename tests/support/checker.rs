@@ -25,7 +25,9 @@ pub fn check(input: &RunAgentInput, events: &[Event]) -> Verdict {
     };
     let mut run = Ledger::new(input);
     let at = |index: usize, verdict: Verdict| {
-        verdict.map_err(|fault| format!("event {index} ({}): {fault}", events[index].event_type().as_str()))
+        verdict.map_err(|fault| {
+            format!("event {index} ({}): {fault}", events[index].event_type().as_str())
+        })
     };
     for (index, event) in events.iter().enumerate() {
         at(index, shape::check(event))?;
@@ -38,14 +40,21 @@ pub fn check(input: &RunAgentInput, events: &[Event]) -> Verdict {
 }
 
 fn opening(input: &RunAgentInput, event: &Event) -> Verdict {
-    let Event::RunStarted(RunStarted { thread_id, run_id, protocol_version, parent_run_id, .. }) = event else {
+    let Event::RunStarted(RunStarted {
+        thread_id, run_id, protocol_version, parent_run_id, ..
+    }) = event
+    else {
         return Err("a stream begins with RUN_STARTED".into());
     };
-    demand(*thread_id == input.thread_id && *run_id == input.run_id, || "not the run that was asked for".into())?;
+    demand(*thread_id == input.thread_id && *run_id == input.run_id, || {
+        "not the run that was asked for".into()
+    })?;
     demand(*parent_run_id == input.parent_run_id, || "not the parent run of the input".into())?;
     let is_of_1_0 = input.protocol_version.as_deref() == Some("1.0");
     let expected = if is_of_1_0 { "1.0" } else { "1.1" };
-    demand(protocol_version.as_deref() == Some(expected), || format!("protocol version {protocol_version:?}"))
+    demand(protocol_version.as_deref() == Some(expected), || {
+        format!("protocol version {protocol_version:?}")
+    })
 }
 
 fn ending(input: &RunAgentInput, run: &Ledger, event: &Event) -> Verdict {
@@ -68,7 +77,9 @@ fn outcome(run: &Ledger, finished: &RunFinished) -> Verdict {
     match &finished.outcome {
         // An absent outcome means success. The specification lets a producer leave the pending calls out; this
         // server promises to name them.
-        None => demand(pending.is_empty(), || format!("the calls {pending:?} are unanswered and not named")),
+        None => demand(pending.is_empty(), || {
+            format!("the calls {pending:?} are unanswered and not named")
+        }),
         Some(RunOutcome::Success { pending_tool_call_ids: named }) => {
             demand(*named == pending, || format!("names {named:?} as pending, but {pending:?} are"))
         }
@@ -81,7 +92,9 @@ fn interrupts(interrupts: &[Interrupt]) -> Verdict {
     demand(!interrupts.is_empty(), || "an interrupt outcome without an interrupt".into())?;
     let mut ids = HashSet::new();
     interrupts.iter().try_for_each(|interrupt| {
-        demand(ids.insert(&interrupt.id), || format!("the interrupt {:?} is there twice", interrupt.id))
+        demand(ids.insert(&interrupt.id), || {
+            format!("the interrupt {:?} is there twice", interrupt.id)
+        })
     })
 }
 
@@ -99,5 +112,7 @@ fn demand(condition: bool, fault: impl FnOnce() -> String) -> Verdict {
 
 /// Checks the attribution (`subagentRunId`) of a continuation: it is absent, or the owner of the item.
 fn check_owner(tag: Option<&SubagentRunId>, owner: Option<&SubagentRunId>) -> Verdict {
-    demand(tag.is_none() || tag == owner, || format!("attributed to {tag:?}, but owned by {owner:?}"))
+    demand(tag.is_none() || tag == owner, || {
+        format!("attributed to {tag:?}, but owned by {owner:?}")
+    })
 }

@@ -76,8 +76,9 @@ pub async fn refusal(response: reqwest::Response) -> (u16, String) {
 
 /// The texts of a thread's messages with their roles.
 pub fn said(thread: &Value) -> Vec<String> {
-    let text =
-        |message: &Value| format!("{}: {}", message["role"].as_str().unwrap(), message["content"].as_str().unwrap());
+    let text = |message: &Value| {
+        format!("{}: {}", message["role"].as_str().unwrap(), message["content"].as_str().unwrap())
+    };
     thread["messages"].as_array().unwrap().iter().map(text).collect()
 }
 
@@ -86,7 +87,8 @@ pub fn types(events: &[Value]) -> Vec<&str> {
 }
 
 /// An agent that says what it is given, a piece at a time, and counts how many of its runs were dropped early.
-pub fn puppet() -> (impl Fn(RunAgentInput, RunContext) -> EventStream + Send + Sync + 'static, Strings, Count) {
+pub fn puppet()
+-> (impl Fn(RunAgentInput, RunContext) -> EventStream + Send + Sync + 'static, Strings, Count) {
     let (strings, pieces) = mpsc::unbounded_channel::<String>();
     let pieces = std::sync::Arc::new(tokio::sync::Mutex::new(pieces));
     let dropped = Count::default();

@@ -141,7 +141,11 @@ pub fn said(frames: &[Frame]) -> String {
 
 /// Returns the thread id of a stream, which its first event has.
 pub fn thread(frames: &[Frame]) -> String {
-    assert_eq!((frames[0].0.as_str(), &frames[0].1["type"]), ("status", &json!("run_started")), "{frames:?}");
+    assert_eq!(
+        (frames[0].0.as_str(), &frames[0].1["type"]),
+        ("status", &json!("run_started")),
+        "{frames:?}"
+    );
     frames[0].1["thread_id"].as_str().unwrap().to_owned()
 }
 

@@ -23,12 +23,17 @@ impl PgBouncer {
     /// Starts PgBouncer with this number of connections to each database. Returns `None` if it is not installed; panics in CI.
     pub(crate) fn start(postgres: &Postgres, pool_size: usize) -> Option<Self> {
         if !Path::new(PROGRAM).exists() {
-            assert!(!std::env::var("CI").is_ok_and(|ci| ci == "true"), "PgBouncer is not installed: see tests/run.sh");
+            assert!(
+                !std::env::var("CI").is_ok_and(|ci| ci == "true"),
+                "PgBouncer is not installed: see tests/run.sh"
+            );
             eprintln!("skipped: PgBouncer is not installed");
             return None;
         }
         // Another process may take the free port before PgBouncer does.
-        (0..5).find_map(|_| Self::try_start(postgres, pool_size)).or_else(|| panic!("PgBouncer does not start"))
+        (0..5)
+            .find_map(|_| Self::try_start(postgres, pool_size))
+            .or_else(|| panic!("PgBouncer does not start"))
     }
 
     fn try_start(postgres: &Postgres, pool_size: usize) -> Option<Self> {
@@ -44,10 +49,17 @@ impl PgBouncer {
         );
         fs::write(&file, text).unwrap();
         let mut command = postgres.command(Path::new(PROGRAM));
-        command.arg("-q").arg(file).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        command
+            .arg("-q")
+            .arg(file)
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null());
         let mut bouncer = Self { child: command.spawn().unwrap(), port, postgres: server };
         let begin = Instant::now();
-        while begin.elapsed() < Duration::from_secs(20) && bouncer.child.try_wait().unwrap().is_none() {
+        while begin.elapsed() < Duration::from_secs(20)
+            && bouncer.child.try_wait().unwrap().is_none()
+        {
             if TcpStream::connect(("127.0.0.1", port)).is_ok() {
                 return Some(bouncer);
             }

@@ -14,7 +14,11 @@ pub(crate) async fn poll_until<T>(what: &str, probe: impl AsyncFnMut() -> Option
 }
 
 /// The same with a time limit of its own.
-pub(crate) async fn poll_within<T>(limit: Duration, what: &str, mut probe: impl AsyncFnMut() -> Option<T>) -> T {
+pub(crate) async fn poll_within<T>(
+    limit: Duration,
+    what: &str,
+    mut probe: impl AsyncFnMut() -> Option<T>,
+) -> T {
     let deadline = Instant::now() + limit;
     loop {
         if let Some(value) = probe().await {

@@ -52,10 +52,18 @@ impl Postgres {
         }
         let password = folder.join("password");
         fs::write(&password, PASSWORD).unwrap();
-        fs::set_permissions(&password, std::os::unix::fs::PermissionsExt::from_mode(0o644)).unwrap();
+        fs::set_permissions(&password, std::os::unix::fs::PermissionsExt::from_mode(0o644))
+            .unwrap();
         let mut server = Self { binaries, folder, port: 0, shell: Mutex::default() };
         let mut initdb = server.command(&server.binaries.join("initdb"));
-        initdb.args(["--no-sync", "--auth=scram-sha-256", "--encoding=UTF8", "--locale=C", "-U", USER]);
+        initdb.args([
+            "--no-sync",
+            "--auth=scram-sha-256",
+            "--encoding=UTF8",
+            "--locale=C",
+            "-U",
+            USER,
+        ]);
         initdb.arg("--pwfile").arg(password).arg("-D").arg(server.folder.join("data"));
         let made = initdb.output().unwrap();
         assert!(made.status.success(), "initdb: {}", String::from_utf8_lossy(&made.stderr));
@@ -101,7 +109,11 @@ impl Postgres {
         assert!(Command::new("kill").args([signal, main]).status().unwrap().success());
         let children = fs::read_to_string(format!("/proc/{main}/task/{main}/children")).unwrap();
         // A process may have ended in the meantime.
-        let _ = Command::new("kill").arg(signal).args(children.split_whitespace()).stderr(Stdio::null()).status();
+        let _ = Command::new("kill")
+            .arg(signal)
+            .args(children.split_whitespace())
+            .stderr(Stdio::null())
+            .status();
     }
 
     fn stop_with(&self, signal: &str) {
@@ -135,7 +147,10 @@ impl Postgres {
         let _creating = CREATING.lock().await;
         let name = format!("{name}_{}", COUNT.fetch_add(1, Ordering::Relaxed));
         let mut conn = PgConnection::connect(&self.url()).await.unwrap();
-        sqlx::raw_sql(AssertSqlSafe(format!("CREATE DATABASE \"{name}\""))).execute(&mut conn).await.unwrap();
+        sqlx::raw_sql(AssertSqlSafe(format!("CREATE DATABASE \"{name}\"")))
+            .execute(&mut conn)
+            .await
+            .unwrap();
         conn.close().await.unwrap();
         self.url_of(&name)
     }
@@ -148,7 +163,10 @@ impl Postgres {
             return command;
         };
         let mut command = Command::new("setpriv");
-        command.arg(format!("--reuid={user}")).arg(format!("--regid={group}")).args(["--clear-groups", "--"]);
+        command
+            .arg(format!("--reuid={user}"))
+            .arg(format!("--regid={group}"))
+            .args(["--clear-groups", "--"]);
         command.arg(program).current_dir(&self.folder);
         command
     }
@@ -165,7 +183,11 @@ impl Postgres {
             fi"#;
         let mut shell = self.command(Path::new("/bin/sh"));
         shell.args(["-c", script, "sh"]).arg(self.binaries.join("postgres")).arg(&self.folder);
-        shell.arg(self.port.to_string()).stdin(Stdio::piped()).stderr(Stdio::piped()).stdout(Stdio::null());
+        shell
+            .arg(self.port.to_string())
+            .stdin(Stdio::piped())
+            .stderr(Stdio::piped())
+            .stdout(Stdio::null());
         let mut shell = shell.spawn().unwrap();
         let mut log = BufReader::new(shell.stderr.take().unwrap()).lines().map_while(Result::ok);
         let is_ready = log.any(|line| line.contains("ready to accept connections"));
@@ -197,7 +219,9 @@ fn binaries() -> Option<PathBuf> {
     let mut folders: Vec<_> = versions.map(|version| version.path().join("bin")).collect();
     folders.sort();
     folders.extend(std::env::split_paths(&std::env::var_os("PATH")?));
-    folders.into_iter().find(|folder| folder.join("initdb").exists() && folder.join("postgres").exists())
+    folders
+        .into_iter()
+        .find(|folder| folder.join("initdb").exists() && folder.join("postgres").exists())
 }
 
 /// Returns the user id and group id for Postgres if root runs the tests: those of the account `postgres` or `nobody`.
@@ -208,7 +232,11 @@ fn other_user(mine: &Path) -> Option<(u32, u32)> {
     }
     let users = fs::read_to_string("/etc/passwd").unwrap();
     let numbers = |name: &str| {
-        let mut fields = users.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'))?.split(':').skip(1);
+        let mut fields = users
+            .lines()
+            .find_map(|line| line.strip_prefix(name)?.strip_prefix(':'))?
+            .split(':')
+            .skip(1);
         Some((fields.next()?.parse().ok()?, fields.next()?.parse().ok()?))
     };
     numbers("postgres").or_else(|| numbers("nobody")).or(Some((65534, 65534)))

@@ -86,7 +86,12 @@ impl Answer {
 
     pub fn new(status: u16, steps: impl IntoIterator<Item = impl Into<Step>>) -> Self {
         let steps = steps.into_iter().map(Into::into).collect();
-        Self { status: StatusCode::from_u16(status).unwrap(), headers: Vec::new(), delay: Duration::ZERO, steps }
+        Self {
+            status: StatusCode::from_u16(status).unwrap(),
+            headers: Vec::new(),
+            delay: Duration::ZERO,
+            steps,
+        }
     }
 
     /// Returns a stream of chat completion chunks, with `[DONE]` at the end.
@@ -98,7 +103,9 @@ impl Answer {
     /// Returns a stream of events of the Messages API. Panics if an event has no `type`.
     pub fn anthropic(events: &[Value]) -> Self {
         Self::stream(
-            events.iter().map(|event| format!("event: {}\ndata: {event}\n\n", event["type"].as_str().unwrap())),
+            events.iter().map(|event| {
+                format!("event: {}\ndata: {event}\n\n", event["type"].as_str().unwrap())
+            }),
         )
     }
 
@@ -110,7 +117,8 @@ impl Answer {
     /// Returns a refusal in the form that all providers have, or in its own form if it is an object. Its `param` is none of
     /// a request: otherwise the client would ask again without the parameter, and hide the refusal.
     fn refused(message: &str) -> Self {
-        let error = json!({"type": "invalid_request_error", "message": message, "param": "request"});
+        let error =
+            json!({"type": "invalid_request_error", "message": message, "param": "request"});
         let body = match message.starts_with('{') {
             true => message.to_owned(),
             false => json!({"type": "error", "error": error}).to_string(),
@@ -159,9 +167,13 @@ impl Provider {
             requests: Mutex::default(),
             hung_up: watch::Sender::default(),
         });
-        let router = Router::new().route("/calculator", get(calculate)).fallback(answer).with_state(shared.clone());
+        let router = Router::new()
+            .route("/calculator", get(calculate))
+            .fallback(answer)
+            .with_state(shared.clone());
         let router = router.into_make_service_with_connect_info::<SocketAddr>();
-        let server = tokio::spawn(async move { axum::serve(listener, router).await }).abort_handle();
+        let server =
+            tokio::spawn(async move { axum::serve(listener, router).await }).abort_handle();
         Self { address, shared, server }
     }
 
@@ -173,7 +185,9 @@ impl Provider {
     /// Returns the configuration of a tool `calculator`, which this server carries out beside the script.
     pub fn calculator(&self) -> String {
         let url = format!("{}/calculator?expression={{expression}}", self.url());
-        format!("[tools.calculator]\nkind = \"http\"\ndescription = \"Calculates.\"\nurl = {url:?}\n")
+        format!(
+            "[tools.calculator]\nkind = \"http\"\ndescription = \"Calculates.\"\nurl = {url:?}\n"
+        )
     }
 
     /// Adds an answer to the script.
@@ -191,7 +205,10 @@ impl Provider {
     pub async fn until_hang_ups(&self, count: usize) -> Instant {
         let mut hung_up = self.shared.hung_up.subscribe();
         let waiting = hung_up.wait_for(|instants| instants.len() >= count);
-        let instants = tokio::time::timeout(Duration::from_secs(20), waiting).await.expect("too few hang-ups").unwrap();
+        let instants = tokio::time::timeout(Duration::from_secs(20), waiting)
+            .await
+            .expect("too few hang-ups")
+            .unwrap();
         instants[count - 1]
     }
 
@@ -239,7 +256,8 @@ async fn answer(
         Some(message) => Some(Answer::refused(&message)),
         None => shared.answers.lock().unwrap().pop_front(),
     };
-    let answer = scripted.unwrap_or_else(|| Answer::new(418, ["the script has no answer for this request"]));
+    let answer =
+        scripted.unwrap_or_else(|| Answer::new(418, ["the script has no answer for this request"]));
     // Created before the delay, so that a client that disconnects before the head is recorded, too.
     let mut recorder = HangUpRecorder { shared, ended: false };
     tokio::time::sleep(answer.delay).await;

@@ -9,14 +9,16 @@ use super::running::eventually;
 /// Returns the names of the files in a folder, in order.
 pub fn names(folder: &Path) -> Vec<String> {
     let entries = fs::read_dir(folder).unwrap();
-    let mut names: Vec<_> = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+    let mut names: Vec<_> =
+        entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
     names.sort();
     names
 }
 
 /// Waits until the folder has this number of recordings of ended runs. Returns their lines.
 pub async fn recordings(folder: &Path, number: usize) -> Vec<Vec<Value>> {
-    let whole = || names(folder).into_iter().filter(|name| name.ends_with(".jsonl")).collect::<Vec<_>>();
+    let whole =
+        || names(folder).into_iter().filter(|name| name.ends_with(".jsonl")).collect::<Vec<_>>();
     eventually("the recordings are written", || whole().len() >= number).await;
     let whole = whole();
     assert_eq!(whole.len(), number, "{whole:?}");

@@ -37,7 +37,9 @@ pub struct RefusalCheck(());
 impl RefusalCheck {
     pub async fn start() -> Self {
         static INSTALL: Once = Once::new();
-        INSTALL.call_once(|| tracing::subscriber::set_global_default(RefusalLog).expect("no test sets another one"));
+        INSTALL.call_once(|| {
+            tracing::subscriber::set_global_default(RefusalLog).expect("no test sets another one")
+        });
         DOCUMENTED.get_or_init(documented).await;
         Self(())
     }
@@ -80,10 +82,12 @@ async fn documented() -> BTreeMap<(String, String), BTreeSet<String>> {
         let server = Server::new().agent("echo", Echo).metrics(metrics.clone());
         server.playground(PlaygroundOptions::enabled())
     };
-    for server in [all_routes(), all_routes().api_keys([ApiKey::from_secret("web", "open sesame")])] {
+    for server in [all_routes(), all_routes().api_keys([ApiKey::from_secret("web", "open sesame")])]
+    {
         let (router, _handle) = server.into_router().unwrap();
         let request = Request::get("/openapi.json").header("host", "localhost");
-        let request = request.header("authorization", "Bearer open sesame").body(Body::empty()).unwrap();
+        let request =
+            request.header("authorization", "Bearer open sesame").body(Body::empty()).unwrap();
         let response = router.oneshot(request).await.unwrap();
         let body = axum::body::to_bytes(response.into_body(), usize::MAX).await.unwrap();
         let document: Value = serde_json::from_slice(&body).unwrap();
@@ -91,8 +95,10 @@ async fn documented() -> BTreeMap<(String, String), BTreeSet<String>> {
             for (method, operation) in item.as_object().unwrap() {
                 let codes = documented.entry((method.to_uppercase(), path.clone())).or_default();
                 for answer in operation["responses"].as_object().unwrap().values() {
-                    let error = &answer["content"]["application/json"]["schema"]["allOf"][1]["properties"]["error"];
-                    let of_status = error["properties"]["code"]["enum"].as_array().into_iter().flatten();
+                    let error = &answer["content"]["application/json"]["schema"]["allOf"][1]["properties"]
+                        ["error"];
+                    let of_status =
+                        error["properties"]["code"]["enum"].as_array().into_iter().flatten();
                     codes.extend(of_status.map(|code| code.as_str().unwrap().to_owned()));
                 }
             }
@@ -113,7 +119,9 @@ impl Subscriber for RefusalLog {
         let mut fields = Fields::default();
         event.record(&mut fields);
         let mut take = |name| fields.0.remove(name);
-        if let (Some(method), Some(route), Some(code)) = (take("method"), take("route"), take("code")) {
+        if let (Some(method), Some(route), Some(code)) =
+            (take("method"), take("route"), take("code"))
+        {
             SEEN.lock().unwrap().insert((method, route.replace("{*", "{"), code));
         }
     }

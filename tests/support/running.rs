@@ -94,10 +94,11 @@ pub fn numbered_events(body: &str) -> Vec<(Option<u64>, Value)> {
     let frames = body.split_terminator("\n\n").filter(|frame| !frame.starts_with(':'));
     frames
         .map(|frame| {
-            let (number, data) = match frame.strip_prefix("id: ").and_then(|rest| rest.split_once('\n')) {
-                Some((number, data)) => (Some(number.parse().unwrap()), data),
-                None => (None, frame),
-            };
+            let (number, data) =
+                match frame.strip_prefix("id: ").and_then(|rest| rest.split_once('\n')) {
+                    Some((number, data)) => (Some(number.parse().unwrap()), data),
+                    None => (None, frame),
+                };
             (number, serde_json::from_str(data.strip_prefix("data: ").unwrap()).unwrap())
         })
         .collect()
@@ -108,7 +109,9 @@ pub async fn read_until(stream: &mut TcpStream, enough: impl Fn(&str) -> bool) -
     let mut all = Vec::new();
     let mut piece = [0; 4096];
     loop {
-        let read = tokio::time::timeout(TEST_TIMEOUT, stream.read(&mut piece)).await.expect("nothing more came");
+        let read = tokio::time::timeout(TEST_TIMEOUT, stream.read(&mut piece))
+            .await
+            .expect("nothing more came");
         match read {
             Ok(0) | Err(_) => break,
             Ok(n) => all.extend_from_slice(&piece[..n]),
@@ -173,7 +176,8 @@ impl Drop for OnDrop {
 }
 
 /// Returns an agent that starts a message and then waits for ever, and the number of its dropped runs.
-pub fn silent() -> (impl Fn(RunAgentInput, RunContext) -> EventStream + Send + Sync + 'static, Count) {
+pub fn silent() -> (impl Fn(RunAgentInput, RunContext) -> EventStream + Send + Sync + 'static, Count)
+{
     let stopped = Count::default();
     let count = stopped.clone();
     let agent = move |_: RunAgentInput, _: RunContext| {
@@ -188,7 +192,8 @@ pub fn silent() -> (impl Fn(RunAgentInput, RunContext) -> EventStream + Send + S
 }
 
 /// Returns an agent whose message never ends, the number of its deltas, and the number of its dropped runs.
-pub fn endless() -> (impl Fn(RunAgentInput, RunContext) -> EventStream + Send + Sync + 'static, Count, Count) {
+pub fn endless()
+-> (impl Fn(RunAgentInput, RunContext) -> EventStream + Send + Sync + 'static, Count, Count) {
     let (deltas, stopped) = (Count::default(), Count::default());
     let counts = (deltas.clone(), stopped.clone());
     let agent = move |_: RunAgentInput, _: RunContext| {

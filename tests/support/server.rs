@@ -42,11 +42,14 @@ impl Process {
             command.args(["--listen", "127.0.0.1:0"]);
         }
         command.env("AGUI_SERVER__DATA_DIR", data.path()).args(arguments).env_remove("RUST_LOG");
-        let mut child = command.envs(environment.iter().copied()).stderr(Stdio::piped()).spawn().unwrap();
+        let mut child =
+            command.envs(environment.iter().copied()).stderr(Stdio::piped()).spawn().unwrap();
         let mut log = BufReader::new(child.stderr.take().unwrap());
         let (mut line, mut metrics_url) = (String::new(), None);
         let url_after = |line: &str, text: &str| {
-            line.split(text).nth(1).map(|rest| rest.split(['"', ' ', '\n']).next().unwrap().to_owned())
+            line.split(text)
+                .nth(1)
+                .map(|rest| rest.split(['"', ' ', '\n']).next().unwrap().to_owned())
         };
         let mut starting = String::new();
         while !line.contains("listening on ") {

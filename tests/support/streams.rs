@@ -123,7 +123,8 @@ pub fn from_bytes(bytes: &[u8]) -> Script {
         events.extend(steps.map(|numbers| nonsense::event(&mut Dice::new(&numbers))));
     } else {
         // A legal walk; with kind 2, the steps that begin with a high byte change it afterwards.
-        let is_mutation = |numbers: &Vec<u32>| kind == 2 && numbers.first().is_some_and(|first| *first >= 0xF0);
+        let is_mutation =
+            |numbers: &Vec<u32>| kind == 2 && numbers.first().is_some_and(|first| *first >= 0xF0);
         let (mutations, steps): (Vec<_>, Vec<_>) = steps.partition(is_mutation);
         let mut walk = Walk::new(&input);
         steps.iter().for_each(|numbers| walk.step(&mut Dice::new(numbers)));
@@ -152,7 +153,10 @@ fn mutate(events: &mut Vec<Event>, dice: &mut Dice<'_>) {
             events.swap(at, other);
         }
         // The event with another owner.
-        (4, Some(event)) => events[at] = event.attributed_to(dice.pick(&[None, Some("s1"), Some("s")]).map(Into::into)),
+        (4, Some(event)) => {
+            events[at] =
+                event.attributed_to(dice.pick(&[None, Some("s1"), Some("s")]).map(Into::into))
+        }
         // The event again, at the end.
         (5, Some(event)) => events.push(event),
         _ => events.insert(at, nonsense::event(dice)),
@@ -170,7 +174,9 @@ pub fn play(script: &Script) -> Vec<Event> {
                 Ending::Panics => panic!("as the script says"),
             }
         });
-        stream::iter(events.clone().into_iter().map(Ok)).chain(end.filter_map(std::future::ready)).boxed()
+        stream::iter(events.clone().into_iter().map(Ok))
+            .chain(end.filter_map(std::future::ready))
+            .boxed()
     };
     let run = Run::alone(Arc::new(agent), script.input.clone());
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();

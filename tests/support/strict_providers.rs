@@ -27,7 +27,9 @@ fn main() {
         let recorded = provider::Recorded {
             path: request["path"].as_str().unwrap().to_owned(),
             headers: headers
-                .map(|(name, value)| (name.parse().unwrap(), value.as_str().unwrap().parse().unwrap()))
+                .map(|(name, value)| {
+                    (name.parse().unwrap(), value.as_str().unwrap().parse().unwrap())
+                })
                 .collect(),
             body: request["body"].clone(),
         };

@@ -9,8 +9,8 @@ use ring::{
     hmac,
     rand::SystemRandom,
     signature::{
-        ECDSA_P256_SHA256_FIXED_SIGNING, ECDSA_P384_SHA384_FIXED_SIGNING, EcdsaKeyPair, Ed25519KeyPair, KeyPair as _,
-        RSA_PKCS1_SHA256, RsaEncoding, RsaKeyPair,
+        ECDSA_P256_SHA256_FIXED_SIGNING, ECDSA_P384_SHA384_FIXED_SIGNING, EcdsaKeyPair,
+        Ed25519KeyPair, KeyPair as _, RSA_PKCS1_SHA256, RsaEncoding, RsaKeyPair,
     },
 };
 use serde_json::{Value, json};
@@ -79,7 +79,8 @@ pub fn by_rsa_as(encoding: &'static dyn RsaEncoding, pem: &str, message: &[u8]) 
 
 pub fn by_ec(pem: &str, message: &[u8]) -> Vec<u8> {
     let random = SystemRandom::new();
-    let key = EcdsaKeyPair::from_pkcs8(&ECDSA_P256_SHA256_FIXED_SIGNING, &der(pem), &random).unwrap();
+    let key =
+        EcdsaKeyPair::from_pkcs8(&ECDSA_P256_SHA256_FIXED_SIGNING, &der(pem), &random).unwrap();
     key.sign(&random, message).unwrap().as_ref().to_vec()
 }
 
@@ -90,7 +91,11 @@ impl P384 {
     pub fn new() -> Self {
         let random = SystemRandom::new();
         let key = EcdsaKeyPair::generate_pkcs8(&ECDSA_P384_SHA384_FIXED_SIGNING, &random).unwrap();
-        Self(EcdsaKeyPair::from_pkcs8(&ECDSA_P384_SHA384_FIXED_SIGNING, key.as_ref(), &random).unwrap(), random)
+        Self(
+            EcdsaKeyPair::from_pkcs8(&ECDSA_P384_SHA384_FIXED_SIGNING, key.as_ref(), &random)
+                .unwrap(),
+            random,
+        )
     }
 
     pub fn sign(&self, message: &[u8]) -> Vec<u8> {
@@ -114,7 +119,9 @@ pub fn ed25519_jwk(key: &Ed25519KeyPair) -> Value {
 }
 
 pub fn hs256(claims: &Value) -> String {
-    sign(&json!({ "alg": "HS256", "typ": "JWT" }), claims, |message| by_secret(SECRET.as_bytes(), message))
+    sign(&json!({ "alg": "HS256", "typ": "JWT" }), claims, |message| {
+        by_secret(SECRET.as_bytes(), message)
+    })
 }
 
 pub fn rs256(key: &str, kid: &str, claims: &Value) -> String {

@@ -65,8 +65,13 @@ async fn a_fork_at_a_question_has_the_state_before_its_answer() {
     for (run, message) in [("r1", "m1"), ("r2", "m2"), ("r3", "m3")] {
         server.events(&ask("t", run, message, "go")).await;
     }
-    let none = server.posted("/threads/t/fork", &json!({ "threadId": "u", "messageId": "m1" })).await;
-    assert_eq!((none.0, server.exported("u").await["states"].clone()), (201, json!([])), "no run has ended before");
+    let none =
+        server.posted("/threads/t/fork", &json!({ "threadId": "u", "messageId": "m1" })).await;
+    assert_eq!(
+        (none.0, server.exported("u").await["states"].clone()),
+        (201, json!([])),
+        "no run has ended before"
+    );
     for (at, state) in [("m2", json!({ "messages": 1 })), ("m3", json!({ "messages": 3 }))] {
         server.posted("/threads/t/fork", &json!({ "threadId": at, "messageId": at })).await;
         assert_eq!(server.thread(at).await["state"], state);
@@ -88,7 +93,11 @@ async fn a_fork_has_the_open_interrupts_of_its_branch() {
     let answer = json!({ "interruptId": open, "status": "resolved", "payload": true });
     let resume = json!({ "threadId": "copy", "runId": "s", "messages": [], "resume": [answer] });
     assert_eq!(server.events(&resume).await.last().unwrap()["outcome"]["type"], "success");
-    assert_eq!(server.thread("t").await["interrupts"].as_array().unwrap().len(), 1, "the original still waits");
+    assert_eq!(
+        server.thread("t").await["interrupts"].as_array().unwrap().len(),
+        1,
+        "the original still waits"
+    );
 }
 
 #[tokio::test]
@@ -114,15 +123,23 @@ async fn an_export_can_be_imported() {
         .unwrap();
     server.posted_feedback("t", "m1").await;
     let export = server.exported("t").await;
-    assert_eq!((export["messages"].as_array().unwrap().len(), export["runs"].as_array().unwrap().len()), (6, 3));
+    assert_eq!(
+        (export["messages"].as_array().unwrap().len(), export["runs"].as_array().unwrap().len()),
+        (6, 3)
+    );
     let run = export["messages"][1]["run"].as_u64().unwrap() as usize;
     assert_eq!(export["runs"][run]["runId"], "r1");
 
     let other = echo().await;
     let (status, imported) = other.posted("/threads/import", &export).await;
-    assert_eq!((status, &imported["threadId"], &imported["title"]), (201, &json!("t"), &json!("Mine")));
+    assert_eq!(
+        (status, &imported["threadId"], &imported["title"]),
+        (201, &json!("t"), &json!("Mine"))
+    );
     let (before, after) = (server.thread("t").await, other.thread("t").await);
-    for same in ["title", "metadata", "messages", "alternatives", "feedback", "state", "agent", "createdAt"] {
+    for same in
+        ["title", "metadata", "messages", "alternatives", "feedback", "state", "agent", "createdAt"]
+    {
         assert_eq!(after[same], before[same], "{same}");
     }
     other.events(&ask("t", "r4", "m4", "more")).await;
@@ -146,13 +163,17 @@ async fn an_old_thread_that_is_imported_counts_as_used_now() {
     assert_eq!(server.posted("/threads/import", &export).await.0, 201);
     let imported = server.thread("old").await;
     assert_eq!(imported["createdAt"], export["createdAt"]);
-    assert!(imported["updatedAt"].as_str() >= server.thread("t").await["updatedAt"].as_str(), "{imported}");
+    assert!(
+        imported["updatedAt"].as_str() >= server.thread("t").await["updatedAt"].as_str(),
+        "{imported}"
+    );
 }
 
 impl Running {
     async fn posted_feedback(&self, thread: &str, message: &str) {
         let path = format!("/threads/{thread}/messages/{message}/feedback");
-        let response = self.post(&path).json(&json!({ "score": 1, "comment": "good" })).send().await.unwrap();
+        let response =
+            self.post(&path).json(&json!({ "score": 1, "comment": "good" })).send().await.unwrap();
         assert_eq!(response.status(), 204);
     }
 }
@@ -170,12 +191,19 @@ async fn an_import_opens_no_interrupts_and_makes_no_messages_of_runs() {
     assert_eq!(server.posted("/threads/import", &export).await.0, 201);
     assert_eq!(server.thread("forged").await["interrupts"], json!([]));
     let stored = server.exported("forged").await;
-    assert!(stored["messages"].as_array().unwrap().iter().all(|message| message.get("run").is_none()), "{stored}");
-    assert!(stored["runs"].as_array().unwrap().iter().all(|run| run.get("interrupts").is_none()), "{stored}");
+    assert!(
+        stored["messages"].as_array().unwrap().iter().all(|message| message.get("run").is_none()),
+        "{stored}"
+    );
+    assert!(
+        stored["runs"].as_array().unwrap().iter().all(|run| run.get("interrupts").is_none()),
+        "{stored}"
+    );
 }
 
 fn call(id: &str) -> Value {
-    let call = json!({ "id": id, "type": "function", "function": { "name": "f", "arguments": "{}" } });
+    let call =
+        json!({ "id": id, "type": "function", "function": { "name": "f", "arguments": "{}" } });
     json!({ "id": "a", "role": "assistant", "toolCalls": [call] })
 }
 
@@ -190,7 +218,9 @@ fn opinion(comment: &str) -> Value {
 #[tokio::test]
 async fn wrong_imports_and_forks_are_refused_and_store_nothing() {
     let server = Running::start(
-        Server::new().agent("echo", Echo).thread_options(changed_options(|options| options.max_messages = 4)),
+        Server::new()
+            .agent("echo", Echo)
+            .thread_options(changed_options(|options| options.max_messages = 4)),
     )
     .await;
     server.events(&ask("t", "r", "m", "one")).await;
@@ -214,10 +244,22 @@ async fn wrong_imports_and_forks_are_refused_and_store_nothing() {
         (wrong(&|it| it["threadId"] = json!("x".repeat(1025))), "threadId"),
         (wrong(&|it| it["metadata"] = json!({ "x": "y".repeat(17_000) })), "metadata"),
         (wrong(&|it| it["agent"] = json!("x".repeat(1025))), "agent"),
-        (wrong(&|it| it["messages"][0]["message"]["id"] = json!("x".repeat(1025))), "messages[0].message.id"),
-        (wrong(&|it| it["messages"][1]["message"] = call(&"x".repeat(1025))), "messages[1].message.toolCalls[0].id"),
-        (wrong(&|it| it["messages"][1]["message"] = result(&"x".repeat(1025))), "messages[1].message.toolCallId"),
-        (wrong(&|it| it["messages"][1]["feedback"] = opinion(&"x".repeat(8193))), "messages[1].feedback.comment"),
+        (
+            wrong(&|it| it["messages"][0]["message"]["id"] = json!("x".repeat(1025))),
+            "messages[0].message.id",
+        ),
+        (
+            wrong(&|it| it["messages"][1]["message"] = call(&"x".repeat(1025))),
+            "messages[1].message.toolCalls[0].id",
+        ),
+        (
+            wrong(&|it| it["messages"][1]["message"] = result(&"x".repeat(1025))),
+            "messages[1].message.toolCallId",
+        ),
+        (
+            wrong(&|it| it["messages"][1]["feedback"] = opinion(&"x".repeat(8193))),
+            "messages[1].feedback.comment",
+        ),
         (wrong(&|it| it["runs"][0]["runId"] = json!("x".repeat(1025))), "runs[0].runId"),
         (wrong(&|it| it["runs"][0]["agent"] = json!("x".repeat(1025))), "runs[0].agent"),
     ] {

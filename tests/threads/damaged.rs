@@ -47,8 +47,15 @@ const SQLITE_VALUES: [&str; 8] = [
     "-1",
     "9223372036854775807",
 ];
-const POSTGRES_VALUES: [&str; 7] =
-    ["NULL", "'{\"a\":[\"b'", "'\"a'", "repeat('[', 10485760)", "987654321987", "-1", "9223372036854775807"];
+const POSTGRES_VALUES: [&str; 7] = [
+    "NULL",
+    "'{\"a\":[\"b'",
+    "'\"a'",
+    "repeat('[', 10485760)",
+    "987654321987",
+    "-1",
+    "9223372036854775807",
+];
 
 enum Database {
     Sqlite(PathBuf),
@@ -89,7 +96,10 @@ impl Database {
             Self::Sqlite(path) => sqlite(path).query_row(sql, [], |row| row.get(0)).unwrap(),
             Self::Postgres(url) => {
                 let mut conn = PgConnection::connect(url).await.unwrap();
-                sqlx::query_scalar(AssertSqlSafe(sql.to_owned())).fetch_one(&mut conn).await.unwrap()
+                sqlx::query_scalar(AssertSqlSafe(sql.to_owned()))
+                    .fetch_one(&mut conn)
+                    .await
+                    .unwrap()
             }
         }
     }
@@ -107,14 +117,16 @@ impl Database {
             }
             Self::Postgres(url) => {
                 let mut conn = PgConnection::connect(url).await.unwrap();
-                let sql = "SELECT table_name::text, column_name::text FROM information_schema.columns
+                let sql =
+                    "SELECT table_name::text, column_name::text FROM information_schema.columns
                     WHERE table_name LIKE 'agui\\_%'";
                 let rows = sqlx::query(sql).fetch_all(&mut conn).await.unwrap();
                 rows.iter().map(|row| (row.get(0), row.get(1))).collect()
             }
         };
         // These belong to the whole store.
-        let of_store = ["agui_schema", "agui_file_sums", "agui_owed", "agui_sealed", "agui_secrets"];
+        let of_store =
+            ["agui_schema", "agui_file_sums", "agui_owed", "agui_sealed", "agui_secrets"];
         columns.into_iter().filter(|(table, _)| !of_store.contains(&table.as_str())).collect()
     }
 
@@ -162,8 +174,15 @@ impl Damage {
         all
     }
 
-    async fn request(&self, key: &str, method: Method, path: &str, body: Option<&Value>) -> (u16, String) {
-        let request = self.server.client.request(method.clone(), self.server.url(path)).bearer_auth(key);
+    async fn request(
+        &self,
+        key: &str,
+        method: Method,
+        path: &str,
+        body: Option<&Value>,
+    ) -> (u16, String) {
+        let request =
+            self.server.client.request(method.clone(), self.server.url(path)).bearer_auth(key);
         let request = body.map_or(request.try_clone().unwrap(), |body| request.json(body));
         let begin = Instant::now();
         let answered = tokio::time::timeout(READ_TIME, async {
@@ -205,14 +224,24 @@ impl Damage {
         let path = "/threads/t/messages/m2/feedback";
         assert_eq!(self.request(ANN, Method::POST, path, Some(&feedback)).await.0, 204);
         assert_eq!(self.get(ANN, "/threads?q=harmless").await.0, 200);
-        self.database.count("SELECT number FROM agui_threads WHERE owner = 'key:ann' AND id = 't'").await
+        self.database
+            .count("SELECT number FROM agui_threads WHERE owner = 'key:ann' AND id = 't'")
+            .await
     }
 
     /// Damages a value of one row. Returns `false` if the database refuses the value.
-    async fn damage(&self, thread: i64, (table, column): &(String, String), value: &str, keys: &[&str]) -> bool {
+    async fn damage(
+        &self,
+        thread: i64,
+        (table, column): &(String, String),
+        value: &str,
+        keys: &[&str],
+    ) -> bool {
         let scope = match (table.as_str(), keys.contains(&"thread"), keys.contains(&"run")) {
             ("agui_threads", ..) => format!("number = {thread}"),
-            ("agui_files", ..) => format!("number = (SELECT MAX(file) FROM agui_file_uses WHERE thread = {thread})"),
+            ("agui_files", ..) => {
+                format!("number = (SELECT MAX(file) FROM agui_file_uses WHERE thread = {thread})")
+            }
             ("agui_file_chunks", ..) => {
                 format!("file = (SELECT MAX(file) FROM agui_file_uses WHERE thread = {thread})")
             }
@@ -220,17 +249,27 @@ impl Damage {
             _ => format!("run = (SELECT MAX(number) FROM agui_runs WHERE thread = {thread})"),
         };
         let one = ["number", "last", "message"].into_iter().find(|key| keys.contains(key));
-        let one =
-            one.map_or_else(String::new, |key| format!(" AND {key} = (SELECT MAX({key}) FROM {table} WHERE {scope})"));
-        let changed = self.database.execute(format!("UPDATE {table} SET {column} = {value} WHERE {scope}{one}")).await;
-        assert!(changed.as_ref().is_ok_and(|rows| *rows == 1) || changed.is_err(), "{table}.{column}: {changed:?}");
+        let one = one.map_or_else(String::new, |key| {
+            format!(" AND {key} = (SELECT MAX({key}) FROM {table} WHERE {scope})")
+        });
+        let changed = self
+            .database
+            .execute(format!("UPDATE {table} SET {column} = {value} WHERE {scope}{one}"))
+            .await;
+        assert!(
+            changed.as_ref().is_ok_and(|rows| *rows == 1) || changed.is_err(),
+            "{table}.{column}: {changed:?}"
+        );
         changed.is_ok()
     }
 
     async fn check_reads(&self, what: &str) {
         for path in ["/threads", "/threads?archived=all", "/threads?q=harmless", "/threads/other"] {
             let (status, text) = self.get(ANN, path).await;
-            assert!(status == 200 && text.contains("\"other\""), "{what}: {path} {status} {text:.300}");
+            assert!(
+                status == 200 && text.contains("\"other\""),
+                "{what}: {path} {status} {text:.300}"
+            );
         }
         assert_eq!(self.get(ANN, "/threads/other/export").await.0, 200, "{what}");
         let paths = [
@@ -248,7 +287,11 @@ impl Damage {
             let (status, text) = self.get(ANN, path).await;
             // A log that contradicts itself cannot be read.
             let is_log = path.contains("/runs/");
-            assert!(status < 500 || is_log && status == 500, "{what}: {path} {status} {:.300}", text);
+            assert!(
+                status < 500 || is_log && status == 500,
+                "{what}: {path} {status} {:.300}",
+                text
+            );
         }
         let (status, text) = self.request(ANN, Method::POST, "/threads/t/connect", None).await;
         assert!(status < 500, "{what}: connect {status} {:.300}", text);
@@ -278,16 +321,17 @@ impl Damage {
         let of_nobody = "DELETE FROM agui_threads WHERE owner NOT IN ('key:ann', 'key:bob') OR number > 900000000";
         // Otherwise the next thread would get the damaged file, which has the same bytes.
         let files = ["agui_file_uses", "agui_file_chunks", "agui_files"];
-        let mut statements: Vec<_> = files.iter().map(|table| format!("DELETE FROM {table}")).collect();
+        let mut statements: Vec<_> =
+            files.iter().map(|table| format!("DELETE FROM {table}")).collect();
         statements.push(of_nobody.to_owned());
         // Runs without a thread first: their events have no run then.
         let parents = [("thread", "agui_threads"), ("run", "agui_runs")];
         for (key, parent) in parents {
-            let children = columns.iter().filter(|(table, column)| column == key && table != parent);
-            statements.extend(
-                children
-                    .map(|(table, _)| format!("DELETE FROM {table} WHERE {key} NOT IN (SELECT number FROM {parent})")),
-            );
+            let children =
+                columns.iter().filter(|(table, column)| column == key && table != parent);
+            statements.extend(children.map(|(table, _)| {
+                format!("DELETE FROM {table} WHERE {key} NOT IN (SELECT number FROM {parent})")
+            }));
         }
         self.database.execute_all(&statements).await;
     }
@@ -359,7 +403,12 @@ async fn any_row_of_postgres_may_be_damaged() {
     let Some(server) = Postgres::shared() else { return };
     let parts = (0..PARTS).map(async |part| {
         let url = server.database("damaged").await;
-        damage_columns(part, Arc::new(PostgresStore::open(&url).await.unwrap()), Database::Postgres(url)).await;
+        damage_columns(
+            part,
+            Arc::new(PostgresStore::open(&url).await.unwrap()),
+            Database::Postgres(url),
+        )
+        .await;
     });
     join_all(parts).await;
 }

@@ -92,8 +92,9 @@ async fn race(store: Arc<dyn Store>) {
                 }
                 if status == 200 && path == "/send-message" {
                     let events = events(&text);
-                    let ends =
-                        |event: &&Value| ["RUN_FINISHED", "RUN_ERROR"].contains(&event["type"].as_str().unwrap());
+                    let ends = |event: &&Value| {
+                        ["RUN_FINISHED", "RUN_ERROR"].contains(&event["type"].as_str().unwrap())
+                    };
                     assert_eq!(events.iter().filter(ends).count(), 1, "{what}");
                     let last = events.last().unwrap();
                     let code = last["code"].as_str();

@@ -56,17 +56,31 @@ async fn a_thread_can_be_renamed_archived_and_described() {
     let server = echo().await;
     server.events(&ask("t", "r", "m", "Hello")).await;
     server.events(&ask("u", "r", "m", "Hello")).await;
-    let changed = server.patched("t", json!({ "title": "  My \n trip ", "metadata": { "a": 1, "b": 2 } })).await;
-    assert_eq!((&changed["title"], &changed["metadata"]), (&json!("My trip"), &json!({ "a": 1, "b": 2 })));
-    let changed = server.patched("t", json!({ "metadata": { "b": null, "c": [] }, "archived": true, "x": 1 })).await;
-    assert_eq!(changed["metadata"], json!({ "a": 1, "c": [] }), "members are merged, null removes one");
+    let changed = server
+        .patched("t", json!({ "title": "  My \n trip ", "metadata": { "a": 1, "b": 2 } }))
+        .await;
+    assert_eq!(
+        (&changed["title"], &changed["metadata"]),
+        (&json!("My trip"), &json!({ "a": 1, "b": 2 }))
+    );
+    let changed = server
+        .patched("t", json!({ "metadata": { "b": null, "c": [] }, "archived": true, "x": 1 }))
+        .await;
+    assert_eq!(
+        changed["metadata"],
+        json!({ "a": 1, "c": [] }),
+        "members are merged, null removes one"
+    );
     let view = server.thread("t").await;
     let seen = (&view["title"], &view["archived"], &view["metadata"]);
     assert_eq!(seen, (&json!("My trip"), &json!(true), &json!({ "a": 1, "c": [] })));
     let ids = async |query: &str| {
         let list = server.json(&format!("/threads{query}")).await;
-        let ids =
-            list["threads"].as_array().unwrap().iter().map(|thread| thread["threadId"].as_str().unwrap().to_owned());
+        let ids = list["threads"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|thread| thread["threadId"].as_str().unwrap().to_owned());
         ids.collect::<Vec<_>>().concat()
     };
     assert_eq!(
@@ -78,7 +92,11 @@ async fn a_thread_can_be_renamed_archived_and_described() {
 
     server.events(&ask("t", "s", "n", "More")).await;
     let view = server.thread("t").await;
-    assert_eq!((&view["title"], &view["archived"]), (&json!("My trip"), &json!(true)), "a run changes neither");
+    assert_eq!(
+        (&view["title"], &view["archived"]),
+        (&json!("My trip"), &json!(true)),
+        "a run changes neither"
+    );
     server.patched("t", json!({ "title": null, "metadata": null, "archived": null })).await;
     server.events(&ask("t", "x", "o", "Next")).await;
     let view = server.thread("t").await;
@@ -127,7 +145,11 @@ async fn a_thread_can_be_renamed_during_a_run_but_its_branch_cannot_be_changed()
         server.events(&input).await;
     }
     let other = server.json("/threads/t/messages").await["alternatives"]["m"].clone();
-    assert_eq!(other, json!(["m"]), "an edited message has the id of the one that it replaces, which is listed once");
+    assert_eq!(
+        other,
+        json!(["m"]),
+        "an edited message has the id of the one that it replaces, which is listed once"
+    );
     ask_and_leave(&server, &ask_detached("t", "x")).await;
     let refused = server.patch("/threads/t", &json!({ "head": "m" })).send().await.unwrap();
     assert_eq!(refusal(refused).await, (409, "run_is_running".to_owned()));
@@ -147,12 +169,21 @@ async fn a_message_of_another_branch_makes_that_branch_the_current_one() {
     edited["messages"] = json!([first[0], first[1], edited["messages"][0]]);
     server.events(&edited).await;
     let page = server.json("/threads/t/messages").await;
-    assert_eq!(said(&page), ["user: first", "assistant: first", "user: edited", "assistant: edited"]);
-    assert_eq!((&page["before"], &page["alternatives"]), (&Value::Null, &json!({ "m2": ["m3", "m2"] })));
+    assert_eq!(
+        said(&page),
+        ["user: first", "assistant: first", "user: edited", "assistant: edited"]
+    );
+    assert_eq!(
+        (&page["before"], &page["alternatives"]),
+        (&Value::Null, &json!({ "m2": ["m3", "m2"] }))
+    );
     assert_eq!(server.thread("t").await["alternatives"], page["alternatives"]);
     server.patched("t", json!({ "head": "m3" })).await;
     let back = server.thread("t").await;
-    assert_eq!(said(&back), ["user: first", "assistant: first", "user: second", "assistant: second"]);
+    assert_eq!(
+        said(&back),
+        ["user: first", "assistant: first", "user: second", "assistant: second"]
+    );
     assert_eq!(back["alternatives"], json!({ "m3": ["m3", "m2"] }));
     server.patched("t", json!({ "head": "m1" })).await;
     assert_eq!(said(&server.thread("t").await).len(), 4, "the current branch has m1 already");
@@ -173,7 +204,9 @@ async fn messages_are_read_page_by_page_and_by_run() {
     let view = server.thread("t").await;
     assert_eq!(view["messages"].as_array().unwrap().len(), 50, "the newest ones");
     assert_eq!(view["messages"][49]["content"], "29");
-    let older = server.json(&format!("/threads/t/messages?before={}", view["before"].as_str().unwrap())).await;
+    let older = server
+        .json(&format!("/threads/t/messages?before={}", view["before"].as_str().unwrap()))
+        .await;
     assert_eq!(said(&older).len(), 10);
     assert_eq!((said(&older)[0].as_str(), &older["before"]), ("user: 0", &Value::Null));
     let mut all = Vec::new();
@@ -186,11 +219,16 @@ async fn messages_are_read_page_by_page_and_by_run() {
             None => break,
         }
     }
-    let expected: Vec<_> = (0..30).flat_map(|n| [format!("user: {n}"), format!("assistant: {n}")]).collect();
+    let expected: Vec<_> =
+        (0..30).flat_map(|n| [format!("user: {n}"), format!("assistant: {n}")]).collect();
     assert_eq!(all, expected);
     assert_eq!(said(&server.json("/threads/t/messages?run=r7").await), ["assistant: 7"]);
     for (wrong, status) in [("limit=0", 400), ("before=x", 400), ("run=nothing", 404)] {
-        assert_eq!(server.get(&format!("/threads/t/messages?{wrong}")).await.status(), status, "{wrong}");
+        assert_eq!(
+            server.get(&format!("/threads/t/messages?{wrong}")).await.status(),
+            status,
+            "{wrong}"
+        );
     }
     assert_eq!(server.get("/threads/nowhere/messages").await.status(), 404);
 }

@@ -20,7 +20,9 @@ use crate::{
 /// Reads the events of a principal from now on.
 async fn follow(server: &Running, key: &str) -> TcpStream {
     let mut stream = TcpStream::connect(server.address).await.unwrap();
-    let head = format!("GET /threads/events HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {key}\r\n\r\n");
+    let head = format!(
+        "GET /threads/events HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {key}\r\n\r\n"
+    );
     stream.write_all(head.as_bytes()).await.unwrap();
     let head = read_until(&mut stream, |text| text.contains("connected")).await;
     assert!(head.contains("text/event-stream"), "{head}");
@@ -43,9 +45,11 @@ async fn every_change_of_a_thread_is_an_event() {
     let server = Running::start(Server::new().agent("echo", Echo)).await;
     let mut stream = follow(&server, "none").await;
     server.events(&ask("t", "r", "m", "Hello")).await;
-    for body in
-        [json!({ "title": "New" }), json!({ "archived": true }), json!({ "archived": false, "metadata": { "a": 1 } })]
-    {
+    for body in [
+        json!({ "title": "New" }),
+        json!({ "archived": true }),
+        json!({ "archived": false, "metadata": { "a": 1 } }),
+    ] {
         server.client.patch(server.url("/threads/t")).json(&body).send().await.unwrap();
     }
     server.post("/threads/t/fork").json(&json!({ "threadId": "u" })).send().await.unwrap();
@@ -107,7 +111,16 @@ async fn events_are_those_of_the_own_threads() {
     let (mut of_ann, mut of_bob) = (follow(&server, "a-key").await, follow(&server, "b-key").await);
     for (key, thread) in [("a-key", "t"), ("b-key", "u")] {
         let input = ask(thread, "r", "m", "Hello");
-        server.post("/send-message").bearer_auth(key).json(&input).send().await.unwrap().text().await.unwrap();
+        server
+            .post("/send-message")
+            .bearer_auth(key)
+            .json(&input)
+            .send()
+            .await
+            .unwrap()
+            .text()
+            .await
+            .unwrap();
     }
     let is_whole = |text: &str| text.contains("\"ended\"");
     assert_eq!(seen(&read_until(&mut of_ann, is_whole).await)[0].1, "t");
@@ -119,7 +132,8 @@ async fn events_are_those_of_the_own_threads() {
 async fn streams_are_limited_for_one_principal_and_in_all_until_one_is_closed() {
     let keys = ["ann", "bob", "eve"].map(|name| ApiKey::from_secret(name, &format!("{name}-key")));
     let http = HttpOptions { max_streams: 4, ..HttpOptions::default() };
-    let server = Running::start(Server::new().agent("echo", Echo).api_keys(keys).http_options(http)).await;
+    let server =
+        Running::start(Server::new().agent("echo", Echo).api_keys(keys).http_options(http)).await;
     let refused = async |key: &str, path: &str| {
         refusal(server.client.get(server.url(path)).bearer_auth(key).send().await.unwrap()).await
     };
@@ -142,7 +156,8 @@ async fn streams_are_limited_for_one_principal_and_in_all_until_one_is_closed() 
 async fn streams_end_when_the_credential_of_their_request_expires() {
     let start = Instant::now();
     let expiring = Authenticator::from_fn(|_| async {
-        Ok(Principal::new("test", "ann").with_expiry(SystemTime::now() + Duration::from_millis(300)))
+        Ok(Principal::new("test", "ann")
+            .with_expiry(SystemTime::now() + Duration::from_millis(300)))
     });
     let (agent, _) = silent();
     let server = Running::start(Server::new().agent("silent", agent).authenticator(expiring)).await;

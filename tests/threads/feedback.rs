@@ -36,9 +36,16 @@ async fn wrong_feedback_is_refused() {
         refusal(server.post(&path).json(&body).send().await.unwrap()).await
     };
     assert_eq!(give("t", "m", json!({ "score": "good" })).await.0, 400);
-    let long = server.post("/threads/t/messages/m/feedback").json(&json!({ "comment": "x".repeat(9000) }));
+    let long =
+        server.post("/threads/t/messages/m/feedback").json(&json!({ "comment": "x".repeat(9000) }));
     let refused: Value = long.send().await.unwrap().json().await.unwrap();
-    assert_eq!((&refused["error"]["code"], &refused["error"]["path"]), (&json!("invalid_input"), &json!("comment")));
-    assert_eq!(give("t", "nothing", json!({ "score": 1 })).await, (404, "unknown_message".to_owned()));
+    assert_eq!(
+        (&refused["error"]["code"], &refused["error"]["path"]),
+        (&json!("invalid_input"), &json!("comment"))
+    );
+    assert_eq!(
+        give("t", "nothing", json!({ "score": 1 })).await,
+        (404, "unknown_message".to_owned())
+    );
     assert_eq!(give("u", "m", json!({ "score": 1 })).await, (404, "unknown_thread".to_owned()));
 }

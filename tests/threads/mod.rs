@@ -14,6 +14,8 @@ mod titles;
 mod view;
 
 use crate::support::{
-    conversation::{ask, ask_and_leave, ask_detached, changed_options, puppet, refusal, said, types},
+    conversation::{
+        ask, ask_and_leave, ask_detached, changed_options, puppet, refusal, said, types,
+    },
     running::read_until,
 };

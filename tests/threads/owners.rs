@@ -58,14 +58,17 @@ async fn the_same_id_of_two_principals_is_two_threads() {
         (Method::POST, "/threads/t/runs/r/cancel"),
     ] {
         let foreign = server.request(BOB, method.clone(), path).await;
-        let missing =
-            server.request(BOB, method, &path.replace("/t", "/none").replace("/nonehreads", "/threads")).await;
+        let missing = server
+            .request(BOB, method, &path.replace("/t", "/none").replace("/nonehreads", "/threads"))
+            .await;
         assert_eq!(foreign.status(), 404, "{path}");
         assert_eq!(foreign.text().await.unwrap(), missing.text().await.unwrap(), "{path}");
     }
-    let connected = server.request(BOB, Method::POST, "/threads/t/connect").await.text().await.unwrap();
+    let connected =
+        server.request(BOB, Method::POST, "/threads/t/connect").await.text().await.unwrap();
     assert_eq!(events(&connected)[1]["messages"], json!([]));
-    let hydrated: Value = server.request(BOB, Method::GET, "/send-message?threadId=t").await.json().await.unwrap();
+    let hydrated: Value =
+        server.request(BOB, Method::GET, "/send-message?threadId=t").await.json().await.unwrap();
     assert_eq!(hydrated["messages"], json!([]));
     assert_eq!(server.request(BOB, Method::GET, "/send-message?runId=r").await.status(), 404);
 
@@ -94,7 +97,9 @@ async fn a_change_of_authentication_shows_no_threads_of_others() {
 
 #[tokio::test]
 async fn the_runs_of_one_principal_neither_delay_nor_cancel_those_of_another() {
-    for concurrent_runs in [ConcurrentRuns::Queue, ConcurrentRuns::Reject, ConcurrentRuns::Supersede] {
+    for concurrent_runs in
+        [ConcurrentRuns::Queue, ConcurrentRuns::Reject, ConcurrentRuns::Supersede]
+    {
         let (slow, strings, _) = puppet();
         let agent = move |input: RunAgentInput, cx: RunContext| match input.run_id.as_str() {
             "slow" => slow(input, cx),
@@ -104,7 +109,8 @@ async fn the_runs_of_one_principal_neither_delay_nor_cancel_those_of_another() {
             options.concurrent_runs = concurrent_runs;
             options.max_queued = 0;
         });
-        let server = start(Server::new().agent("slow or quick", agent).thread_options(options)).await;
+        let server =
+            start(Server::new().agent("slow or quick", agent).thread_options(options)).await;
         let mut of_ann = server.run_by(ANN, &ask("t", "slow", "m", "go")).await;
         of_ann.chunk().await.unwrap();
         for run in ["r1", "r2"] {
@@ -123,15 +129,29 @@ async fn a_detached_run_is_followed_and_cancelled_by_its_owner_alone() {
     let server = start(Server::new().agent("puppet", agent)).await;
     let mut response = server.run_by(ANN, &ask_detached("t", "r")).await;
     response.chunk().await.unwrap();
-    assert_eq!(refusal(server.request(BOB, Method::POST, "/threads/t/runs/r/cancel").await).await.0, 404);
-    assert_eq!(refusal(server.request(BOB, Method::GET, "/threads/t/runs/r/events").await).await.0, 404);
+    assert_eq!(
+        refusal(server.request(BOB, Method::POST, "/threads/t/runs/r/cancel").await).await.0,
+        404
+    );
+    assert_eq!(
+        refusal(server.request(BOB, Method::GET, "/threads/t/runs/r/events").await).await.0,
+        404
+    );
     for query in ["runId=r", "runId=r&threadId=t", "runId=r&offset=1"] {
-        assert_eq!(server.request(BOB, Method::GET, &format!("/send-message?{query}")).await.status(), 404, "{query}");
+        assert_eq!(
+            server.request(BOB, Method::GET, &format!("/send-message?{query}")).await.status(),
+            404,
+            "{query}"
+        );
     }
-    let hydrated: Value = server.request(BOB, Method::GET, "/send-message?threadId=t").await.json().await.unwrap();
+    let hydrated: Value =
+        server.request(BOB, Method::GET, "/send-message?threadId=t").await.json().await.unwrap();
     assert_eq!((&hydrated["messages"], &hydrated["activeRun"]), (&json!([]), &Value::Null));
-    let resumed =
-        server.post("/send-message").bearer_auth(BOB).header("last-event-id", "0").json(&ask_detached("t", "r"));
+    let resumed = server
+        .post("/send-message")
+        .bearer_auth(BOB)
+        .header("last-event-id", "0")
+        .json(&ask_detached("t", "r"));
     assert_eq!(refusal(resumed.send().await.unwrap()).await, (404, "unknown_thread".to_owned()));
     // The same request by another principal is another run.
     let mut of_bob = server.run_by(BOB, &ask_detached("t", "r")).await;
@@ -172,10 +192,17 @@ async fn stored_bytes_are_limited_for_one_principal_and_in_all() {
     let server = start(Server::new().agent("quick", quick).thread_options(options)).await;
     let large = |thread: &str| ask(thread, "r", "m", &"x".repeat(2500));
     let status = async |token, thread: &str| {
-        let response = server.post("/send-message").bearer_auth(token).json(&large(thread)).send().await.unwrap();
+        let response = server
+            .post("/send-message")
+            .bearer_auth(token)
+            .json(&large(thread))
+            .send()
+            .await
+            .unwrap();
         let status = response.status();
         let text = response.text().await.unwrap();
-        let code = serde_json::from_str::<Value>(&text).map_or(Value::Null, |body| body["error"]["code"].clone());
+        let code = serde_json::from_str::<Value>(&text)
+            .map_or(Value::Null, |body| body["error"]["code"].clone());
         (status.as_u16(), code)
     };
     assert_eq!((status(ANN, "a").await.0, status(ANN, "b").await.0), (200, 200));
@@ -192,29 +219,50 @@ async fn a_caller_deletes_all_of_its_threads_and_no_others() {
     let (agent, _said, _) = puppet();
     let server = start(Server::new().agent("echo", Echo).agent("puppet", agent)).await;
     for thread in 0..120 {
-        server.run_by(ANN, &ask(&format!("t{thread}"), "r", "m", "of ann")).await.text().await.unwrap();
+        server
+            .run_by(ANN, &ask(&format!("t{thread}"), "r", "m", "of ann"))
+            .await
+            .text()
+            .await
+            .unwrap();
     }
     server.run_by(BOB, &ask("t0", "r", "m", "of bob")).await.text().await.unwrap();
-    let archive = server.client.patch(server.url("/threads/t1")).bearer_auth(ANN).json(&json!({ "archived": true }));
+    let archive = server
+        .client
+        .patch(server.url("/threads/t1"))
+        .bearer_auth(ANN)
+        .json(&json!({ "archived": true }));
     assert_eq!(archive.send().await.unwrap().status(), 200);
-    let running = server.post("/agents/puppet/send-message").bearer_auth(ANN).json(&ask("running", "r", "m", "go"));
+    let running = server
+        .post("/agents/puppet/send-message")
+        .bearer_auth(ANN)
+        .json(&ask("running", "r", "m", "go"));
     let running = running.send().await.unwrap();
     let deleted = server.request(ANN, Method::DELETE, "/threads").await;
-    assert_eq!((deleted.status().as_u16(), deleted.json::<Value>().await.unwrap()), (200, json!({ "deleted": 121 })));
+    assert_eq!(
+        (deleted.status().as_u16(), deleted.json::<Value>().await.unwrap()),
+        (200, json!({ "deleted": 121 }))
+    );
     let end = events(&running.text().await.unwrap());
     assert_eq!(end.last().unwrap()["outcome"]["type"], "cancelled", "{end:?}");
-    let left =
-        async |key| -> Value { server.request(key, Method::GET, "/threads?archived=all").await.json().await.unwrap() };
+    let left = async |key| -> Value {
+        server.request(key, Method::GET, "/threads?archived=all").await.json().await.unwrap()
+    };
     assert_eq!(left(ANN).await["threads"], json!([]));
     assert_eq!(left(BOB).await["threads"][0]["threadId"], "t0");
-    assert_eq!(server.request(ANN, Method::DELETE, "/threads").await.json::<Value>().await.unwrap()["deleted"], 0);
+    assert_eq!(
+        server.request(ANN, Method::DELETE, "/threads").await.json::<Value>().await.unwrap()["deleted"],
+        0
+    );
 }
 
 #[tokio::test]
 async fn the_titles_of_one_principal_leave_room_for_those_of_another() {
     let options = changed_options(|options| options.title_agent = Some("titles".to_owned()));
-    let server = Server::new().agent("echo", Echo).agent("titles", agent_fn(|_, _| std::future::pending()));
-    let server = start(server.thread_options(options).metrics(MetricsOptions::on_main_listener())).await;
+    let server =
+        Server::new().agent("echo", Echo).agent("titles", agent_fn(|_, _| std::future::pending()));
+    let server =
+        start(server.thread_options(options).metrics(MetricsOptions::on_main_listener())).await;
     for (key, thread, titling) in [(ANN, "t", 1), (ANN, "u", 2), (ANN, "v", 2), (BOB, "t", 3)] {
         server.run_by(key, &ask(thread, "r", "m", "hello there")).await.text().await.unwrap();
         let metrics = server.request(key, Method::GET, "/metrics").await.text().await.unwrap();

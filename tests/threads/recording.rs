@@ -39,13 +39,23 @@ async fn a_detached_run_has_a_recording_when_it_has_ended() {
     let header = |name: &str| response.headers()[name].to_str().unwrap();
     assert_eq!(header("content-type"), "application/jsonl");
     let disposition = header("content-disposition");
-    assert!(disposition.starts_with("attachment; filename=\"20") && disposition.contains("-t-r-"), "{disposition}");
+    assert!(
+        disposition.starts_with("attachment; filename=\"20") && disposition.contains("-t-r-"),
+        "{disposition}"
+    );
     let recording = lines(&server, RECORDING).await;
     let head = &recording[0];
     assert_eq!((&head["recording"], &head["agent"]), (&json!(1), &json!("puppet")));
     assert_eq!(head["request"]["messages"], ask_detached("t", "r")["messages"]);
-    let types: Vec<_> = recording[1..].iter().filter_map(|line| line["event"]["type"].as_str()).collect();
-    let expected = ["RUN_STARTED", "TEXT_MESSAGE_START", "TEXT_MESSAGE_CONTENT", "TEXT_MESSAGE_END", "RUN_FINISHED"];
+    let types: Vec<_> =
+        recording[1..].iter().filter_map(|line| line["event"]["type"].as_str()).collect();
+    let expected = [
+        "RUN_STARTED",
+        "TEXT_MESSAGE_START",
+        "TEXT_MESSAGE_CONTENT",
+        "TEXT_MESSAGE_END",
+        "RUN_FINISHED",
+    ];
     assert_eq!(types, expected);
     assert_eq!(recording[recording.len() - 1]["end"], json!({ "outcome": "finished" }));
 }

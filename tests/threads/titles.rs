@@ -29,7 +29,8 @@ async fn titles(input: RunAgentInput, out: Emitter, calls: Count) -> Result<(), 
 /// A server with an agent, and one that makes titles.
 async fn start(agent: impl Agent, titles: impl Agent) -> Running {
     let options = changed_options(|options| options.title_agent = Some("titles".to_owned()));
-    let server = Server::new().agent("agent", agent).agent("titles", titles).thread_options(options);
+    let server =
+        Server::new().agent("agent", agent).agent("titles", titles).thread_options(options);
     Running::start(server.metrics(MetricsOptions::on_main_listener())).await
 }
 
@@ -49,10 +50,20 @@ async fn an_agent_makes_the_title_after_the_first_run() {
         let thread = server.thread("t").await;
         (thread["title"] == "A greeting").then_some(thread)
     });
-    assert_eq!(titled.await["runs"].as_array().unwrap().len(), 1, "making the title is no run of the thread");
+    assert_eq!(
+        titled.await["runs"].as_array().unwrap().len(),
+        1,
+        "making the title is no run of the thread"
+    );
     let list: serde_json::Value = server.get("/threads?archived=all").await.json().await.unwrap();
     assert_eq!(list["threads"].as_array().unwrap().len(), 1, "nor of another thread");
-    server.client.patch(server.url("/threads/t")).json(&json!({ "title": "Mine" })).send().await.unwrap();
+    server
+        .client
+        .patch(server.url("/threads/t"))
+        .json(&json!({ "title": "Mine" }))
+        .send()
+        .await
+        .unwrap();
     server.events(&ask("t", "s", "n", "hello again")).await;
     assert_eq!(server.thread("t").await["title"], "Mine", "only the first run makes a title");
     server.events(&ask("u", "r", "m", "hello there")).await;
@@ -77,7 +88,8 @@ async fn a_run_that_begins_with_a_call_gets_a_title() {
         out.call("look_up", json!({})).await?.result("5").await?;
         out.text("hello, it is 5").await
     };
-    let server = start(agent_fn(calling), agent_fn(|input, out| titles(input, out, Count::default()))).await;
+    let server =
+        start(agent_fn(calling), agent_fn(|input, out| titles(input, out, Count::default()))).await;
     server.events(&ask("t", "r", "m", "hello there")).await;
     let is_titled = async || (server.thread("t").await["title"] == "A greeting").then_some(());
     poll_until("the title of the agent", is_titled).await;
@@ -97,7 +109,13 @@ async fn a_title_that_its_owner_sets_while_the_agent_writes_one_is_kept() {
     let server = start(Echo, agent_fn(slow)).await;
     server.events(&ask("t", "r", "m", "hello")).await;
     assert!(is_titling(&server).await);
-    server.client.patch(server.url("/threads/t")).json(&json!({ "title": "Mine" })).send().await.unwrap();
+    server
+        .client
+        .patch(server.url("/threads/t"))
+        .json(&json!({ "title": "Mine" }))
+        .send()
+        .await
+        .unwrap();
     gate.add_permits(1);
     poll_until("the agent has ended", async || (!is_titling(&server).await).then_some(())).await;
     assert_eq!(server.thread("t").await["title"], "Mine");

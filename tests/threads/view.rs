@@ -14,7 +14,8 @@ async fn a_thread_with_the_name_of_a_route_is_addressed_with_an_escaped_letter()
     for (thread, escaped) in [("events", "%65vents"), ("import", "%69mport")] {
         server.events(&ask(thread, "r", "m", "hi")).await;
         assert_eq!(server.thread(escaped).await["threadId"], thread);
-        let deleted = server.client.delete(server.url(&format!("/threads/{escaped}"))).send().await.unwrap();
+        let deleted =
+            server.client.delete(server.url(&format!("/threads/{escaped}"))).send().await.unwrap();
         assert_eq!(deleted.status(), 204, "{thread}");
     }
 }
@@ -62,10 +63,14 @@ async fn a_client_that_connects_gets_the_thread_and_its_running_run() {
     strings.send("one".to_owned()).unwrap();
     strings.send("end".to_owned()).unwrap();
     server.events(&ask("t", "r1", "m1", "hi")).await;
-    let connect =
-        async |body: Value| server.post("/threads/t/connect").json(&body).send().await.unwrap().text().await.unwrap();
+    let connect = async |body: Value| {
+        server.post("/threads/t/connect").json(&body).send().await.unwrap().text().await.unwrap()
+    };
     let idle = events(&connect(json!({ "threadId": "t", "runId": "mine", "messages": [] })).await);
-    assert_eq!(types(&idle), ["RUN_STARTED", "MESSAGES_SNAPSHOT", "STATE_SNAPSHOT", "RUN_FINISHED"]);
+    assert_eq!(
+        types(&idle),
+        ["RUN_STARTED", "MESSAGES_SNAPSHOT", "STATE_SNAPSHOT", "RUN_FINISHED"]
+    );
     assert_eq!((&idle[0]["runId"], &idle[3]["runId"]), (&json!("mine"), &json!("mine")));
     assert_eq!(idle[1]["messages"], server.thread("t").await["messages"]);
 
@@ -85,16 +90,24 @@ async fn a_client_that_connects_gets_the_thread_and_its_running_run() {
     ];
     assert_eq!(types(&joined), expected);
     assert_eq!(joined[0]["runId"], "r2");
-    assert_eq!(joined[1]["messages"].as_array().unwrap().len(), 3, "with the question that is being answered");
+    assert_eq!(
+        joined[1]["messages"].as_array().unwrap().len(),
+        3,
+        "with the question that is being answered"
+    );
 }
 
 #[tokio::test]
 async fn a_client_can_connect_to_a_thread_that_does_not_exist_yet() {
     let server = Running::start(Server::new().agent("echo", Echo)).await;
-    let response = server.post("/threads/new/connect").json(&json!({ "runId": "mine" })).send().await.unwrap();
+    let response =
+        server.post("/threads/new/connect").json(&json!({ "runId": "mine" })).send().await.unwrap();
     assert_eq!(response.status(), 200);
     let told = events(&response.text().await.unwrap());
-    assert_eq!(types(&told), ["RUN_STARTED", "MESSAGES_SNAPSHOT", "STATE_SNAPSHOT", "RUN_FINISHED"]);
+    assert_eq!(
+        types(&told),
+        ["RUN_STARTED", "MESSAGES_SNAPSHOT", "STATE_SNAPSHOT", "RUN_FINISHED"]
+    );
     assert_eq!((&told[0]["threadId"], &told[0]["runId"]), (&json!("new"), &json!("mine")));
     assert_eq!((&told[1]["messages"], &told[2]["snapshot"]), (&json!([]), &json!({})));
     assert_eq!(server.get("/threads/new").await.status(), 404, "connecting makes no thread");
@@ -121,7 +134,14 @@ async fn a_client_that_reconnects_at_once_finds_the_text_from_before_it_left() {
         strings.send("Hi".to_owned()).unwrap();
         read_until(&mut stream, |text| text.contains("TEXT_MESSAGE_CONTENT")).await;
         drop(stream);
-        let body = server.post(&format!("/threads/{thread}/connect")).send().await.unwrap().text().await.unwrap();
+        let body = server
+            .post(&format!("/threads/{thread}/connect"))
+            .send()
+            .await
+            .unwrap()
+            .text()
+            .await
+            .unwrap();
         let snapshot = &events(&body)[1];
         assert_eq!(said(snapshot), ["user: Hello?", "assistant: Hi"], "{body}");
     }

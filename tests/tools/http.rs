@@ -49,9 +49,12 @@ async fn respond(State(record): State<Record>, request: Request) -> Response {
         headers: head.headers.clone(),
         body: String::from_utf8(body.to_vec()).unwrap(),
     });
-    let with = |kind: &'static str, body: Vec<u8>| ([(header::CONTENT_TYPE, kind)], body).into_response();
+    let with =
+        |kind: &'static str, body: Vec<u8>| ([(header::CONTENT_TYPE, kind)], body).into_response();
     match head.uri.path() {
-        "/json" => with("application/json; charset=utf-8", br#"{"a":{"b":["x",{"c":1}]}}"#.to_vec()),
+        "/json" => {
+            with("application/json; charset=utf-8", br#"{"a":{"b":["x",{"c":1}]}}"#.to_vec())
+        }
         "/image" => with("image/png", vec![0x89, b'P', b'N', b'G', 0]),
         "/svg" => with("image/svg+xml", b"<svg/>".to_vec()),
         "/zip" => with("application/zip", vec![0x50, 0x4b, 3, 4, 0]),
@@ -66,12 +69,19 @@ async fn respond(State(record): State<Record>, request: Request) -> Response {
         }
         // Some services repeat the request in their errors.
         "/repeat" | "/refuse" => {
-            let status = if head.uri.path() == "/refuse" { StatusCode::UNAUTHORIZED } else { StatusCode::OK };
-            let key = head.headers.get(header::AUTHORIZATION).map(|key| key.to_str().unwrap().to_owned());
+            let status = if head.uri.path() == "/refuse" {
+                StatusCode::UNAUTHORIZED
+            } else {
+                StatusCode::OK
+            };
+            let key =
+                head.headers.get(header::AUTHORIZATION).map(|key| key.to_str().unwrap().to_owned());
             (status, format!("the key\nis {}", key.unwrap_or_default())).into_response()
         }
         "/long-refusal" => (StatusCode::BAD_REQUEST, "no ".repeat(100_000)).into_response(),
-        "/html-refusal" => (StatusCode::BAD_GATEWAY, [(header::CONTENT_TYPE, "image/png")], "x").into_response(),
+        "/html-refusal" => {
+            (StatusCode::BAD_GATEWAY, [(header::CONTENT_TYPE, "image/png")], "x").into_response()
+        }
         _ => "fine".into_response(),
     }
 }
@@ -95,7 +105,10 @@ impl Service {
         let mut options = options(self.address, target);
         change(&mut options);
         let tool = HttpTool::new("tool", options).unwrap();
-        OfferedTool { validator: Arc::new(Validator::new(&tool.spec().parameters).unwrap()), tool: Arc::new(tool) }
+        OfferedTool {
+            validator: Arc::new(Validator::new(&tool.spec().parameters).unwrap()),
+            tool: Arc::new(tool),
+        }
     }
 
     /// Returns the requests since the last call.
@@ -116,7 +129,10 @@ async fn arguments_are_inserted_into_path_and_query() {
     assert_eq!(text(call(&tool, arguments).await), "fine");
     let requests = service.take_requests();
     assert_eq!(requests[0].method, Method::GET);
-    assert_eq!(requests[0].target, "/v1/S%C3%A3o%20Paulo/weather?units=metric&tag=a%20b&tag=c&days=3");
+    assert_eq!(
+        requests[0].target,
+        "/v1/S%C3%A3o%20Paulo/weather?units=metric&tag=a%20b&tag=c&days=3"
+    );
     assert_eq!(requests[0].body, "");
 }
 
@@ -129,7 +145,10 @@ async fn arguments_without_a_place_go_into_the_body() {
     });
     call(&tool, json!({ "id": 7, "note": "é\"", "items": [{ "n": 1.5 }] })).await.unwrap();
     let requests = service.take_requests();
-    assert_eq!((requests[0].method.clone(), requests[0].target.as_str()), (Method::PUT, "/orders/7"));
+    assert_eq!(
+        (requests[0].method.clone(), requests[0].target.as_str()),
+        (Method::PUT, "/orders/7")
+    );
     assert_eq!(requests[0].headers[header::CONTENT_TYPE], "application/json");
     let body: Value = serde_json::from_str(&requests[0].body).unwrap();
     assert_eq!(body, json!({ "note": "é\"", "items": [{ "n": 1.5 }] }));
@@ -170,7 +189,11 @@ async fn hostile_arguments_do_not_leave_their_places() {
                     "{value}: {request:?}"
                 );
                 let pairs: Vec<_> = url.query_pairs().collect();
-                assert_eq!(pairs, [("key".into(), "fixed".into()), ("q".into(), value.into())], "{value}: {request:?}");
+                assert_eq!(
+                    pairs,
+                    [("key".into(), "fixed".into()), ("q".into(), value.into())],
+                    "{value}: {request:?}"
+                );
                 assert_eq!(request.headers[header::HOST], service.address.to_string());
                 assert!(!request.target.to_lowercase().contains("%2e"), "{value}");
             }
@@ -201,7 +224,10 @@ async fn responses_are_converted_by_media_type_and_pointer() {
     assert_eq!(text(ask("/json", None).await), r#"{"a":{"b":["x",{"c":1}]}}"#);
     assert_eq!(text(ask("/json", Some("/a/b/0")).await), "x");
     assert_eq!(text(ask("/json", Some("/a/b/1")).await), r#"{"c":1}"#);
-    assert_eq!(error_message(ask("/json", Some("/a/x")).await), "The response has nothing at /a/x.");
+    assert_eq!(
+        error_message(ask("/json", Some("/a/x")).await),
+        "The response has nothing at /a/x."
+    );
     let members = json!({ "first": "/a/b/0", "c": "/a/b/1/c" });
     assert_eq!(text(ask_for("/json", members).await), r#"{"first":"x","c":1}"#);
     let absent = ask_for("/json", json!({ "first": "/a/b/0", "none": "/a/x" })).await;
@@ -211,12 +237,24 @@ async fn responses_are_converted_by_media_type_and_pointer() {
     assert_eq!(ask("/image", None).await.unwrap(), vec![ContentPart::image(png)].into());
     assert_eq!(text(ask("/svg", None).await), "<svg/>");
     assert_eq!(text(ask("/latin", None).await), "Gr\u{fffd}\u{fffd}e");
-    assert!(error_message(ask("/zip", None).await).contains("application/zip, which cannot be read as text"));
+    assert!(
+        error_message(ask("/zip", None).await)
+            .contains("application/zip, which cannot be read as text")
+    );
     assert!(error_message(ask("/bytes", None).await).contains("cannot be read as text"));
-    assert_eq!(text(ask("/empty", None).await), "(the service answered 204 No Content, with nothing else)");
+    assert_eq!(
+        text(ask("/empty", None).await),
+        "(the service answered 204 No Content, with nothing else)"
+    );
     let big = text(ask("/big", None).await);
-    assert_eq!(big, format!("{}\n\n[cut here: the response is longer than 1001 bytes]", "é".repeat(500)));
-    assert_eq!(error_message(ask("/big", Some("/a")).await), "The response is longer than 1001 bytes.");
+    assert_eq!(
+        big,
+        format!("{}\n\n[cut here: the response is longer than 1001 bytes]", "é".repeat(500))
+    );
+    assert_eq!(
+        error_message(ask("/big", Some("/a")).await),
+        "The response is longer than 1001 bytes."
+    );
 }
 
 #[tokio::test]
@@ -250,14 +288,20 @@ async fn error_responses_are_shortened_and_secrets_removed() {
         })
     };
     let refused = call(&tool("/refuse"), json!({})).await.unwrap_err();
-    assert_eq!(refused.message(), "The service answered 401 Unauthorized: the key is Bearer [redacted]");
+    assert_eq!(
+        refused.message(),
+        "The service answered 401 Unauthorized: the key is Bearer [redacted]"
+    );
     assert!(!format!("{refused:?}").contains("very-secret"));
     let requests = service.take_requests();
     assert_eq!(requests[0].headers[header::AUTHORIZATION], "Bearer sk-very-secret-0123");
     assert_eq!(requests[0].headers["x-app"], "agui");
     assert_eq!(text(call(&tool("/repeat"), json!({})).await), "the key\nis Bearer [redacted]");
     let long = error_message(call(&tool("/long-refusal"), json!({})).await);
-    assert!(long.starts_with("The service answered 400 Bad Request: no no") && long.len() < 600, "{long}");
+    assert!(
+        long.starts_with("The service answered 400 Bad Request: no no") && long.len() < 600,
+        "{long}"
+    );
     let binary = error_message(call(&tool("/html-refusal"), json!({})).await);
     assert_eq!(binary, "The service answered 502 Bad Gateway.");
 }
@@ -281,13 +325,17 @@ async fn errors_of_slow_and_unreachable_services_do_not_contain_arguments() {
 #[tokio::test]
 async fn approval_depends_on_the_arguments() {
     let service = Service::start().await;
-    let tool =
-        service.tool("/{path}", |options| options.approval = ApprovalRule::unless([("path", "public-.*")]).unwrap());
+    let tool = service.tool("/{path}", |options| {
+        options.approval = ApprovalRule::unless([("path", "public-.*")]).unwrap()
+    });
     let approval = |path: &str| {
         let arguments = json!({ "path": path }).as_object().unwrap().clone();
         tool.tool.approval(&arguments)
     };
-    assert_eq!((approval("public-a"), approval("private")), (Approval::NotNeeded, Approval::Needed));
+    assert_eq!(
+        (approval("public-a"), approval("private")),
+        (Approval::NotNeeded, Approval::Needed)
+    );
 }
 
 #[tokio::test]
@@ -300,20 +348,31 @@ async fn a_service_learns_who_asks_and_a_model_cannot_say_it() {
             "Authorization": "header:x-token"
         }))
         .unwrap();
-        options.parameters = Some(json!({ "properties": { "a": {} }, "additionalProperties": true }));
+        options.parameters =
+            Some(json!({ "properties": { "a": {} }, "additionalProperties": true }));
     });
     let claims = json!({ "tenant": "acme" }).as_object().unwrap().clone();
-    let ada = context_of(Some(Principal::new("jwt:id", "ada").with_claims(claims)), &[("x-token", "of-ada-12345")]);
-    let arguments = json!({ "a": "x\r\nX-User: eve", "X-User": "eve", "headers": { "X-User": "eve" } });
+    let ada = context_of(
+        Some(Principal::new("jwt:id", "ada").with_claims(claims)),
+        &[("x-token", "of-ada-12345")],
+    );
+    let arguments =
+        json!({ "a": "x\r\nX-User: eve", "X-User": "eve", "headers": { "X-User": "eve" } });
     let result = tool.tool.call(arguments.as_object().unwrap().clone(), &ada).await;
     assert_eq!(text(result), "the key\nis [redacted]", "a caller's token is a secret, too");
     let [request] = &service.take_requests()[..] else { panic!() };
-    for (name, value) in [("x-user", "ada"), ("x-tenant", "acme"), ("authorization", "of-ada-12345")] {
+    for (name, value) in
+        [("x-user", "ada"), ("x-tenant", "acme"), ("authorization", "of-ada-12345")]
+    {
         let values: Vec<_> = request.headers.get_all(name).iter().collect();
         assert_eq!(values, [value]);
     }
     let guest = context_of(None, &[]);
-    let refused = tool.tool.call(json!({ "X-Tenant": "acme" }).as_object().unwrap().clone(), &guest).await;
-    assert_eq!(error_message(refused), "the tool was not called: the request has no claim \"tenant\" of a token");
+    let refused =
+        tool.tool.call(json!({ "X-Tenant": "acme" }).as_object().unwrap().clone(), &guest).await;
+    assert_eq!(
+        error_message(refused),
+        "the tool was not called: the request has no claim \"tenant\" of a token"
+    );
     assert!(service.take_requests().is_empty());
 }

@@ -66,10 +66,11 @@ impl Apps {
     ) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let record = folder.path().join("record");
-        let mcp = McpFixture::node(&fake_script(), &["apps", record.to_str().unwrap()], |options| {
-            options.apps = true;
-            change(options);
-        });
+        let mcp =
+            McpFixture::node(&fake_script(), &["apps", record.to_str().unwrap()], |options| {
+                options.apps = true;
+                change(options);
+            });
         let (mcp, model) = (mcp.ready().await, Shows::default());
         let agent = LlmAgent::new(model.clone()).tools(tools(&mcp.server));
         let server = Running::start(Server::new().agent("a", agent)).await;
@@ -101,7 +102,10 @@ impl Apps {
     }
 
     async fn of_server(&self, method: &str, params: Value) -> Value {
-        self.request(json!({ "serverHash": "test", "serverId": "test", "method": method, "params": params })).await
+        self.request(
+            json!({ "serverHash": "test", "serverId": "test", "method": method, "params": params }),
+        )
+        .await
     }
 }
 
@@ -126,25 +130,39 @@ async fn the_page_of_a_tool_is_shown_after_the_result() {
     });
     assert_eq!(events[page]["content"], shown);
     let capability = &apps.received("initialize")[0]["params"]["capabilities"]["extensions"];
-    assert_eq!(capability["io.modelcontextprotocol/ui"], json!({ "mimeTypes": ["text/html;profile=mcp-app"] }));
+    assert_eq!(
+        capability["io.modelcontextprotocol/ui"],
+        json!({ "mimeTypes": ["text/html;profile=mcp-app"] })
+    );
 }
 
 #[tokio::test]
 async fn a_page_in_sqlite_is_there_after_a_restart_for_its_principal_alone() {
     let Apps { mcp, folder, model, .. } = Apps::start(|_| {}).await;
     let start = async || {
-        let keys = [ApiKey::from_secret("ada", "open sesame"), ApiKey::from_secret("eve", "let me in")];
+        let keys =
+            [ApiKey::from_secret("ada", "open sesame"), ApiKey::from_secret("eve", "let me in")];
         let agent = LlmAgent::new(model.clone()).tools(Toolbox::new().source(mcp.server.clone()));
-        Running::start(Server::new().agent("a", agent).api_keys(keys).store(reopened(folder.path()).await)).await
+        Running::start(
+            Server::new().agent("a", agent).api_keys(keys).store(reopened(folder.path()).await),
+        )
+        .await
     };
     let server = start().await;
     let asked = json!({ "threadId": "t", "runId": "r", "messages": [{ "id": "m", "role": "user", "content": "hi" }] });
-    let response = server.post("/send-message").bearer_auth("open sesame").json(&asked).send().await.unwrap();
+    let response =
+        server.post("/send-message").bearer_auth("open sesame").json(&asked).send().await.unwrap();
     let events = events(&response.text().await.unwrap());
     drop(server);
     let server = start().await;
     let read = async |secret: &str| {
-        server.client.get(server.url("/threads/t/messages")).bearer_auth(secret).send().await.unwrap()
+        server
+            .client
+            .get(server.url("/threads/t/messages"))
+            .bearer_auth(secret)
+            .send()
+            .await
+            .unwrap()
     };
     let thread: Value = read("open sesame").await.json().await.unwrap();
     let mut kept = thread["messages"].as_array().unwrap().iter();
@@ -165,15 +183,20 @@ async fn a_tool_that_is_only_for_pages_is_not_offered_to_the_model() {
 #[tokio::test]
 async fn a_request_of_a_page_asks_no_model_and_leaves_no_run() {
     let apps = Apps::start(|options| {
-        options.approval_of = [("delete".to_owned(), ApprovalRule::Always.into())].into_iter().collect();
+        options.approval_of =
+            [("delete".to_owned(), ApprovalRule::Always.into())].into_iter().collect();
     })
     .await;
     let html = apps.of_server("resources/read", json!({ "uri": "ui://weather" })).await;
     assert_eq!(html["contents"][0]["text"], "<p>Hello</p>");
-    let moved = apps.of_server("tools/call", json!({ "name": "move", "arguments": { "to": 1 } })).await;
+    let moved =
+        apps.of_server("tools/call", json!({ "name": "move", "arguments": { "to": 1 } })).await;
     assert_eq!(moved["content"][0]["text"], r#"{"to":1}"#);
     assert_eq!(apps.of_server("ping", json!({})).await, json!({}));
-    assert_eq!(apps.of_server("notifications/message", json!({})).await, json!({ "success": true }));
+    assert_eq!(
+        apps.of_server("notifications/message", json!({})).await,
+        json!({ "success": true })
+    );
     assert_eq!(apps.request(json!({ "serverHash": "test", "method": "ping" })).await, json!({}));
     assert_eq!(apps.model.0.load(Ordering::Relaxed), 0);
     let thread = apps.server.client.get(apps.server.url("/threads/t")).send().await.unwrap();
@@ -183,7 +206,8 @@ async fn a_request_of_a_page_asks_no_model_and_leaves_no_run() {
 #[tokio::test]
 async fn a_page_is_refused_what_is_not_its_own_or_too_large() {
     let apps = Apps::start(|options| {
-        options.approval_of = [("delete".to_owned(), ApprovalRule::Always.into())].into_iter().collect();
+        options.approval_of =
+            [("delete".to_owned(), ApprovalRule::Always.into())].into_iter().collect();
     })
     .await;
     for (method, params) in [
@@ -234,10 +258,16 @@ async fn without_the_option_nothing_is_shown_and_all_requests_are_refused() {
 async fn pages_of_an_agent_that_lists_one_tool_call_that_tool_alone() {
     let apps = Apps::start_with(
         |_| {},
-        |mcp| Toolbox::new().source(McpServer::single_tool(mcp, "show")).source(McpServer::single_tool(mcp, "move")),
+        |mcp| {
+            Toolbox::new()
+                .source(McpServer::single_tool(mcp, "show"))
+                .source(McpServer::single_tool(mcp, "move"))
+        },
     )
     .await;
-    let call = async |name: &str| apps.of_server("tools/call", json!({ "name": name, "arguments": {} })).await;
+    let call = async |name: &str| {
+        apps.of_server("tools/call", json!({ "name": name, "arguments": {} })).await
+    };
     assert_eq!(call("move").await["content"][0]["text"], "{}");
     assert_eq!(call("show").await["content"][0]["text"], "sunny");
     assert_eq!(call("delete").await, refused());
@@ -275,12 +305,12 @@ async fn a_request_of_a_page_does_not_wait_for_its_thread_and_counts_for_the_lim
                 .thread_options(changed_options(|options| options.runs.max_concurrent = runs)),
         )
         .await;
-        let mut input =
-            json!({ "threadId": "t", "runId": "r", "messages": [{ "id": "m", "role": "user", "content": "hi" }] });
+        let mut input = json!({ "threadId": "t", "runId": "r", "messages": [{ "id": "m", "role": "user", "content": "hi" }] });
         let mut stream = server.raw_run(&input).await;
         read_until(&mut stream, |text| text.contains("RUN_STARTED")).await;
         let request = json!({ "serverHash": "test", "method": "ping" });
-        (input["runId"], input["forwardedProps"]) = (json!("p"), json!({ "__proxiedMCPRequest": request }));
+        (input["runId"], input["forwardedProps"]) =
+            (json!("p"), json!({ "__proxiedMCPRequest": request }));
         let response = server.run(&input).await;
         assert_eq!(response.status(), if is_answered { 200 } else { 503 });
         let text = response.text().await.unwrap();

@@ -14,7 +14,9 @@ use tokio::{
 
 use crate::{
     support::running::eventually,
-    tools::support::{McpFixture, call, call_until_success, error_message, everything_script, processes, text},
+    tools::support::{
+        McpFixture, call, call_until_success, error_message, everything_script, processes, text,
+    },
 };
 
 /// Calls tools with each kind of result.
@@ -25,7 +27,9 @@ async fn assert_answers(mcp: &McpFixture) {
     assert!(sum.contains('5'), "{sum}");
     let wrong = mcp.tool("get-sum").validator.check(r#"{"a":"two"}"#).await.unwrap_err();
     assert!(wrong.contains("/a: ") && wrong.contains("\"b\" is a required property"), "{wrong}");
-    let MessageContent::Parts(parts) = mcp.call("get-tiny-image", json!({})).await.unwrap() else { panic!() };
+    let MessageContent::Parts(parts) = mcp.call("get-tiny-image", json!({})).await.unwrap() else {
+        panic!()
+    };
     let image = parts.iter().find_map(|part| match part {
         ContentPart::Image(image) => Some(&image.source),
         _ => None,
@@ -55,13 +59,16 @@ async fn a_process_inherits_only_the_variables_that_programs_need() {
         options.env.insert("GREETING".to_owned(), "hello".to_owned());
     });
     let mcp = mcp.ready().await;
-    let environment: Value = serde_json::from_str(&text(mcp.call("get-env", json!({})).await)).unwrap();
+    let environment: Value =
+        serde_json::from_str(&text(mcp.call("get-env", json!({})).await)).unwrap();
     let environment = environment.as_object().unwrap();
     assert_eq!(environment["GREETING"], "hello");
     assert!(environment.contains_key("PATH"));
     // Cargo sets this variable for tests.
     assert!(std::env::var_os("CARGO_PKG_NAME").is_some());
-    let known = ["PATH", "HOME", "USER", "LOGNAME", "LANG", "LC_ALL", "LC_CTYPE", "TZ", "TMPDIR", "GREETING"];
+    let known = [
+        "PATH", "HOME", "USER", "LOGNAME", "LANG", "LC_ALL", "LC_CTYPE", "TZ", "TMPDIR", "GREETING",
+    ];
     for name in environment.keys() {
         assert!(known.contains(&name.as_str()), "{name} was inherited");
     }

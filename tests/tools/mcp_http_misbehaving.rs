@@ -36,8 +36,7 @@ enum Forgets {
 
 impl Forgets {
     fn response(self) -> Response {
-        let error =
-            |id| json!({ "jsonrpc": "2.0", "id": id, "error": { "code": -32000, "message": "No valid session" } });
+        let error = |id| json!({ "jsonrpc": "2.0", "id": id, "error": { "code": -32000, "message": "No valid session" } });
         match self {
             Self::Crashes => StatusCode::INTERNAL_SERVER_ERROR.into_response(),
             Self::NotFound => (StatusCode::NOT_FOUND, Json(error(Value::Null))).into_response(),
@@ -61,7 +60,13 @@ struct Fake {
 impl Fake {
     async fn start(forgets: Forgets, status: StatusCode, answer: &str) -> (Arc<Self>, String) {
         let (sessions, initialized, calls) = Default::default();
-        let fake = Arc::new(Self { forgets, answer: (status, answer.to_owned()), sessions, initialized, calls });
+        let fake = Arc::new(Self {
+            forgets,
+            answer: (status, answer.to_owned()),
+            sessions,
+            initialized,
+            calls,
+        });
         let app = Router::new()
             .route("/mcp", any(async || Redirect::temporary("/mcp/")))
             .route("/mcp/", any(handle))
@@ -86,16 +91,18 @@ async fn handle(State(fake): State<Arc<Fake>>, headers: HeaderMap, body: String)
         // A stream of the server's own messages, or the end of a session.
         return StatusCode::METHOD_NOT_ALLOWED.into_response();
     };
-    let result =
-        |result: Value| Json(json!({ "jsonrpc": "2.0", "id": message["id"], "result": result })).into_response();
+    let result = |result: Value| {
+        Json(json!({ "jsonrpc": "2.0", "id": message["id"], "result": result })).into_response()
+    };
     if message["method"] == "initialize" {
         let mut initialized = fake.initialized.lock().unwrap();
         *initialized += 1;
         let session = format!("s{initialized}");
         fake.sessions.lock().unwrap().insert(session.clone());
         let info = json!({ "name": "fake", "version": "0" });
-        let mut response =
-            result(json!({ "protocolVersion": "2025-06-18", "capabilities": { "tools": {} }, "serverInfo": info }));
+        let mut response = result(
+            json!({ "protocolVersion": "2025-06-18", "capabilities": { "tools": {} }, "serverInfo": info }),
+        );
         response.headers_mut().insert("mcp-session-id", session.parse().unwrap());
         return response;
     }
@@ -104,7 +111,9 @@ async fn handle(State(fake): State<Arc<Fake>>, headers: HeaderMap, body: String)
         return fake.forgets.response();
     }
     match message["method"].as_str().unwrap_or_default() {
-        "tools/list" => result(json!({ "tools": [{ "name": "act", "inputSchema": { "type": "object" } }] })),
+        "tools/list" => {
+            result(json!({ "tools": [{ "name": "act", "inputSchema": { "type": "object" } }] }))
+        }
         "tools/call" => {
             *fake.calls.lock().unwrap() += 1;
             let (status, answer) = &fake.answer;
@@ -126,15 +135,23 @@ async fn connect(url: &str) -> McpFixture {
 
 #[tokio::test]
 async fn a_call_of_a_forgotten_session_is_made_once_in_a_new_one() {
-    for forgets in
-        [Forgets::NotFound, Forgets::BadRequest, Forgets::BadRequestAsText, Forgets::Gone, Forgets::Unauthorized]
-    {
+    for forgets in [
+        Forgets::NotFound,
+        Forgets::BadRequest,
+        Forgets::BadRequestAsText,
+        Forgets::Gone,
+        Forgets::Unauthorized,
+    ] {
         let (fake, url) = Fake::start(forgets, StatusCode::OK, &done()).await;
         let mcp = connect(&format!("{url}/mcp/")).await;
         assert_eq!(text(mcp.call("act", json!({})).await), "done");
         fake.forget();
         let again = tokio::time::timeout(Duration::from_secs(10), mcp.call("act", json!({}))).await;
-        assert_eq!(text(again.unwrap_or_else(|_| panic!("{forgets:?} hangs"))), "done", "{forgets:?}");
+        assert_eq!(
+            text(again.unwrap_or_else(|_| panic!("{forgets:?} hangs"))),
+            "done",
+            "{forgets:?}"
+        );
         assert_eq!((fake.calls(), *fake.initialized.lock().unwrap()), (2, 2), "{forgets:?}");
     }
 }
@@ -161,14 +178,26 @@ async fn a_redirect_to_the_same_server_is_followed() {
 async fn answers_in_other_forms_are_read() {
     let cases = [
         (r#"{"jsonrpc":"2.0","id":ID,"result":{"content":"done"}}"#, Ok("done")),
-        (r#"{"jsonrpc":"2.0","id":ID,"result":{"content":{"type":"text","text":"done"}}}"#, Ok("done")),
+        (
+            r#"{"jsonrpc":"2.0","id":ID,"result":{"content":{"type":"text","text":"done"}}}"#,
+            Ok("done"),
+        ),
         (r#"{"jsonrpc":"2.0","id":ID,"result":{"content":["done"]}}"#, Ok("done")),
-        (r#"{"jsonrpc":"2.0","id":ID,"result":{"structuredContent":{"a":NaN}}}"#, Ok(r#"{"a":null}"#)),
+        (
+            r#"{"jsonrpc":"2.0","id":ID,"result":{"structuredContent":{"a":NaN}}}"#,
+            Ok(r#"{"a":null}"#),
+        ),
         ("\u{feff}{\"jsonrpc\":\"2.0\",\"id\":ID,\"result\":{\"content\":\"done\"}}", Ok("done")),
         (r#"{"jsonrpc":"2.0","id":"ID","result":{"content":"done"}}"#, Ok("done")),
         (r#"{"jsonrpc":"2.0","id":ID.0,"result":{"content":"done"}}"#, Ok("done")),
-        (r#"{"jsonrpc":"2.0","id":ID,"result":{"content":null}}"#, Ok("(the tool returned nothing)")),
-        (r#"{"jsonrpc":"2.0","id":ID,"result":{"isError":true}}"#, Err("(the tool failed, and does not say why)")),
+        (
+            r#"{"jsonrpc":"2.0","id":ID,"result":{"content":null}}"#,
+            Ok("(the tool returned nothing)"),
+        ),
+        (
+            r#"{"jsonrpc":"2.0","id":ID,"result":{"isError":true}}"#,
+            Err("(the tool failed, and does not say why)"),
+        ),
         (
             r#"{"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"no"}}"#,
             Err("The MCP server `test` refuses the call: no"),
@@ -212,8 +241,11 @@ async fn a_refused_call_is_told_from_one_of_unknown_outcome() {
 /// A task can end with the response that begins it, and a gateway can repeat the headers of the request in it.
 #[tokio::test]
 async fn a_task_that_has_ended_at_once_shows_no_secret_of_the_request() {
-    let ended =
-        |task: &str| format!(r#"{{"jsonrpc":"2.0","id":ID,"result":{{"resultType":"task","taskId":"t",{task}}}}}"#);
+    let ended = |task: &str| {
+        format!(
+            r#"{{"jsonrpc":"2.0","id":ID,"result":{{"resultType":"task","taskId":"t",{task}}}}}"#
+        )
+    };
     let completed = ended(r#""status":"completed","result":{"content":"you sent open-sesame"}"#);
     let failed = ended(r#""status":"failed","error":{"message":"open-sesame is refused"}"#);
     for (answer, expected) in [

@@ -13,7 +13,8 @@ use tempfile::TempDir;
 use crate::{
     support::running::{TEST_TIMEOUT, eventually},
     tools::support::{
-        McpFixture, call, call_until_success, context, context_of, error_message, fake_script, kill, processes, text,
+        McpFixture, call, call_until_success, context, context_of, error_message, fake_script,
+        kill, processes, text,
     },
 };
 
@@ -27,7 +28,10 @@ impl FakeServer {
     fn new(mode: &str, change: impl FnOnce(&mut McpServerOptions)) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let record = folder.path().join("record");
-        Self { mcp: McpFixture::node(&fake_script(), &[mode, record.to_str().unwrap()], change), folder }
+        Self {
+            mcp: McpFixture::node(&fake_script(), &[mode, record.to_str().unwrap()], change),
+            folder,
+        }
     }
 
     async fn ready(mode: &str) -> Self {
@@ -115,7 +119,10 @@ async fn errors_and_unusual_results_are_passed_to_the_model() {
     let strange = text(fake.mcp.call("unknown", json!({})).await);
     assert_eq!(strange, "[content of the unknown type \"hologram\"]\nand text");
     let huge = text(fake.mcp.call("huge", json!({})).await);
-    assert!(huge.len() < 1_100_000 && huge.ends_with("[cut here: the result is larger than 1048576 bytes]"));
+    assert!(
+        huge.len() < 1_100_000
+            && huge.ends_with("[cut here: the result is larger than 1048576 bytes]")
+    );
 }
 
 #[tokio::test]
@@ -135,7 +142,8 @@ async fn a_dropped_call_is_cancelled_at_the_server() {
         _ = fake.mcp.call("slow", json!({})) => panic!("the fake server does not answer this"),
         () = eventually("the call arrives", || fake.was_called("slow")) => {}
     }
-    eventually("the call is cancelled", || !fake.received("notifications/cancelled").is_empty()).await;
+    eventually("the call is cancelled", || !fake.received("notifications/cancelled").is_empty())
+        .await;
     assert!(!fake.received("notifications/cancelled")[0]["params"]["requestId"].is_null());
     // Other calls are not affected.
     assert_eq!(text(fake.mcp.call("echo", json!({})).await), "{}");
@@ -144,10 +152,12 @@ async fn a_dropped_call_is_cancelled_at_the_server() {
 
 #[tokio::test]
 async fn a_call_without_an_answer_times_out_and_is_cancelled() {
-    let fake = FakeServer::ready_with("normal", |options| options.timeout = Duration::from_secs(2)).await;
+    let fake =
+        FakeServer::ready_with("normal", |options| options.timeout = Duration::from_secs(2)).await;
     let error = error_message(fake.mcp.call("slow", json!({})).await);
     assert_eq!(error, "The MCP server `test` did not answer within 2 s.");
-    eventually("the call is cancelled", || !fake.received("notifications/cancelled").is_empty()).await;
+    eventually("the call is cancelled", || !fake.received("notifications/cancelled").is_empty())
+        .await;
     // The server answers the ping, so it is not started again.
     eventually("the server is pinged", || !fake.received("ping").is_empty()).await;
     assert_eq!(text(fake.mcp.call("echo", json!({})).await), "{}");
@@ -156,7 +166,8 @@ async fn a_call_without_an_answer_times_out_and_is_cancelled() {
 
 #[tokio::test]
 async fn a_server_that_does_not_answer_a_ping_is_started_again() {
-    let fake = FakeServer::ready_with("silent", |options| options.timeout = Duration::from_secs(2)).await;
+    let fake =
+        FakeServer::ready_with("silent", |options| options.timeout = Duration::from_secs(2)).await;
     error_message(fake.mcp.call("echo", json!({})).await);
     eventually("the server is started again", || fake.starts() == 2).await;
 }
@@ -202,7 +213,10 @@ async fn a_server_that_fails_to_start_is_started_again() {
 async fn runs_do_not_wait_for_servers_that_cannot_be_started() {
     let begin = Instant::now();
     assert!(FakeServer::ready("exit").await.mcp.names().is_empty());
-    for options in [McpServerOptions::command(["/does/not/exist"]), McpServerOptions::url("http://127.0.0.1:1/mcp")] {
+    for options in [
+        McpServerOptions::command(["/does/not/exist"]),
+        McpServerOptions::url("http://127.0.0.1:1/mcp"),
+    ] {
         assert!(McpFixture::new(options).ready().await.names().is_empty());
     }
     assert!(begin.elapsed() < Duration::from_secs(10));
@@ -232,13 +246,19 @@ async fn an_older_server_that_ends_when_it_is_asked_for_its_revisions_is_asked_o
     let echo = fake.mcp.tool("echo");
     call_until_success(&echo, json!({})).await;
     let count = |method: &str| fake.received(method).len();
-    assert_eq!((count("server/discover"), count("initialize")), (1, 2), "the revision is remembered");
+    assert_eq!(
+        (count("server/discover"), count("initialize")),
+        (1, 2),
+        "the revision is remembered"
+    );
 }
 
 #[tokio::test]
 async fn tools_of_two_servers_with_names_that_look_alike_answer_for_themselves() {
     let servers = ["latin", "cyrillic"].map(|letters| FakeServer::new(letters, |_| {}));
-    let toolbox = servers.iter().fold(Toolbox::new(), |toolbox, fake| toolbox.source(fake.mcp.server.clone()));
+    let toolbox = servers
+        .iter()
+        .fold(Toolbox::new(), |toolbox, fake| toolbox.source(fake.mcp.server.clone()));
     tokio::time::timeout(TEST_TIMEOUT, toolbox.ready()).await.unwrap();
     let offered = toolbox.tools();
     let mut answers = Vec::new();
@@ -246,7 +266,12 @@ async fn tools_of_two_servers_with_names_that_look_alike_answer_for_themselves()
         answers.push(text(call(tool, json!({})).await));
     }
     let expected = ["pay", "send_mail", "café", "р\u{430}у", "send.mail", "cafe\u{301}"];
-    assert_eq!(answers, expected, "{:?}", offered.iter().map(|tool| tool.name()).collect::<Vec<_>>());
+    assert_eq!(
+        answers,
+        expected,
+        "{:?}",
+        offered.iter().map(|tool| tool.name()).collect::<Vec<_>>()
+    );
 }
 
 #[tokio::test]
@@ -269,8 +294,10 @@ async fn no_process_outlives_a_server_that_is_stopped_or_dropped() {
         let fake = FakeServer::ready(mode).await;
         let grandchild = text(fake.mcp.call("spawn", json!({})).await);
         let (word, server) = (fake.mcp.word.clone(), fake.mcp.server.clone());
-        let alive =
-            |pid: &str| std::fs::read_to_string(format!("/proc/{pid}/stat")).is_ok_and(|stat| !stat.contains(") Z "));
+        let alive = |pid: &str| {
+            std::fs::read_to_string(format!("/proc/{pid}/stat"))
+                .is_ok_and(|stat| !stat.contains(") Z "))
+        };
         assert!(alive(&grandchild));
         if stop {
             server.stop().await;
@@ -280,7 +307,10 @@ async fn no_process_outlives_a_server_that_is_stopped_or_dropped() {
             server.stop().await;
         }
         drop((fake, server));
-        eventually("all processes have ended", || processes(&word).is_empty() && !alive(&grandchild)).await;
+        eventually("all processes have ended", || {
+            processes(&word).is_empty() && !alive(&grandchild)
+        })
+        .await;
     }
 }
 
@@ -307,7 +337,10 @@ async fn endless_progress_takes_neither_time_nor_memory() {
     assert!(bytes < 10_000, "{bytes} bytes");
     let still = context();
     let error = error_message(fake.call_in("still", &still).await);
-    assert_eq!(error, "The MCP server `test` did not answer within 3 s.", "progress that does not increase");
+    assert_eq!(
+        error, "The MCP server `test` did not answer within 3 s.",
+        "progress that does not increase"
+    );
     assert_eq!(still.take_events().len(), 1);
 }
 
@@ -329,19 +362,25 @@ async fn a_flood_of_questions_is_one_question_and_the_others_are_cancelled() {
     assert_eq!(questions.len(), 1);
     assert_eq!(questions[0].message.as_deref(), Some("test asks: Question 0?"));
     eventually("all questions are answered", || {
-        fake.record().iter().filter(|message| message["result"]["action"] == "cancel").count() == 1000
+        fake.record().iter().filter(|message| message["result"]["action"] == "cancel").count()
+            == 1000
     })
     .await;
     let record = fake.record();
-    let cancelled = record.iter().position(|message| message["method"] == "notifications/cancelled").unwrap();
-    let first = record.iter().position(|message| message["id"] == "q0" && !message["result"].is_null()).unwrap();
+    let cancelled =
+        record.iter().position(|message| message["method"] == "notifications/cancelled").unwrap();
+    let first = record
+        .iter()
+        .position(|message| message["id"] == "q0" && !message["result"].is_null())
+        .unwrap();
     assert!(cancelled < first, "the call is cancelled before its question is");
     assert_eq!(text(fake.mcp.call("echo", json!({})).await), "{}");
 }
 
 #[tokio::test]
 async fn questions_that_are_too_long_are_not_asked() {
-    let fake = FakeServer::ready_with("asking", |options| options.timeout = Duration::from_secs(2)).await;
+    let fake =
+        FakeServer::ready_with("asking", |options| options.timeout = Duration::from_secs(2)).await;
     for tool in ["essay", "maze"] {
         let cx = context();
         error_message(fake.call_in(tool, &cx).await);
@@ -355,7 +394,8 @@ async fn questions_that_are_too_long_are_not_asked() {
 
 #[tokio::test]
 async fn a_question_that_could_be_of_several_calls_is_not_asked() {
-    let fake = FakeServer::ready_with("asking", |options| options.timeout = Duration::from_secs(2)).await;
+    let fake =
+        FakeServer::ready_with("asking", |options| options.timeout = Duration::from_secs(2)).await;
     let (first, second) = (context(), context());
     // `still` never answers.
     let calls = futures::future::join(fake.call_in("still", &first), async {
@@ -374,7 +414,8 @@ async fn a_question_that_could_be_of_several_calls_is_not_asked() {
 
 #[tokio::test]
 async fn a_late_question_of_a_cancelled_call_does_not_reach_another_user() {
-    let fake = FakeServer::ready_with("asking", |options| options.timeout = Duration::from_secs(2)).await;
+    let fake =
+        FakeServer::ready_with("asking", |options| options.timeout = Duration::from_secs(2)).await;
     let of = |name: &str| context_of(Some(Principal::new("key", name)), &[]);
     let (ada, bob) = (of("ada"), of("bob"));
     tokio::select! {

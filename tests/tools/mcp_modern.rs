@@ -54,9 +54,11 @@ impl Modern {
         }
         let command = self.command();
         let mut child = Command::new(&command[0]);
-        let mut process = child.args(&command[1..]).stdout(Stdio::piped()).kill_on_drop(true).spawn().unwrap();
+        let mut process =
+            child.args(&command[1..]).stdout(Stdio::piped()).kill_on_drop(true).spawn().unwrap();
         let mut lines = BufReader::new(process.stdout.take().unwrap()).lines();
-        self.port = tokio::time::timeout(TEST_TIMEOUT, lines.next_line()).await.unwrap().unwrap().unwrap();
+        self.port =
+            tokio::time::timeout(TEST_TIMEOUT, lines.next_line()).await.unwrap().unwrap().unwrap();
         self.process = Some(process);
     }
 
@@ -97,11 +99,17 @@ async fn a_server_without_initialize_session_and_ping_is_used() {
         assert_eq!(meta("clientInfo")["name"], "agui-server");
         let capabilities = meta("clientCapabilities");
         assert!(capabilities["elicitation"]["form"].is_object(), "{capabilities}");
-        assert!(capabilities["extensions"]["io.modelcontextprotocol/ui"].is_object(), "{capabilities}");
+        assert!(
+            capabilities["extensions"]["io.modelcontextprotocol/ui"].is_object(),
+            "{capabilities}"
+        );
         if mode != "stdio" {
             let headers = &call["headers"];
             assert_eq!(headers["mcp-protocol-version"], "2026-07-28", "{headers}");
-            assert_eq!((&headers["mcp-method"], &headers["mcp-name"]), (&json!("tools/call"), &json!("echo")));
+            assert_eq!(
+                (&headers["mcp-method"], &headers["mcp-name"]),
+                (&json!("tools/call"), &json!("echo"))
+            );
             assert_eq!(headers["mcp-session-id"], Value::Null);
         }
     }
@@ -112,7 +120,10 @@ async fn a_change_of_the_tools_is_heard_on_the_stream_of_a_subscription() {
     for mode in MODES {
         let modern = Modern::start(mode).await;
         let mcp = modern.connect().await;
-        eventually("changes are listened to", || !modern.received("subscriptions/listen").is_empty()).await;
+        eventually("changes are listened to", || {
+            !modern.received("subscriptions/listen").is_empty()
+        })
+        .await;
         assert!(!mcp.names().contains(&"leaf".to_owned()));
         text(mcp.call("grow", json!({})).await);
         eventually("the new tool is offered", || mcp.names().contains(&"leaf".to_owned())).await;
@@ -129,7 +140,9 @@ async fn progress_and_cancellation_need_no_session() {
         let steps = json!({ "count": 3, "millis": 20 });
         assert_eq!(text(mcp.call("steps", steps).await), "done", "{mode}");
         let endless = mcp.call("steps", json!({ "count": 500, "millis": 20 }));
-        assert!(tokio::time::timeout(std::time::Duration::from_millis(500), endless).await.is_err());
+        assert!(
+            tokio::time::timeout(std::time::Duration::from_millis(500), endless).await.is_err()
+        );
         eventually("the call is cancelled", || !modern.received("aborted").is_empty()).await;
     }
 }
@@ -154,7 +167,10 @@ async fn a_server_without_ping_that_takes_too_long_for_a_call_stays_connected() 
         let mcp = McpFixture::new(options).ready().await;
         let error = error_message(mcp.call("steps", json!({ "count": 1, "millis": 4000 })).await);
         assert!(error.contains("did not answer within"), "{error}");
-        eventually("the server is asked if it responds", || modern.received("tools/list").len() == 2).await;
+        eventually("the server is asked if it responds", || {
+            modern.received("tools/list").len() == 2
+        })
+        .await;
         assert_eq!(text(mcp.call("echo", json!({ "text": "still here" })).await), "still here");
         assert_eq!(modern.received("server/discover").len(), 1, "{mode}");
     }
@@ -193,7 +209,9 @@ async fn a_prompt_can_ask_and_a_server_that_may_not_ask_is_told_so() {
 #[tokio::test]
 async fn a_process_that_starts_too_slowly_for_the_library_is_asked_for_its_revisions_again() {
     let modern = Modern::start("stdio").await;
-    let mcp = McpFixture::new(McpServerOptions::command(modern.command().into_iter().chain(["slow".to_owned()])));
+    let mcp = McpFixture::new(McpServerOptions::command(
+        modern.command().into_iter().chain(["slow".to_owned()]),
+    ));
     let mcp = mcp.connected().await;
     assert_eq!(text(mcp.call("echo", json!({ "text": "late" })).await), "late");
     let count = |method: &str| modern.received(method).len();
@@ -209,6 +227,7 @@ async fn a_call_of_an_unknown_resource_is_refused_as_in_older_revisions() {
     let mcp = McpFixture { toolbox, ..mcp };
     let rules = text(mcp.call("test_read_resource", json!({ "uri": "house://rules" })).await);
     assert_eq!(rules, "house://rules:\nNo shoes.");
-    let missing = error_message(mcp.call("test_read_resource", json!({ "uri": "house://attic" })).await);
+    let missing =
+        error_message(mcp.call("test_read_resource", json!({ "uri": "house://attic" })).await);
     assert!(missing.starts_with("The MCP server `test` refuses the call"), "{missing}");
 }

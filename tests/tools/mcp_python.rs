@@ -14,7 +14,11 @@ const PYTHON: &str = "tests/.venv-mcp/bin/python";
 fn start(script: &str, mode: &str) -> (McpServerOptions, Child) {
     let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
     let mut command = Command::new(Path::new(env!("CARGO_MANIFEST_DIR")).join(PYTHON));
-    command.args([script, mode, &port.to_string()]).stdout(Stdio::null()).stderr(Stdio::null()).kill_on_drop(true);
+    command
+        .args([script, mode, &port.to_string()])
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .kill_on_drop(true);
     (McpServerOptions::url(format!("http://127.0.0.1:{port}/mcp")), command.spawn().unwrap())
 }
 
@@ -30,7 +34,9 @@ async fn the_python_sdk_is_used_over_each_transport() {
     }
     for mode in ["stdio", "http", "json"] {
         let (options, _process) = match mode {
-            "stdio" => (McpServerOptions::command([python.to_str().unwrap(), script, "stdio"]), None),
+            "stdio" => {
+                (McpServerOptions::command([python.to_str().unwrap(), script, "stdio"]), None)
+            }
             mode => {
                 let (options, process) = start(script, mode);
                 (options, Some(process))
@@ -40,7 +46,14 @@ async fn the_python_sdk_is_used_over_each_transport() {
         assert_eq!(text(mcp.call("echo", json!({ "text": "ahoy" })).await), "ahoy", "{mode}");
         assert_eq!(text(mcp.call("steps", json!({ "count": 3 })).await), "done", "{mode}");
         let (greet, cx) = (mcp.tool("greet"), context());
-        assert!(greet.tool.call(Default::default(), &cx).await.unwrap_err().is_question(), "{mode}");
-        assert_eq!(cx.take_questions()[0].message.as_deref(), Some("test asks: Who is there?"), "{mode}");
+        assert!(
+            greet.tool.call(Default::default(), &cx).await.unwrap_err().is_question(),
+            "{mode}"
+        );
+        assert_eq!(
+            cx.take_questions()[0].message.as_deref(),
+            Some("test asks: Who is there?"),
+            "{mode}"
+        );
     }
 }

@@ -44,7 +44,8 @@ impl SdkServer {
             .spawn()
             .unwrap();
         let mut lines = BufReader::new(process.stdout.take().unwrap()).lines();
-        let port = tokio::time::timeout(TEST_TIMEOUT, lines.next_line()).await.unwrap().unwrap().unwrap();
+        let port =
+            tokio::time::timeout(TEST_TIMEOUT, lines.next_line()).await.unwrap().unwrap().unwrap();
         Self { address: format!("http://127.0.0.1:{port}"), _process: process }
     }
 
@@ -98,11 +99,13 @@ async fn each_call_over_a_shared_connection_has_the_headers_of_its_caller() {
         context_of(Some(Principal::new("jwt:id", name).with_claims(claims)), &[("x-trace", name)])
     };
     let (ada, bob) = (caller("ada", "acme"), caller("bob", "umbrella"));
-    let calls = (0..20).map(|n| call_in(&mcp, "headers", json!({}), if n % 2 == 0 { &ada } else { &bob }));
+    let calls =
+        (0..20).map(|n| call_in(&mcp, "headers", json!({}), if n % 2 == 0 { &ada } else { &bob }));
     for (n, result) in futures::future::join_all(calls).await.into_iter().enumerate() {
         let headers: Value = serde_json::from_str(&text(result)).unwrap();
         let (name, tenant) = if n % 2 == 0 { ("ada", "acme") } else { ("bob", "umbrella") };
-        let expected = [("x-app", "agui"), ("x-user", name), ("x-tenant", tenant), ("x-trace", name)];
+        let expected =
+            [("x-app", "agui"), ("x-user", name), ("x-tenant", tenant), ("x-trace", name)];
         for (header, value) in expected {
             assert_eq!(headers[header], value, "{headers}");
         }
@@ -110,7 +113,10 @@ async fn each_call_over_a_shared_connection_has_the_headers_of_its_caller() {
     // A required value that is missing refuses the call; the model cannot bring it.
     let outsider = context_of(Some(Principal::new("key", "eve")), &[]);
     let refused = call_in(&mcp, "headers", json!({ "X-Tenant": "acme" }), &outsider).await;
-    assert_eq!(error_message(refused), "the tool was not called: the request has no claim \"tenant\" of a token");
+    assert_eq!(
+        error_message(refused),
+        "the tool was not called: the request has no claim \"tenant\" of a token"
+    );
     // Values that a header cannot have are refused, and not sent in another form.
     let forger = caller("eve\r\nX-Tenant: acme", "x");
     let refused = error_message(call_in(&mcp, "headers", json!({}), &forger).await);
@@ -123,17 +129,20 @@ async fn a_request_of_a_page_has_the_headers_of_its_caller() {
     let mcp = server
         .connect(|options| {
             options.apps = true;
-            options.headers_from.insert("X-User".to_owned(), serde_json::from_value(json!("principal")).unwrap());
+            options
+                .headers_from
+                .insert("X-User".to_owned(), serde_json::from_value(json!("principal")).unwrap());
         })
         .await;
     let keys = [ApiKey::from_secret("ada", "open sesame"), ApiKey::from_secret("eve", "let me in")];
     let agent = LlmAgent::new(NoModel).tools(Toolbox::new().source(mcp.server.clone()));
     let running = Running::start(Server::new().agent("a", agent).api_keys(keys)).await;
-    let call = json!({ "serverHash": "test", "method": "tools/call", "params": { "name": "headers" } });
-    let input =
-        json!({ "threadId": "t", "runId": "r", "messages": [], "forwardedProps": { "__proxiedMCPRequest": call } });
+    let call =
+        json!({ "serverHash": "test", "method": "tools/call", "params": { "name": "headers" } });
+    let input = json!({ "threadId": "t", "runId": "r", "messages": [], "forwardedProps": { "__proxiedMCPRequest": call } });
     for (secret, user) in [("open sesame", "ada"), ("let me in", "eve")] {
-        let response = running.post("/send-message").bearer_auth(secret).json(&input).send().await.unwrap();
+        let response =
+            running.post("/send-message").bearer_auth(secret).json(&input).send().await.unwrap();
         let answered = events(&response.text().await.unwrap());
         let headers = answered[1]["result"]["content"][0]["text"].as_str().unwrap();
         assert_eq!(serde_json::from_str::<Value>(headers).unwrap()["x-user"], user);
@@ -183,7 +192,8 @@ async fn an_access_token_is_kept_and_replaced_after_a_401() {
     let record = server.record().await;
     assert_eq!(record.len(), 1, "{record:?}");
     let resource = format!("{}/mcp", server.address);
-    let expected = json!({ "grant_type": "client_credentials", "resource": resource, "scope": "read write" });
+    let expected =
+        json!({ "grant_type": "client_credentials", "resource": resource, "scope": "read write" });
     assert_eq!(record[0], expected);
     mcp.server.stop().await;
     let mcp = mcp.connected().await;
@@ -202,8 +212,12 @@ async fn an_access_token_is_renewed_before_it_expires_with_the_refresh_token_if_
     tokio::time::sleep(Duration::from_millis(900)).await;
     token_in_use(&mcp).await;
     let record = server.record().await;
-    let grants: Vec<_> = record.iter().map(|request| request["grant_type"].as_str().unwrap()).collect();
-    assert!(grants.len() > 1 && grants[1..].iter().all(|grant| *grant == "refresh_token"), "{grants:?}");
+    let grants: Vec<_> =
+        record.iter().map(|request| request["grant_type"].as_str().unwrap()).collect();
+    assert!(
+        grants.len() > 1 && grants[1..].iter().all(|grant| *grant == "refresh_token"),
+        "{grants:?}"
+    );
 }
 
 #[tokio::test]
@@ -237,9 +251,13 @@ async fn progress_is_shown_and_extends_the_time_limit_up_to_its_maximum() {
         assert!((2..=10).contains(&shown.len()), "{shown:?}");
         assert_eq!(shown[0]["message"], "step 1");
         assert_eq!(shown[0]["fraction"], 0.1);
-        let error = error_message(call_in(&mcp, "steps", json!({ "count": 1, "millis": 10_000 }), &cx).await);
+        let error = error_message(
+            call_in(&mcp, "steps", json!({ "count": 1, "millis": 10_000 }), &cx).await,
+        );
         assert_eq!(error, "The MCP server `test` did not answer within 4 s.");
-        let error = error_message(call_in(&mcp, "steps", json!({ "count": 100, "millis": 300 }), &cx).await);
+        let error = error_message(
+            call_in(&mcp, "steps", json!({ "count": 100, "millis": 300 }), &cx).await,
+        );
         assert_eq!(error, "The MCP server `test` did not answer within 8 s.");
     }
 }
@@ -300,10 +318,15 @@ async fn resources_and_prompts_are_tools_if_they_are_listed() {
         options.approval = McpApproval::Annotations;
         options.approval_of.insert("prompts/get".to_owned(), ApprovalRule::Always.into());
     });
-    let toolbox = Toolbox::new().source(McpServer::resources(&mcp.server)).source(McpServer::prompts(&mcp.server));
+    let toolbox = Toolbox::new()
+        .source(McpServer::resources(&mcp.server))
+        .source(McpServer::prompts(&mcp.server));
     tokio::time::timeout(TEST_TIMEOUT, toolbox.ready()).await.unwrap();
     let names: Vec<_> = toolbox.tools().iter().map(|tool| tool.name().to_owned()).collect();
-    assert_eq!(names, ["test_list_resources", "test_read_resource", "test_list_prompts", "test_get_prompt"]);
+    assert_eq!(
+        names,
+        ["test_list_resources", "test_read_resource", "test_list_prompts", "test_get_prompt"]
+    );
     let mcp = McpFixture { toolbox, ..mcp };
     let listed = text(mcp.call("test_list_resources", json!({})).await);
     assert_eq!(listed, "- house://rules (House rules) [text/markdown]: What is allowed");
@@ -311,13 +334,22 @@ async fn resources_and_prompts_are_tools_if_they_are_listed() {
         text(mcp.call("test_read_resource", json!({ "uri": "house://rules" })).await),
         "house://rules:\nNo shoes."
     );
-    let missing = error_message(mcp.call("test_read_resource", json!({ "uri": "house://attic" })).await);
+    let missing =
+        error_message(mcp.call("test_read_resource", json!({ "uri": "house://attic" })).await);
     assert!(missing.starts_with("The MCP server `test` refuses the call"), "{missing}");
-    assert_eq!(text(mcp.call("test_list_prompts", json!({})).await), "- greet: Greets; arguments: who (required)");
-    let prompt = mcp.call("test_get_prompt", json!({ "name": "greet", "arguments": { "who": "Ada" } })).await;
+    assert_eq!(
+        text(mcp.call("test_list_prompts", json!({})).await),
+        "- greet: Greets; arguments: who (required)"
+    );
+    let prompt = mcp
+        .call("test_get_prompt", json!({ "name": "greet", "arguments": { "who": "Ada" } }))
+        .await;
     assert_eq!(text(prompt), "user:\nSay hello to Ada.");
     let approval = |name: &str| mcp.tool(name).tool.approval(&Default::default());
-    assert_eq!((approval("test_read_resource"), approval("test_get_prompt")), (Approval::NotNeeded, Approval::Needed));
+    assert_eq!(
+        (approval("test_read_resource"), approval("test_get_prompt")),
+        (Approval::NotNeeded, Approval::Needed)
+    );
 }
 
 #[tokio::test]
@@ -336,7 +368,10 @@ async fn the_servers_annotations_decide_on_approval_if_the_configuration_says_so
 #[tokio::test]
 async fn the_servers_annotations_say_whether_a_call_may_run_again_unless_the_configuration_does() {
     let repeat = async |name: &str, configured: Option<Repeat>| {
-        let mcp = McpFixture::node(&sdk_script(), &["stdio"], |options| options.repeat = configured).ready().await;
+        let mcp =
+            McpFixture::node(&sdk_script(), &["stdio"], |options| options.repeat = configured)
+                .ready()
+                .await;
         mcp.tool(name).tool.repeat(&Default::default())
     };
     assert_eq!(repeat("headers", None).await, Repeat::Safe);
@@ -369,7 +404,8 @@ async fn a_result_of_many_small_values_is_refused_and_the_connection_is_kept() {
         };
         // 14 MB, of which the parsed form took 1.6 GB.
         let error = error_message(mcp.call("dense", json!({ "count": 1_700_000 })).await);
-        let expected = "The MCP server `test` refuses the call: its answer has more than 100000 JSON values";
+        let expected =
+            "The MCP server `test` refuses the call: its answer has more than 100000 JSON values";
         assert_eq!(error, expected, "{mode}");
         let few = text(mcp.call("dense", json!({ "count": 10 })).await);
         assert!(few.ends_with("[cut here: the result is larger than 1048576 bytes]"), "{mode}");

@@ -22,7 +22,12 @@ use crate::support::running::TEST_TIMEOUT;
 /// Returns the surroundings of a call by a caller with these request headers.
 pub fn context_of(principal: Option<Principal>, headers: &[(&str, &str)]) -> ToolContext {
     let headers = headers.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
-    ToolContext::new(RunContext::new("t", "r", "a").with_caller(principal, headers), json!({}), "c", "tool")
+    ToolContext::new(
+        RunContext::new("t", "r", "a").with_caller(principal, headers),
+        json!({}),
+        "c",
+        "tool",
+    )
 }
 
 pub fn context() -> ToolContext {
@@ -72,9 +77,16 @@ pub struct McpFixture {
 
 impl McpFixture {
     /// A server that is a Node script.
-    pub fn node(script: &Path, arguments: &[&str], change: impl FnOnce(&mut McpServerOptions)) -> Self {
+    pub fn node(
+        script: &Path,
+        arguments: &[&str],
+        change: impl FnOnce(&mut McpServerOptions),
+    ) -> Self {
         let word = unique_word();
-        let command = ["node", script.to_str().unwrap()].into_iter().chain(arguments.iter().copied()).chain([&*word]);
+        let command = ["node", script.to_str().unwrap()]
+            .into_iter()
+            .chain(arguments.iter().copied())
+            .chain([&*word]);
         let mut options = McpServerOptions::command(command);
         change(&mut options);
         Self { word, ..Self::new(options) }
@@ -98,7 +110,9 @@ impl McpFixture {
                 tokio::time::sleep(Duration::from_millis(20)).await;
             }
         };
-        tokio::time::timeout(TEST_TIMEOUT * 4, connected).await.expect("the server is not connected");
+        tokio::time::timeout(TEST_TIMEOUT * 4, connected)
+            .await
+            .expect("the server is not connected");
         self
     }
 
@@ -123,7 +137,8 @@ impl McpFixture {
 
 /// Returns the ids of the processes, except zombies, that have a word in their command line.
 pub fn processes(word: &str) -> Vec<u32> {
-    let listed = std::process::Command::new("ps").args(["-eo", "pid=,stat=,args="]).output().unwrap().stdout;
+    let listed =
+        std::process::Command::new("ps").args(["-eo", "pid=,stat=,args="]).output().unwrap().stdout;
     let listed = String::from_utf8(listed).unwrap();
     let found = listed.lines().filter(|line| line.contains(word)).filter_map(|line| {
         let mut fields = line.split_whitespace();
@@ -134,14 +149,23 @@ pub fn processes(word: &str) -> Vec<u32> {
 }
 
 pub fn kill(pid: u32) {
-    assert!(std::process::Command::new("kill").args(["-9", &pid.to_string()]).status().unwrap().success());
+    assert!(
+        std::process::Command::new("kill")
+            .args(["-9", &pid.to_string()])
+            .status()
+            .unwrap()
+            .success()
+    );
 }
 
 /// Returns the script of npm's `@modelcontextprotocol/server-everything`.
 pub fn everything_script() -> PathBuf {
     let modules = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/js/node_modules");
     let script = modules.join("@modelcontextprotocol/server-everything/dist/index.js");
-    assert!(script.exists(), "install the npm packages of the tests first: npm --prefix tests/js ci");
+    assert!(
+        script.exists(),
+        "install the npm packages of the tests first: npm --prefix tests/js ci"
+    );
     script
 }
 

@@ -26,9 +26,11 @@ pub(crate) struct SurfaceFault {
 impl ComponentCatalog {
     /// Reads `{catalogId, components: {Name: JSON Schema}}`. `None` if it has no components.
     pub(super) fn read(json: &Value) -> Option<Self> {
-        let components = json.get("components")?.as_object().filter(|components| !components.is_empty())?;
+        let components =
+            json.get("components")?.as_object().filter(|components| !components.is_empty())?;
         let required = components.iter().map(|(name, schema)| {
-            let parts = schema.get("allOf").and_then(Value::as_array).into_iter().flatten().chain([schema]);
+            let parts =
+                schema.get("allOf").and_then(Value::as_array).into_iter().flatten().chain([schema]);
             let names = parts.filter_map(|part| part.get("required")?.as_array()).flatten();
             (name.clone(), names.filter_map(Value::as_str).map(str::to_owned).collect())
         });
@@ -49,14 +51,17 @@ pub(super) fn check(
         faults.add("empty_components", "components", "there are no components");
         return faults.0;
     }
-    let ids: HashSet<&str> = components.iter().filter_map(|component| text(component, "id")).collect();
+    let ids: HashSet<&str> =
+        components.iter().filter_map(|component| text(component, "id")).collect();
     let mut seen = HashSet::new();
     for (at, component) in components.iter().enumerate() {
         let path = format!("components[{at}].id");
         match text(component, "id") {
             None => faults.add("missing_id", path, "a component has no `id`"),
             Some(id) if seen.insert(id) => {}
-            Some(id) => faults.add("duplicate_id", path, format!("several components have the id {id:?}")),
+            Some(id) => {
+                faults.add("duplicate_id", path, format!("several components have the id {id:?}"))
+            }
         }
         check_type(at, component, catalog, &mut faults);
         for child in children(component).filter(|child| !ids.contains(child)) {
@@ -92,14 +97,27 @@ fn text<'c>(component: &'c Value, member: &str) -> Option<&'c str> {
     component.get(member)?.as_str().filter(|text| !text.is_empty())
 }
 
-fn check_type(at: usize, component: &Value, catalog: Option<&ComponentCatalog>, faults: &mut Faults) {
+fn check_type(
+    at: usize,
+    component: &Value,
+    catalog: Option<&ComponentCatalog>,
+    faults: &mut Faults,
+) {
     let path = format!("components[{at}].component");
     let Some(name) = text(component, "component") else {
-        return faults.add("missing_component_type", path, "a component has no `component`, the name of its type");
+        return faults.add(
+            "missing_component_type",
+            path,
+            "a component has no `component`, the name of its type",
+        );
     };
     let Some(catalog) = catalog else { return };
     let Some(required) = catalog.required.get(name) else {
-        return faults.add("unknown_component", path, format!("the catalog has no component {name:?}"));
+        return faults.add(
+            "unknown_component",
+            path,
+            format!("the catalog has no component {name:?}"),
+        );
     };
     for property in required.iter().filter(|property| component.get(property.as_str()).is_none()) {
         let message = format!("the component {name:?} needs the property {property:?}");
@@ -110,8 +128,11 @@ fn check_type(at: usize, component: &Value, catalog: Option<&ComponentCatalog>, 
 /// Returns the ids in `child` and `children`: a text, a list, or a template that is repeated for each item of the data.
 fn children(component: &Value) -> impl Iterator<Item = &str> {
     let members = ["child", "children"].into_iter().filter_map(|member| component.get(member));
-    let references = members.flat_map(|member| member.as_array().map_or(std::slice::from_ref(member), Vec::as_slice));
-    references.filter_map(|reference| reference.as_str().or_else(|| reference.get("componentId")?.as_str()))
+    let references = members
+        .flat_map(|member| member.as_array().map_or(std::slice::from_ref(member), Vec::as_slice));
+    references.filter_map(|reference| {
+        reference.as_str().or_else(|| reference.get("componentId")?.as_str())
+    })
 }
 
 /// Finds places of the data that a component reads, and that the data does not have. Paths without a leading slash are
@@ -120,9 +141,16 @@ fn check_bindings(at: usize, node: &Value, data: &Value, faults: &mut Faults) {
     match node {
         Value::Array(items) => items.iter().for_each(|item| check_bindings(at, item, data, faults)),
         Value::Object(members) => {
-            let path = members.get("path").and_then(Value::as_str).filter(|path| path.starts_with('/'));
-            if let Some(path) = path.filter(|path| data.pointer(path.trim_end_matches('/')).is_none()) {
-                faults.add("unresolved_binding", format!("components[{at}]"), format!("the data has no {path:?}"));
+            let path =
+                members.get("path").and_then(Value::as_str).filter(|path| path.starts_with('/'));
+            if let Some(path) =
+                path.filter(|path| data.pointer(path.trim_end_matches('/')).is_none())
+            {
+                faults.add(
+                    "unresolved_binding",
+                    format!("components[{at}]"),
+                    format!("the data has no {path:?}"),
+                );
             }
             members.values().for_each(|member| check_bindings(at, member, data, faults));
         }
@@ -174,7 +202,8 @@ mod tests {
             },
         } });
         let (components, catalog) = (components.as_array().unwrap(), ComponentCatalog::read(&json));
-        let codes: Vec<_> = check(components, data, catalog.as_ref()).iter().map(|fault| fault.code).collect();
+        let codes: Vec<_> =
+            check(components, data, catalog.as_ref()).iter().map(|fault| fault.code).collect();
         if components.len() < MAX_FAULTS {
             assert_eq!(
                 codes.iter().copied().collect::<BTreeSet<_>>(),
@@ -186,10 +215,16 @@ mod tests {
     }
 
     /// The codes that the crate `ag-ui-a2ui` gives.
-    fn oracle(components: &[Value], data: Option<&Value>, catalog: &Value) -> BTreeSet<&'static str> {
+    fn oracle(
+        components: &[Value],
+        data: Option<&Value>,
+        catalog: &Value,
+    ) -> BTreeSet<&'static str> {
         let catalog = ag_ui_a2ui::Catalog::from_schema(catalog).unwrap();
-        let options = ag_ui_a2ui::ValidateOptions { require_bound_values: true, ..Default::default() };
-        let report = ag_ui_a2ui::Validator::with_options(&catalog, options).validate_json(components, data);
+        let options =
+            ag_ui_a2ui::ValidateOptions { require_bound_values: true, ..Default::default() };
+        let report =
+            ag_ui_a2ui::Validator::with_options(&catalog, options).validate_json(components, data);
         report.errors.iter().map(|error| error.code.as_str()).collect()
     }
 
@@ -205,8 +240,14 @@ mod tests {
         assert_eq!(codes(json!([root, text, { "id": "b" }]), None), ["missing_component_type"]);
         assert_eq!(codes(json!([root, text, text]), None), ["duplicate_id"]);
         assert_eq!(codes(json!([text]), None), ["no_root"]);
-        assert_eq!(codes(json!([root, { "id": "a", "component": "Video" }]), None), ["unknown_component"]);
-        assert_eq!(codes(json!([root, { "id": "a", "component": "Text" }]), None), ["missing_required_prop"]);
+        assert_eq!(
+            codes(json!([root, { "id": "a", "component": "Video" }]), None),
+            ["unknown_component"]
+        );
+        assert_eq!(
+            codes(json!([root, { "id": "a", "component": "Text" }]), None),
+            ["missing_required_prop"]
+        );
         assert_eq!(codes(json!([root]), None), ["unresolved_child"]);
         let back = json!({ "id": "a", "component": "Row", "children": { "componentId": "root", "path": "/items" } });
         assert_eq!(codes(json!([root, back]), Some(&json!({ "items": [] }))), ["child_cycle"]);
@@ -217,7 +258,15 @@ mod tests {
     fn a_component_in_several_places_is_no_cycle_and_deep_ones_take_no_stack() {
         let row = |id: &str, children: &[&str]| json!({ "id": id, "component": "Row", "children": children });
         assert_eq!(
-            codes(json!([row("root", &["a", "b", "c"]), row("a", &["c"]), row("b", &["a", "c"]), row("c", &[])]), None),
+            codes(
+                json!([
+                    row("root", &["a", "b", "c"]),
+                    row("a", &["c"]),
+                    row("b", &["a", "c"]),
+                    row("c", &[])
+                ]),
+                None
+            ),
             [""; 0]
         );
         let name = |n: usize| if n == 0 { "root".to_owned() } else { n.to_string() };

@@ -43,7 +43,8 @@ impl A2ui {
     /// # Errors
     /// If the JSON has another form.
     pub fn schema(self, json: &Value) -> Result<Self, &'static str> {
-        let read = ComponentCatalog::read(json).ok_or("expected {\"catalogId\": …, \"components\": {…}}")?;
+        let read = ComponentCatalog::read(json)
+            .ok_or("expected {\"catalogId\": …, \"components\": {…}}")?;
         Ok(Self { schema: Some((read, json.to_string())), ..self })
     }
 
@@ -96,7 +97,10 @@ impl RunSurfaces {
     /// Returns the URI of the catalog of a surface. `argument` is the model's own.
     pub(crate) fn catalog_id<'a>(&'a self, argument: Option<&'a str>) -> &'a str {
         let configured = self.options.catalog.as_deref();
-        configured.or_else(|| self.components()?.id.as_deref()).or(argument).unwrap_or(BASIC_CATALOG)
+        configured
+            .or_else(|| self.components()?.id.as_deref())
+            .or(argument)
+            .unwrap_or(BASIC_CATALOG)
     }
 
     /// Returns the faults of a surface. `data` is `None` while it is streaming in.
@@ -110,7 +114,8 @@ impl RunSurfaces {
 
     /// Returns the faults of a whole call.
     pub(crate) fn check_call(&self, arguments: &JsonObject) -> Vec<SurfaceFault> {
-        let components = arguments.get("components").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
+        let components =
+            arguments.get("components").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
         self.check(components, Some(arguments.get("data").unwrap_or(&Value::Null)))
     }
 }

@@ -37,9 +37,13 @@ impl JwtOptions {
 
 /// Checks the times, the audience and the issuer. Returns the time until which the token is accepted; `None` if no clock
 /// reaches it.
-pub(super) fn check(claims: &Map<String, Value>, options: &JwtOptions) -> Result<Option<SystemTime>, TokenError> {
+pub(super) fn check(
+    claims: &Map<String, Value>,
+    options: &JwtOptions,
+) -> Result<Option<SystemTime>, TokenError> {
     let leeway = options.leeway.as_secs_f64();
-    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_secs_f64();
+    let now =
+        SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_secs_f64();
     let exp = seconds(claims, "exp")?.ok_or(TokenError::Claim("exp"))?;
     if exp + leeway < now {
         return Err(TokenError::Expired);

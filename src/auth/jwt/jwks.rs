@@ -70,19 +70,37 @@ struct JwksState {
 }
 
 impl Jwks {
-    pub(super) fn new(url: &str, algorithms: Vec<JwtAlgorithm>, options: JwksOptions) -> Result<Self, ClientError> {
+    pub(super) fn new(
+        url: &str,
+        algorithms: Vec<JwtAlgorithm>,
+        options: JwksOptions,
+    ) -> Result<Self, ClientError> {
         let connecting = ClientOptions { connect_timeout: options.timeout };
         // Plain http is for this machine only, and must not go through a proxy.
-        let client = if url.starts_with("https:") { client(&connecting)? } else { direct_client(&connecting)? };
+        let client = if url.starts_with("https:") {
+            client(&connecting)?
+        } else {
+            direct_client(&connecting)?
+        };
         let state = watch::Sender::default();
         Ok(Self(Arc::new(JwksCache { client, url: url.to_owned(), algorithms, options, state })))
     }
 
-    pub(super) async fn find(&self, kid: Option<&str>, algorithm: JwtAlgorithm) -> Result<VerifyingKey, AuthError> {
+    pub(super) async fn find(
+        &self,
+        kid: Option<&str>,
+        algorithm: JwtAlgorithm,
+    ) -> Result<VerifyingKey, AuthError> {
         let found = choose(self.0.state.borrow().usable_keys(&self.0.options), kid, algorithm);
         match found {
             Ok(key) => {
-                if self.0.state.borrow().fetched_at.is_none_or(|at| at.elapsed() >= self.0.options.refresh) {
+                if self
+                    .0
+                    .state
+                    .borrow()
+                    .fetched_at
+                    .is_none_or(|at| at.elapsed() >= self.0.options.refresh)
+                {
                     self.fetch();
                 }
                 return Ok(key);
@@ -127,7 +145,11 @@ impl JwksState {
 
     /// Returns the time until keys may be fetched again.
     fn wait(&self, options: &JwksOptions) -> Duration {
-        let pause = if self.usable_keys(options).is_empty() { options.retry_without_keys } else { options.retry };
+        let pause = if self.usable_keys(options).is_empty() {
+            options.retry_without_keys
+        } else {
+            options.retry
+        };
         self.tried_at.map_or(Duration::ZERO, |tried| pause.saturating_sub(tried.elapsed()))
     }
 }
@@ -185,13 +207,18 @@ fn read(body: &[u8], algorithms: &[JwtAlgorithm]) -> Result<Vec<NamedKey>, serde
         keys: Vec<Value>,
     }
     let set: Set = serde_json::from_slice(body)?;
-    let usable = set.keys.iter().take(MAX_KEYS).filter_map(|key| NamedKey::from_jwk(key, algorithms));
+    let usable =
+        set.keys.iter().take(MAX_KEYS).filter_map(|key| NamedKey::from_jwk(key, algorithms));
     let accepted = usable.filter(|named| algorithms.contains(&named.key.algorithm));
     Ok(accepted.collect())
 }
 
 /// Without an id, returns the only key for the algorithm. Keys for different algorithms may share an id.
-fn choose(keys: &[NamedKey], kid: Option<&str>, algorithm: JwtAlgorithm) -> Result<VerifyingKey, TokenError> {
+fn choose(
+    keys: &[NamedKey],
+    kid: Option<&str>,
+    algorithm: JwtAlgorithm,
+) -> Result<VerifyingKey, TokenError> {
     let named = || keys.iter().filter(|named| kid.is_none() || named.kid.as_deref() == kid);
     let mut fitting = named().filter(|named| named.key.algorithm == algorithm);
     match (fitting.next(), fitting.next()) {

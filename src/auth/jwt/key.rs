@@ -10,8 +10,9 @@ use ring::{
     hmac,
     signature::{
         ECDSA_P256_SHA256_FIXED, ECDSA_P384_SHA384_FIXED, ED25519, RSA_PKCS1_2048_8192_SHA256,
-        RSA_PKCS1_2048_8192_SHA384, RSA_PKCS1_2048_8192_SHA512, RSA_PSS_2048_8192_SHA256, RSA_PSS_2048_8192_SHA384,
-        RSA_PSS_2048_8192_SHA512, RsaParameters, RsaPublicKeyComponents, UnparsedPublicKey, VerificationAlgorithm,
+        RSA_PKCS1_2048_8192_SHA384, RSA_PKCS1_2048_8192_SHA512, RSA_PSS_2048_8192_SHA256,
+        RSA_PSS_2048_8192_SHA384, RSA_PSS_2048_8192_SHA512, RsaParameters, RsaPublicKeyComponents,
+        UnparsedPublicKey, VerificationAlgorithm,
     },
 };
 use serde::Deserialize;
@@ -89,7 +90,10 @@ impl VerifyingKey {
         if secret.len() < MIN_SECRET_BYTES {
             return Err(KeyError::ShortSecret);
         }
-        Ok(Self::new(JwtAlgorithm::Hs256, Material::Secret(hmac::Key::new(hmac::HMAC_SHA256, secret))))
+        Ok(Self::new(
+            JwtAlgorithm::Hs256,
+            Material::Secret(hmac::Key::new(hmac::HMAC_SHA256, secret)),
+        ))
     }
 
     /// An RSA key is for the first RSA algorithm of `accepted`.
@@ -102,7 +106,8 @@ impl VerifyingKey {
         let (algorithm, key) = match label {
             "RSA PUBLIC KEY" => (rsa, document.as_bytes()),
             "PUBLIC KEY" => {
-                let info = SubjectPublicKeyInfoRef::try_from(document.as_bytes()).map_err(|_| KeyError::NotPem)?;
+                let info = SubjectPublicKeyInfoRef::try_from(document.as_bytes())
+                    .map_err(|_| KeyError::NotPem)?;
                 let algorithm = match info.algorithm.oids() {
                     Ok((RSA, _)) => rsa,
                     Ok((EC, Some(P256))) => JwtAlgorithm::Es256,
@@ -128,7 +133,9 @@ impl VerifyingKey {
             (Signature::Rsa(parameters), Material::Public(key)) => {
                 UnparsedPublicKey::new(parameters, key).verify(message, signature)
             }
-            (Signature::Rsa(parameters), Material::Rsa(key)) => key.verify(parameters, message, signature),
+            (Signature::Rsa(parameters), Material::Rsa(key)) => {
+                key.verify(parameters, message, signature)
+            }
             (Signature::Curve(curve), Material::Public(key)) => {
                 UnparsedPublicKey::new(curve, key).verify(message, signature)
             }
@@ -164,8 +171,10 @@ impl NamedKey {
     /// without `alg` is for the first RSA algorithm of `accepted`.
     pub(super) fn from_jwk(jwk: &serde_json::Value, accepted: &[JwtAlgorithm]) -> Option<Self> {
         let jwk = Jwk::deserialize(jwk).ok()?;
-        let verifies = |operations: Vec<String>| operations.iter().any(|operation| operation == "verify");
-        let is_for_tokens = jwk.usage.is_none_or(|usage| usage == "sig") && jwk.key_ops.is_none_or(verifies);
+        let verifies =
+            |operations: Vec<String>| operations.iter().any(|operation| operation == "verify");
+        let is_for_tokens =
+            jwk.usage.is_none_or(|usage| usage == "sig") && jwk.key_ops.is_none_or(verifies);
         if !is_for_tokens {
             return None;
         }
@@ -179,8 +188,12 @@ impl NamedKey {
                     return None;
                 }
                 // Some sets write the sign of a number in Java's encoding, which ring refuses.
-                let number = |text| Some(decode(text)?.into_iter().skip_while(|byte| *byte == 0).collect());
-                let material = Material::Rsa(RsaPublicKeyComponents { n: number(&jwk.n)?, e: number(&jwk.e)? });
+                let number =
+                    |text| Some(decode(text)?.into_iter().skip_while(|byte| *byte == 0).collect());
+                let material = Material::Rsa(RsaPublicKeyComponents {
+                    n: number(&jwk.n)?,
+                    e: number(&jwk.e)?,
+                });
                 (algorithm, material)
             }
             ("EC", Some(curve)) => {
@@ -190,10 +203,13 @@ impl NamedKey {
                     _ => return None,
                 };
                 // An uncompressed point: a tag byte and two coordinates.
-                let point = [vec![4], coordinate(&jwk.x, bytes)?, coordinate(&jwk.y, bytes)?].concat();
+                let point =
+                    [vec![4], coordinate(&jwk.x, bytes)?, coordinate(&jwk.y, bytes)?].concat();
                 (algorithm, Material::Public(point))
             }
-            ("OKP", Some("Ed25519")) => (JwtAlgorithm::EdDsa, Material::Public(coordinate(&jwk.x, 32)?)),
+            ("OKP", Some("Ed25519")) => {
+                (JwtAlgorithm::EdDsa, Material::Public(coordinate(&jwk.x, 32)?))
+            }
             _ => return None,
         };
         let is_named = named.is_none_or(|named| named == algorithm);
@@ -210,7 +226,8 @@ mod tests {
     #[test]
     fn a_public_key_determines_its_algorithm() {
         let read = |pem: &str| VerifyingKey::from_pem(pem, &[]).map(|key| key.algorithm);
-        let fixture = |name| std::fs::read_to_string(format!("tests/fixtures/jwt/{name}.pem")).unwrap();
+        let fixture =
+            |name| std::fs::read_to_string(format!("tests/fixtures/jwt/{name}.pem")).unwrap();
         assert_eq!(read(&fixture("rsa.pub")), Ok(JwtAlgorithm::Rs256));
         assert_eq!(read(&fixture("ec.pub")), Ok(JwtAlgorithm::Es256));
         assert_eq!(read(&fixture("ec.pub").replace('\n', "\r\n")), Ok(JwtAlgorithm::Es256));
@@ -227,7 +244,12 @@ mod tests {
             assert_eq!(read(&fixture(private)), Err(KeyError::Private));
         }
         let certificate = fixture("rsa.pub").replace("PUBLIC KEY", "CERTIFICATE");
-        for text in ["", "secret", "-----BEGIN PUBLIC KEY-----\n!\n-----END PUBLIC KEY-----\n", &certificate] {
+        for text in [
+            "",
+            "secret",
+            "-----BEGIN PUBLIC KEY-----\n!\n-----END PUBLIC KEY-----\n",
+            &certificate,
+        ] {
             assert_eq!(read(text), Err(KeyError::NotPem), "{text}");
         }
     }
@@ -235,7 +257,10 @@ mod tests {
     #[test]
     fn a_short_secret_is_refused() {
         assert!(VerifyingKey::from_secret(&[b'x'; 32]).is_ok());
-        assert_eq!(VerifyingKey::from_secret(&[b'x'; 31]).map(|key| key.algorithm), Err(KeyError::ShortSecret));
+        assert_eq!(
+            VerifyingKey::from_secret(&[b'x'; 31]).map(|key| key.algorithm),
+            Err(KeyError::ShortSecret)
+        );
     }
 
     #[test]
@@ -248,8 +273,11 @@ mod tests {
             key[name] = value;
             key
         };
-        let usable = |key: &serde_json::Value| NamedKey::from_jwk(key, &[]).map(|named| named.key.algorithm);
-        for key in [&rsa, &with(&rsa, "use", "sig".into()), &with(&rsa, "key_ops", json!(["verify"]))] {
+        let usable =
+            |key: &serde_json::Value| NamedKey::from_jwk(key, &[]).map(|named| named.key.algorithm);
+        for key in
+            [&rsa, &with(&rsa, "use", "sig".into()), &with(&rsa, "key_ops", json!(["verify"]))]
+        {
             assert_eq!(usable(key), Some(JwtAlgorithm::Rs256), "{key}");
         }
         assert_eq!(usable(&with(&ec, "alg", "ES256".into())), Some(JwtAlgorithm::Es256));
@@ -258,13 +286,25 @@ mod tests {
         assert_eq!(usable(&p384), Some(JwtAlgorithm::Es384));
         let ed25519 = json!({ "kty": "OKP", "crv": "Ed25519", "x": point });
         for name in ["EdDSA", "Ed25519"] {
-            assert_eq!(usable(&with(&ed25519, "alg", name.into())), Some(JwtAlgorithm::EdDsa), "{name}");
+            assert_eq!(
+                usable(&with(&ed25519, "alg", name.into())),
+                Some(JwtAlgorithm::EdDsa),
+                "{name}"
+            );
         }
         for (name, expected) in [("RS512", JwtAlgorithm::Rs512), ("PS256", JwtAlgorithm::Ps256)] {
-            assert_eq!(usable(&with(&rsa, "alg", name.into())), Some(expected), "the algorithm that it names");
+            assert_eq!(
+                usable(&with(&rsa, "alg", name.into())),
+                Some(expected),
+                "the algorithm that it names"
+            );
         }
         let of_pss = NamedKey::from_jwk(&rsa, &[JwtAlgorithm::Es256, JwtAlgorithm::Ps384]).unwrap();
-        assert_eq!(of_pss.key.algorithm, JwtAlgorithm::Ps384, "the first RSA algorithm that is accepted");
+        assert_eq!(
+            of_pss.key.algorithm,
+            JwtAlgorithm::Ps384,
+            "the first RSA algorithm that is accepted"
+        );
         assert_eq!(NamedKey::from_jwk(&rsa, &[]).unwrap().kid.as_deref(), Some("a"));
         for key in [
             with(&rsa, "use", "enc".into()),

@@ -35,8 +35,10 @@ async fn the_examples_of_the_standard_have_valid_signatures() {
     // RFC 7515, appendix A.1 to A.3. They expired in 2011, which is only looked at once the signature is right.
     let payload = "eyJpc3MiOiJqb2UiLA0KICJleHAiOjEzMDA4MTkzODAsDQogImh0dHA6Ly9leGFtcGxlLmNvbS9pc19yb290Ijp0cnVlfQ";
     let hmac = "eyJ0eXAiOiJKV1QiLA0KICJhbGciOiJIUzI1NiJ9";
-    let secret = "AyM1SysPpbyDfgZld3umj1qzKObwVMkoqQ-EstJQLr_T-1qS0gZH75aKtMN3Yj0iPS4hcgUuTwjAzZr1Z9CAow";
-    let secret = base64::Engine::decode(&base64::engine::general_purpose::URL_SAFE_NO_PAD, secret).unwrap();
+    let secret =
+        "AyM1SysPpbyDfgZld3umj1qzKObwVMkoqQ-EstJQLr_T-1qS0gZH75aKtMN3Yj0iPS4hcgUuTwjAzZr1Z9CAow";
+    let secret =
+        base64::Engine::decode(&base64::engine::general_purpose::URL_SAFE_NO_PAD, secret).unwrap();
     let ec = "eyJhbGciOiJFUzI1NiJ9";
     let ec_jwk = json!({
         "kty": "EC", "crv": "P-256",
@@ -56,7 +58,10 @@ async fn the_examples_of_the_standard_have_valid_signatures() {
         ),
     ] {
         assert_eq!(subject(&jwt, &token).await, Err(TokenError::Expired));
-        assert_eq!(subject(&jwt, &token.replace(".eyJp", ".eyJq")).await, Err(TokenError::Signature));
+        assert_eq!(
+            subject(&jwt, &token.replace(".eyJp", ".eyJq")).await,
+            Err(TokenError::Signature)
+        );
     }
 }
 
@@ -64,9 +69,12 @@ async fn the_examples_of_the_standard_have_valid_signatures() {
 async fn a_key_accepts_tokens_of_its_own_algorithm_only() {
     let (rsa, ec) = (fixture("rsa.pub"), fixture("ec.pub"));
     let by_rsa = |key: &'static str| {
-        sign(&json!({ "alg": "RS256", "kid": "any" }), &claims("ada"), |message| by_rsa(&fixture(key), message))
+        sign(&json!({ "alg": "RS256", "kid": "any" }), &claims("ada"), |message| {
+            by_rsa(&fixture(key), message)
+        })
     };
-    let by_ec = sign(&json!({ "alg": "ES256" }), &claims("ada"), |message| by_ec(&fixture("ec"), message));
+    let by_ec =
+        sign(&json!({ "alg": "ES256" }), &claims("ada"), |message| by_ec(&fixture("ec"), message));
     let by_secret = hs256(&claims("ada"));
     let keys = [
         secret(),
@@ -75,7 +83,8 @@ async fn a_key_accepts_tokens_of_its_own_algorithm_only() {
     ];
     for (place, jwt) in keys.iter().enumerate() {
         for (other, token) in [&by_secret, &by_rsa("rsa"), &by_ec].into_iter().enumerate() {
-            let expected = if place == other { Ok("ada".to_owned()) } else { Err(TokenError::Algorithm) };
+            let expected =
+                if place == other { Ok("ada".to_owned()) } else { Err(TokenError::Algorithm) };
             assert_eq!(subject(jwt, token).await, expected, "{place} {other}");
         }
     }
@@ -111,28 +120,42 @@ async fn a_published_key_verifies_its_own_algorithm_alone() {
         (rsa("PS512"), sign_rsa("PS512", &ring::signature::RSA_PSS_SHA512)),
         (
             tokens::jwk("ec", "k"),
-            sign(&json!({ "alg": "ES256" }), &claims("ada"), |message| by_ec(&fixture("ec"), message)),
-        ),
-        (p384.jwk(), sign(&json!({ "alg": "ES384" }), &claims("ada"), |message| p384.sign(message))),
-        (
-            tokens::ed25519_jwk(&ed25519),
-            sign(&json!({ "alg": "EdDSA" }), &claims("ada"), |message| ed25519.sign(message).as_ref().to_vec()),
+            sign(&json!({ "alg": "ES256" }), &claims("ada"), |message| {
+                by_ec(&fixture("ec"), message)
+            }),
         ),
         (
+            p384.jwk(),
+            sign(&json!({ "alg": "ES384" }), &claims("ada"), |message| p384.sign(message)),
+        ),
+        (
             tokens::ed25519_jwk(&ed25519),
-            sign(&json!({ "alg": "Ed25519" }), &claims("ada"), |message| ed25519.sign(message).as_ref().to_vec()),
+            sign(&json!({ "alg": "EdDSA" }), &claims("ada"), |message| {
+                ed25519.sign(message).as_ref().to_vec()
+            }),
+        ),
+        (
+            tokens::ed25519_jwk(&ed25519),
+            sign(&json!({ "alg": "Ed25519" }), &claims("ada"), |message| {
+                ed25519.sign(message).as_ref().to_vec()
+            }),
         ),
     ];
     for (at, (jwk, _)) in signed.iter().enumerate() {
         let key = super::key::NamedKey::from_jwk(jwk, &[]).unwrap().key;
         let jwt = Jwt::with_key(key.clone(), options());
         for (other, (other_jwk, token)) in signed.iter().enumerate() {
-            let is_same = super::key::NamedKey::from_jwk(other_jwk, &[]).unwrap().key.algorithm == key.algorithm;
+            let is_same = super::key::NamedKey::from_jwk(other_jwk, &[]).unwrap().key.algorithm
+                == key.algorithm;
             let expected = if is_same { Ok("ada".to_owned()) } else { Err(TokenError::Algorithm) };
             assert_eq!(subject(&jwt, token).await, expected, "{at} {other}");
         }
         let (message, signature) = signed[at].1.rsplit_once('.').unwrap();
-        let changed = format!("{message}.{}{}", if signature.starts_with('A') { 'B' } else { 'A' }, &signature[1..]);
+        let changed = format!(
+            "{message}.{}{}",
+            if signature.starts_with('A') { 'B' } else { 'A' },
+            &signature[1..]
+        );
         assert_eq!(subject(&jwt, &changed).await, Err(TokenError::Signature), "{jwk}");
     }
 }
@@ -143,7 +166,9 @@ async fn a_public_key_is_never_used_as_a_secret() {
         let pem = fixture(name);
         let jwt = Jwt::from_public_key(&pem, &[], options()).unwrap();
         for secret in [pem.as_bytes(), pem.trim().as_bytes(), &tokens::der(&pem)] {
-            let forged = sign(&json!({ "alg": "HS256" }), &claims("ada"), |message| by_secret(secret, message));
+            let forged = sign(&json!({ "alg": "HS256" }), &claims("ada"), |message| {
+                by_secret(secret, message)
+            });
             assert_eq!(subject(&jwt, &forged).await, Err(TokenError::Algorithm), "{name}");
         }
     }
@@ -159,7 +184,10 @@ async fn an_unsigned_token_is_refused() {
     }
     for (token, expected) in [
         (format!("{message}."), TokenError::Signature),
-        (format!("{message}.{}", signature.replace(|c: char| c.is_ascii_digit(), "A")), TokenError::Signature),
+        (
+            format!("{message}.{}", signature.replace(|c: char| c.is_ascii_digit(), "A")),
+            TokenError::Signature,
+        ),
         (format!("{message}.{signature}!"), TokenError::Malformed),
         (message.to_owned(), TokenError::Malformed),
         (format!("{signed}.{signature}"), TokenError::Malformed),
@@ -173,7 +201,8 @@ async fn an_unsigned_token_is_refused() {
         assert_eq!(subject(&secret(), &token).await, Err(expected), "{token}");
     }
     let critical = json!({ "alg": "HS256", "crit": ["b64"], "b64": true });
-    let token = sign(&critical, &claims("ada"), |message| by_secret(tokens::SECRET.as_bytes(), message));
+    let token =
+        sign(&critical, &claims("ada"), |message| by_secret(tokens::SECRET.as_bytes(), message));
     assert_eq!(subject(&secret(), &token).await, Err(TokenError::Critical));
 }
 
@@ -219,30 +248,47 @@ async fn every_claim_with_a_rule_is_checked() {
 
 #[tokio::test]
 async fn issuer_and_audience_are_checked_only_if_configured() {
-    let free = JwtOptions { leeway: Duration::ZERO, subject_claim: "email".to_owned(), ..JwtOptions::new([""; 0]) };
+    let free = JwtOptions {
+        leeway: Duration::ZERO,
+        subject_claim: "email".to_owned(),
+        ..JwtOptions::new([""; 0])
+    };
     let jwt = Jwt::from_secret(tokens::SECRET.as_bytes(), free).unwrap();
     let bare = json!({ "email": "ada@id.test", "exp": from_now(60) });
     assert_eq!(subject(&jwt, &hs256(&bare)).await, Ok("ada@id.test".to_owned()));
     let of_another = with(bare.clone(), "aud", "another");
     assert_eq!(subject(&jwt, &hs256(&of_another)).await, Ok("ada@id.test".to_owned()));
-    assert_eq!(subject(&jwt, &hs256(&with(bare.clone(), "exp", from_now(-2)))).await, Err(TokenError::Expired));
+    assert_eq!(
+        subject(&jwt, &hs256(&with(bare.clone(), "exp", from_now(-2)))).await,
+        Err(TokenError::Expired)
+    );
     assert_eq!(subject(&jwt, &hs256(&claims("ada"))).await, Err(TokenError::Subject));
 }
 
 #[tokio::test]
 async fn a_principal_expires_when_its_token_is_no_longer_accepted() {
-    let principal = secret().principal(hs256(&with(claims("ada"), "exp", from_now(60))).as_bytes()).await.unwrap();
+    let principal = secret()
+        .principal(hs256(&with(claims("ada"), "exp", from_now(60))).as_bytes())
+        .await
+        .unwrap();
     let left = principal.expires_at().unwrap().duration_since(SystemTime::now()).unwrap();
-    assert!((Duration::from_secs(85)..=Duration::from_secs(90)).contains(&left), "exp and the leeway: {left:?}");
+    assert!(
+        (Duration::from_secs(85)..=Duration::from_secs(90)).contains(&left),
+        "exp and the leeway: {left:?}"
+    );
 }
 
 #[tokio::test]
 async fn a_principal_keeps_only_the_claims_that_are_named() {
-    let keeping = JwtOptions { claims: vec!["tenant".to_owned(), "absent".to_owned()], ..options() };
+    let keeping =
+        JwtOptions { claims: vec!["tenant".to_owned(), "absent".to_owned()], ..options() };
     let jwt = Jwt::from_secret(tokens::SECRET.as_bytes(), keeping).unwrap();
     let token = hs256(&with(claims("ada"), "tenant", "acme"));
     let ada = jwt.principal(token.as_bytes()).await.unwrap();
-    assert_eq!((ada.claim("tenant"), ada.claim("aud"), ada.claim("absent")), (Some(&json!("acme")), None, None));
+    assert_eq!(
+        (ada.claim("tenant"), ada.claim("aud"), ada.claim("absent")),
+        (Some(&json!("acme")), None, None)
+    );
     assert!(!format!("{ada:?}").contains("acme"));
     // Quotas and threads belong to the principal, whatever its token states.
     let other = secret().principal(token.as_bytes()).await.unwrap();
@@ -253,6 +299,11 @@ async fn a_principal_keeps_only_the_claims_that_are_named() {
 #[test]
 fn debug_output_shows_no_key() {
     assert_eq!(format!("{:?}", secret()), "Jwt { algorithms: [Hs256], .. }");
-    let set = Jwt::from_jwks("https://id.test", &[JwtAlgorithm::Hs256], JwksOptions::default(), options());
+    let set = Jwt::from_jwks(
+        "https://id.test",
+        &[JwtAlgorithm::Hs256],
+        JwksOptions::default(),
+        options(),
+    );
     assert!(matches!(set, Err(KeyError::SecretInSet)));
 }

@@ -41,11 +41,16 @@ impl TraceContext {
     pub(crate) fn of_traceparent(parent: &str) -> Option<Self> {
         let mut parts = parent.get(..TRACEPARENT_BYTES)?.split('-');
         let version = hex(parts.next()?, 2)?;
-        let (trace_id, span_id) = (hex(parts.next()?, 32)?, u64::try_from(hex(parts.next()?, 16)?).ok()?);
+        let (trace_id, span_id) =
+            (hex(parts.next()?, 32)?, u64::try_from(hex(parts.next()?, 16)?).ok()?);
         let flags = u8::try_from(hex(parts.next()?, 2)?).ok()? & KNOWN_FLAGS;
         let rest = parent.get(TRACEPARENT_BYTES..)?;
         let has_valid_end = rest.is_empty() || (version > 0 && rest.starts_with('-'));
-        let is_valid = version != 0xff && trace_id != 0 && span_id != 0 && has_valid_end && parts.next().is_none();
+        let is_valid = version != 0xff
+            && trace_id != 0
+            && span_id != 0
+            && has_valid_end
+            && parts.next().is_none();
         is_valid.then(|| Self { trace_id, span_id, flags, state: String::new() })
     }
 
@@ -85,7 +90,8 @@ impl fmt::Debug for TraceContext {
 
 /// Reads lower-case hexadecimal digits of an exact number.
 fn hex(text: &str, digits: usize) -> Option<u128> {
-    let is_hex = text.len() == digits && text.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
+    let is_hex =
+        text.len() == digits && text.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
     is_hex.then(|| u128::from_str_radix(text, 16).ok()).flatten()
 }
 
@@ -96,7 +102,8 @@ fn read_state(headers: &HeaderMap) -> Option<String> {
         let parts = value.to_str().ok()?.split(',').map(str::trim);
         members.extend(parts.filter(|member| !member.is_empty()));
     }
-    let is_valid = members.len() <= MAX_TRACESTATE_MEMBERS && members.iter().all(|member| is_member(member));
+    let is_valid =
+        members.len() <= MAX_TRACESTATE_MEMBERS && members.iter().all(|member| is_member(member));
     let state = members.join(",");
     (is_valid && state.len() <= MAX_TRACESTATE_BYTES).then_some(state)
 }
@@ -104,10 +111,14 @@ fn read_state(headers: &HeaderMap) -> Option<String> {
 fn is_member(member: &str) -> bool {
     let Some((key, value)) = member.split_once('=') else { return false };
     let is_key_byte = |byte: u8| {
-        byte.is_ascii_lowercase() || byte.is_ascii_digit() || matches!(byte, b'_' | b'-' | b'*' | b'/' | b'@')
+        byte.is_ascii_lowercase()
+            || byte.is_ascii_digit()
+            || matches!(byte, b'_' | b'-' | b'*' | b'/' | b'@')
     };
-    let begins_key = key.bytes().next().is_some_and(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit());
-    let is_value = !value.is_empty() && value.bytes().all(|byte| matches!(byte, b' '..=b'~') && byte != b'=');
+    let begins_key =
+        key.bytes().next().is_some_and(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit());
+    let is_value =
+        !value.is_empty() && value.bytes().all(|byte| matches!(byte, b' '..=b'~') && byte != b'=');
     begins_key && key.bytes().all(is_key_byte) && is_value
 }
 
@@ -130,17 +141,26 @@ mod tests {
 
     #[test]
     fn a_valid_place_is_passed_on_as_it_is() {
-        let context = read(&[PARENT], &["rojo=00f067aa0ba902b7, congo=t61rcWkgMzE", "", "a@b=x y"]).unwrap();
+        let context =
+            read(&[PARENT], &["rojo=00f067aa0ba902b7, congo=t61rcWkgMzE", "", "a@b=x y"]).unwrap();
         let headers = context.to_headers();
-        assert_eq!((&headers[TRACEPARENT], context.trace_id().as_str()), (&PARENT.parse().unwrap(), &PARENT[3..35]));
+        assert_eq!(
+            (&headers[TRACEPARENT], context.trace_id().as_str()),
+            (&PARENT.parse().unwrap(), &PARENT[3..35])
+        );
         assert_eq!(headers[TRACESTATE], "rojo=00f067aa0ba902b7,congo=t61rcWkgMzE,a@b=x y");
         assert!(!read(&[PARENT], &[]).unwrap().to_headers().contains_key(TRACESTATE));
     }
 
     #[test]
     fn a_later_version_is_read_as_far_as_it_is_known() {
-        let context = read(&["cc-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-ff-what-follows"], &[]).unwrap();
-        assert_eq!(context.traceparent(), "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-03");
+        let context =
+            read(&["cc-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-ff-what-follows"], &[])
+                .unwrap();
+        assert_eq!(
+            context.traceparent(),
+            "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-03"
+        );
     }
 
     #[test]

@@ -19,8 +19,10 @@ pub(crate) fn context_of(span: &Span) -> Option<TraceContext> {
     let context = span.context();
     let span = context.span();
     let ids = span.span_context();
-    let (trace_id, span_id) =
-        (u128::from_be_bytes(ids.trace_id().to_bytes()), u64::from_be_bytes(ids.span_id().to_bytes()));
+    let (trace_id, span_id) = (
+        u128::from_be_bytes(ids.trace_id().to_bytes()),
+        u64::from_be_bytes(ids.span_id().to_bytes()),
+    );
     let (flags, state) = (ids.trace_flags().to_u8(), ids.trace_state().header());
     (trace_id != 0 && span_id != 0).then_some(TraceContext { trace_id, span_id, flags, state })
 }
@@ -31,7 +33,8 @@ pub(crate) fn set_parent(span: &Span, parent: &TraceContext) {
         return;
     }
     let TraceContext { trace_id, span_id, flags, .. } = *parent;
-    let state = parent.tracestate().and_then(|state| TraceState::from_str(state).ok()).unwrap_or_default();
+    let state =
+        parent.tracestate().and_then(|state| TraceState::from_str(state).ok()).unwrap_or_default();
     let ids = (TraceId::from(trace_id), SpanId::from(span_id));
     let remote = SpanContext::new(ids.0, ids.1, TraceFlags::new(flags), true, state);
     // Fails if no layer takes the span.

@@ -6,9 +6,9 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use futures::{StreamExt as _, TryStreamExt as _};
 use object_store::{
-    Error, GetOptions, GetRange, ObjectStore, ObjectStoreExt as _, ObjectStoreScheme, RetryConfig, WriteMultipart,
-    aws::AmazonS3Builder, azure::MicrosoftAzureBuilder, gcp::GoogleCloudStorageBuilder, local::LocalFileSystem,
-    path::Path,
+    Error, GetOptions, GetRange, ObjectStore, ObjectStoreExt as _, ObjectStoreScheme, RetryConfig,
+    WriteMultipart, aws::AmazonS3Builder, azure::MicrosoftAzureBuilder,
+    gcp::GoogleCloudStorageBuilder, local::LocalFileSystem, path::Path,
 };
 use reqwest::Url;
 
@@ -41,11 +41,17 @@ pub(super) struct ObjectClient {
 impl ObjectClient {
     pub(super) fn open(url: &str) -> Result<Self, String> {
         let wrong = || {
-            format!("{url:?} is not a URL such as \"s3://bucket/path\", \"gs://…\", \"az://…\" or \"file:///folder\"")
+            format!(
+                "{url:?} is not a URL such as \"s3://bucket/path\", \"gs://…\", \"az://…\" or \"file:///folder\""
+            )
         };
         let parsed = Url::parse(url).map_err(|_| wrong())?;
         let (scheme, prefix) = ObjectStoreScheme::parse(&parsed).map_err(|_| wrong())?;
-        let retry = RetryConfig { max_retries: RETRIES, retry_timeout: RETRY_TIMEOUT, ..RetryConfig::default() };
+        let retry = RetryConfig {
+            max_retries: RETRIES,
+            retry_timeout: RETRY_TIMEOUT,
+            ..RetryConfig::default()
+        };
         let (store, folder): (object_store::Result<Arc<dyn ObjectStore>>, _) = match scheme {
             ObjectStoreScheme::AmazonS3 => {
                 let builder = AmazonS3Builder::from_env().with_url(url).with_retry(retry);
@@ -65,8 +71,14 @@ impl ObjectClient {
             }
             _ => return Err(wrong()),
         };
-        let store = store.map_err(|error| format!("the object store {url} cannot be used: {error}"))?;
-        let name = format!("{}://{}{}", parsed.scheme(), parsed.host_str().unwrap_or_default(), parsed.path());
+        let store =
+            store.map_err(|error| format!("the object store {url} cannot be used: {error}"))?;
+        let name = format!(
+            "{}://{}{}",
+            parsed.scheme(),
+            parsed.host_str().unwrap_or_default(),
+            parsed.path()
+        );
         Ok(Self { url: name, store, prefix, folder })
     }
 
@@ -76,7 +88,8 @@ impl ObjectClient {
 
     /// Fails unless a list, which the store itself has to answer, lacks an object.
     async fn require_absent(&self, path: &Path) -> object_store::Result<()> {
-        let present = |problem: &str| Error::Generic { store: "the object store", source: problem.into() };
+        let present =
+            |problem: &str| Error::Generic { store: "the object store", source: problem.into() };
         if let Some(folder) = &self.folder {
             return if folder.is_dir() { Ok(()) } else { Err(present("its folder is gone")) };
         }
@@ -100,7 +113,9 @@ impl ObjectClient {
         for start in (0..bytes.len()).step_by(PART_BYTES) {
             if let Err(error) = upload.wait_for_capacity(PARTS_AT_ONCE - 1).await {
                 let aborted = upload.abort().await;
-                aborted.unwrap_or_else(|error| tracing::debug!(%error, "parts of a file stay at the object store"));
+                aborted.unwrap_or_else(
+                    |error| tracing::debug!(%error, "parts of a file stay at the object store"),
+                );
                 return Err(error);
             }
             upload.put(bytes.slice(start..bytes.len().min(start + PART_BYTES)));
@@ -109,7 +124,9 @@ impl ObjectClient {
     }
 }
 
-fn shared<S: ObjectStore>(store: object_store::Result<S>) -> object_store::Result<Arc<dyn ObjectStore>> {
+fn shared<S: ObjectStore>(
+    store: object_store::Result<S>,
+) -> object_store::Result<Arc<dyn ObjectStore>> {
     store.map(|store| Arc::new(store) as _)
 }
 
@@ -140,7 +157,9 @@ impl FileObjects for ObjectClient {
         match self.store.get_opts(&self.path(key), options).await {
             Ok(object) => {
                 let url = self.url.clone();
-                Ok(Some(object.into_stream().map_err(move |error| unavailable(&url, &error)).boxed()))
+                Ok(Some(
+                    object.into_stream().map_err(move |error| unavailable(&url, &error)).boxed(),
+                ))
             }
             Err(Error::NotFound { .. }) => Ok(None),
             Err(error) => Err(unavailable(&self.url, &error)),
@@ -181,8 +200,12 @@ mod tests {
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         let endpoint = format!("http://{}", listener.local_addr().unwrap());
         tokio::spawn(async move { axum::serve(listener, Router::new().fallback(answer)).await });
-        let builder = AmazonS3Builder::new().with_endpoint(&endpoint).with_allow_http(true).with_bucket_name("bucket");
-        let builder = builder.with_region("here").with_access_key_id("id").with_secret_access_key("secret");
+        let builder = AmazonS3Builder::new()
+            .with_endpoint(&endpoint)
+            .with_allow_http(true)
+            .with_bucket_name("bucket");
+        let builder =
+            builder.with_region("here").with_access_key_id("id").with_secret_access_key("secret");
         let store = Arc::new(builder.with_http_connector(UpstreamConnector).build().unwrap());
         (ObjectClient { url: endpoint, store, prefix: Path::from("files"), folder: None }, methods)
     }

@@ -5,7 +5,8 @@ use http_body_util::BodyExt as _;
 use object_store::{
     ClientOptions, Error,
     client::{
-        HttpClient, HttpConnector, HttpError, HttpErrorKind, HttpRequest, HttpResponse, HttpResponseBody, HttpService,
+        HttpClient, HttpConnector, HttpError, HttpErrorKind, HttpRequest, HttpResponse,
+        HttpResponseBody, HttpService,
     },
 };
 use reqwest::{Body, Client};
@@ -31,7 +32,8 @@ struct UpstreamService(Client);
 impl HttpService for UpstreamService {
     async fn call(&self, request: HttpRequest) -> Result<HttpResponse, HttpError> {
         let request = request.map(Body::wrap).try_into().map_err(http_error)?;
-        let response: http::Response<Body> = self.0.execute(request).await.map_err(http_error)?.into();
+        let response: http::Response<Body> =
+            self.0.execute(request).await.map_err(http_error)?.into();
         Ok(response.map(|body| HttpResponseBody::new(body.map_err(http_error))))
     }
 }

@@ -41,7 +41,8 @@ fn opened(url: &str) -> Result<Arc<dyn FileObjects>, String> {
 
 #[cfg(not(feature = "object-store"))]
 fn opened(_url: &str) -> Result<Arc<dyn FileObjects>, String> {
-    Err("this program was built without object stores: build it with the feature \"object-store\"".to_owned())
+    Err("this program was built without object stores: build it with the feature \"object-store\""
+        .to_owned())
 }
 
 #[derive(Debug)]

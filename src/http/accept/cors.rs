@@ -45,7 +45,8 @@ impl Cors {
     /// With authentication, the credentials belong to the application's own pages. A page of this machine is not one of
     /// them: any program here can serve it.
     fn allows_credentials(&self, origin: &str, has_authentication: bool) -> bool {
-        !self.allows_all() && (self.is_listed(origin) || (self.is_local(origin) && !has_authentication))
+        !self.allows_all()
+            && (self.is_listed(origin) || (self.is_local(origin) && !has_authentication))
     }
 }
 
@@ -95,7 +96,13 @@ pub(crate) fn layer(cors: &Cors, has_authentication: bool) -> CorsLayer {
         }))
         .allow_methods([Method::GET, Method::POST, Method::PATCH, Method::DELETE])
         .allow_headers(AllowHeaders::mirror_request())
-        .expose_headers([REQUEST_ID, header::RETRY_AFTER, header::WWW_AUTHENTICATE, header::ETAG, header::LOCATION])
+        .expose_headers([
+            REQUEST_ID,
+            header::RETRY_AFTER,
+            header::WWW_AUTHENTICATE,
+            header::ETAG,
+            header::LOCATION,
+        ])
         .max_age(Duration::from_secs(3600))
         // A browser keeps the response to a preflight for its origin, method and headers, and no other cache keeps one.
         .vary([header::ORIGIN])
@@ -109,7 +116,9 @@ mod tests {
     fn an_origin_is_logged_once_and_the_number_of_origins_is_bounded() {
         let logged = LoggedOrigins::default();
         assert!(logged.adds("https://a.example") && !logged.adds("https://a.example"));
-        let others = (0..2 * MAX_LOGGED_ORIGINS).filter(|n| logged.adds(&format!("https://{n}.example"))).count();
+        let others = (0..2 * MAX_LOGGED_ORIGINS)
+            .filter(|n| logged.adds(&format!("https://{n}.example")))
+            .count();
         assert_eq!(others, MAX_LOGGED_ORIGINS - 1);
     }
 }

@@ -24,7 +24,9 @@ const SEC_FETCH_DEST: HeaderName = HeaderName::from_static("sec-fetch-dest");
 ///    A frame is not a followed link: the person does not see it.
 /// 4. All other requests are not foreign.
 pub(crate) fn is_foreign(request: &Request, cors: &Cors) -> bool {
-    let text = |name: &HeaderName| request.headers().get(name).map(|value| value.to_str().unwrap_or_default());
+    let text = |name: &HeaderName| {
+        request.headers().get(name).map(|value| value.to_str().unwrap_or_default())
+    };
     let site = text(&SEC_FETCH_SITE);
     if matches!(site, Some("same-origin" | "none")) {
         return false;
@@ -40,7 +42,8 @@ pub(crate) fn is_foreign(request: &Request, cors: &Cors) -> bool {
 
 /// Returns whether a page of this server makes the request, as far as the browser says. A program says nothing.
 pub(crate) fn is_own_page(headers: &HeaderMap) -> bool {
-    let text = |name: &HeaderName| headers.get(name).map(|value| value.to_str().unwrap_or_default());
+    let text =
+        |name: &HeaderName| headers.get(name).map(|value| value.to_str().unwrap_or_default());
     match (text(&SEC_FETCH_SITE), text(&header::ORIGIN)) {
         (Some(site), _) => site == "same-origin",
         (None, Some(origin)) => is_own_origin(origin, text(&header::HOST)),
@@ -70,21 +73,37 @@ mod tests {
 
     #[test]
     fn a_foreign_page_is_recognised_by_the_headers_that_browsers_send() {
-        let cors = Cors { allow_localhost: true, allow_origins: vec!["https://app.example.com".to_owned()] };
+        let cors = Cors {
+            allow_localhost: true,
+            allow_origins: vec!["https://app.example.com".to_owned()],
+        };
         let host = ("host", "agents.example.com:8080");
         for (headers, is_foreign) in [
             // A program.
             (&[host][..], false),
             // Chrome, Firefox and Safari, to HTTPS or to this machine.
             (&[host, ("origin", "https://evil.example"), ("sec-fetch-site", "cross-site")], true),
-            (&[host, ("origin", "https://evil.example.com"), ("sec-fetch-site", "same-site")], true),
-            (&[host, ("origin", "https://app.example.com"), ("sec-fetch-site", "same-site")], false),
+            (
+                &[host, ("origin", "https://evil.example.com"), ("sec-fetch-site", "same-site")],
+                true,
+            ),
+            (
+                &[host, ("origin", "https://app.example.com"), ("sec-fetch-site", "same-site")],
+                false,
+            ),
             (&[host, ("origin", "http://localhost:3000"), ("sec-fetch-site", "same-site")], false),
             (&[host, ("origin", "null"), ("sec-fetch-site", "cross-site")], true),
             (&[host, ("sec-fetch-site", "cross-site"), ("sec-fetch-mode", "no-cors")], true),
             (&[host, ("sec-fetch-site", "cross-site"), ("sec-fetch-mode", "navigate")], true),
             // A proxy has changed the host.
-            (&[("host", "127.0.0.1:8080"), ("origin", "https://x.example"), ("sec-fetch-site", "same-origin")], false),
+            (
+                &[
+                    ("host", "127.0.0.1:8080"),
+                    ("origin", "https://x.example"),
+                    ("sec-fetch-site", "same-origin"),
+                ],
+                false,
+            ),
             (&[host, ("sec-fetch-site", "none")], false),
             // To plain HTTP, browsers send no Sec-Fetch-Site.
             (&[host, ("origin", "http://evil.example")], true),
@@ -113,9 +132,11 @@ mod tests {
             (&[("origin", "null")], false),
             (&[], true),
         ] {
-            let request = headers.iter().fold(Request::builder().header("host", "a.test"), |request, (name, value)| {
-                request.header(*name, *value)
-            });
+            let request = headers
+                .iter()
+                .fold(Request::builder().header("host", "a.test"), |request, (name, value)| {
+                    request.header(*name, *value)
+                });
             assert_eq!(is_own_page(request.body(()).unwrap().headers()), is_own, "{headers:?}");
         }
     }
@@ -127,7 +148,11 @@ mod tests {
             [site[0], site[1], ("sec-fetch-mode", "navigate"), ("sec-fetch-dest", dest)]
         };
         let follow = navigation("document");
-        let image = [("host", "localhost"), ("sec-fetch-site", "cross-site"), ("sec-fetch-mode", "no-cors")];
+        let image = [
+            ("host", "localhost"),
+            ("sec-fetch-site", "cross-site"),
+            ("sec-fetch-mode", "no-cors"),
+        ];
         assert!(!foreign(Method::GET, &follow, &Cors::default()));
         for frame in ["iframe", "frame", "embed", "object", ""] {
             assert!(foreign(Method::GET, &navigation(frame), &Cors::default()), "{frame}");

@@ -62,11 +62,18 @@ mod tests {
     #[test]
     fn an_allowed_name_is_compared_without_port_and_case() {
         let allowed = ["Agents.example.com".to_owned()];
-        for host in ["agents.example.com", "AGENTS.example.com:8080", "agents.example.com.", "localhost"] {
+        for host in
+            ["agents.example.com", "AGENTS.example.com:8080", "agents.example.com.", "localhost"]
+        {
             assert!(is_own(host, &allowed), "{host}");
         }
-        for host in ["example.com", "x.agents.example.com", "agents.example.com.evil.com", "agents.example.com:x", "*"]
-        {
+        for host in [
+            "example.com",
+            "x.agents.example.com",
+            "agents.example.com.evil.com",
+            "agents.example.com:x",
+            "*",
+        ] {
             assert!(!is_own(host, &allowed), "{host}");
         }
     }
@@ -75,7 +82,14 @@ mod tests {
     fn an_origin_needs_a_scheme() {
         assert!(is_loopback_origin("http://localhost:5173"));
         assert!(is_loopback_origin("https://127.0.0.1"));
-        for origin in ["null", "localhost", "http://evil.com", "http://localhost.evil.com", "file://localhost", ""] {
+        for origin in [
+            "null",
+            "localhost",
+            "http://evil.com",
+            "http://localhost.evil.com",
+            "file://localhost",
+            "",
+        ] {
             assert!(!is_loopback_origin(origin), "{origin}");
         }
     }

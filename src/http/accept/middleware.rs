@@ -12,7 +12,8 @@ use axum::{
 use futures::FutureExt as _;
 
 use super::{
-    cors, foreign_page::is_foreign, host, own_address::OwnAddress, request_id::identify_request, serve::BeyondLimit,
+    cors, foreign_page::is_foreign, host, own_address::OwnAddress, request_id::identify_request,
+    serve::BeyondLimit,
 };
 use crate::{
     auth::{Principal, owner_of},
@@ -57,7 +58,11 @@ impl Caller {
 }
 
 /// Authenticates the caller, then checks the media type of the body, and the method.
-async fn authenticate(State(app): State<App>, request: Request, next: Next) -> Result<Response, ApiError> {
+async fn authenticate(
+    State(app): State<App>,
+    request: Request,
+    next: Next,
+) -> Result<Response, ApiError> {
     let (mut head, body) = request.into_parts();
     let caller = authenticate_caller(&app, &head).await?;
     require_json_or_no_body(&head, &body)?;
@@ -87,7 +92,11 @@ fn refusal_of_head(app: &App, head: &Parts) -> Option<Response> {
 
 /// What comes before authentication, which can take long. One layer, because each moves the request and its future to a box
 /// of its own.
-async fn protect(State(app): State<App>, request: Request, next: Next) -> Result<Response, ApiError> {
+async fn protect(
+    State(app): State<App>,
+    request: Request,
+    next: Next,
+) -> Result<Response, ApiError> {
     if !reads_file(&request) {
         refuse_foreign(&app, &request)?;
     }
@@ -141,7 +150,10 @@ pub(crate) fn has_own_host(request: &Request, allowed: &[String]) -> bool {
 }
 
 fn panicked(panic: Box<dyn Any + Send>) -> ApiError {
-    let text = panic.downcast_ref::<&str>().copied().or(panic.downcast_ref::<String>().map(String::as_str));
+    let text = panic
+        .downcast_ref::<&str>()
+        .copied()
+        .or(panic.downcast_ref::<String>().map(String::as_str));
     tracing::error!(panic = text.unwrap_or("not a text"), "a request handler panicked");
     ApiError::Internal
 }

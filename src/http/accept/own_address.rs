@@ -18,7 +18,10 @@ pub(crate) struct OwnAddress {
 impl OwnAddress {
     pub(crate) fn of(head: &Parts) -> Self {
         let headers = &head.headers;
-        let mount = head.extensions.get().map_or("", |OriginalUri(original)| mount_prefix(original, &head.uri));
+        let mount = head
+            .extensions
+            .get()
+            .map_or("", |OriginalUri(original)| mount_prefix(original, &head.uri));
         Self {
             host: headers.get(header::HOST).and_then(|host| host.to_str().ok()).map(Box::from),
             is_https: headers.get("x-forwarded-proto").is_some_and(|scheme| scheme == "https"),
@@ -32,7 +35,8 @@ impl OwnAddress {
 
     /// Returns the URL, without a slash at its end; only its path if the client has named no host.
     pub(crate) fn url(&self) -> String {
-        self.without_scheme().map_or_else(|| self.prefix.clone(), |url| format!("{}:{url}", self.scheme()))
+        self.without_scheme()
+            .map_or_else(|| self.prefix.clone(), |url| format!("{}:{url}", self.scheme()))
     }
 
     /// Returns the URL of a WebSocket. Without a scheme, a client takes the one of its page.
@@ -54,7 +58,10 @@ pub(crate) fn mount_prefix<'a>(original: &'a Uri, uri: &Uri) -> &'a str {
 /// Returns the path below which a proxy serves this server and which it removes, from `X-Forwarded-Prefix`. It is safe to
 /// paste into a shell.
 pub(crate) fn forwarded_prefix(headers: &HeaderMap) -> &str {
-    let prefix = headers.get("x-forwarded-prefix").and_then(|prefix| prefix.to_str().ok()).unwrap_or_default();
+    let prefix = headers
+        .get("x-forwarded-prefix")
+        .and_then(|prefix| prefix.to_str().ok())
+        .unwrap_or_default();
     let prefix = prefix.trim_end_matches('/');
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_.~/".contains(c);
     let is_path = prefix.starts_with('/') && !prefix.contains("//");

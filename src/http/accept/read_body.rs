@@ -38,7 +38,8 @@ pub(crate) async fn read(app: &App, head: &Parts, body: Body) -> Result<Bytes, A
 /// Reads the body of a route that needs only a few members: at most 64 KiB.
 pub(crate) async fn read_small(app: &App, request: Request) -> Result<Bytes, ApiError> {
     let (head, body) = request.into_parts();
-    read_at_most(app, &head, &owner_in(&head), body, app.options.max_body_bytes.min(SMALL_BYTES)).await
+    read_at_most(app, &head, &owner_in(&head), body, app.options.max_body_bytes.min(SMALL_BYTES))
+        .await
 }
 
 fn owner_in(head: &Parts) -> Arc<str> {
@@ -75,7 +76,11 @@ pub(crate) async fn read_at_most(
     Err(error)
 }
 
-async fn collect(reader: &mut Reader, budget: &MemoryBudget, owner: &Arc<str>) -> Result<Bytes, ApiError> {
+async fn collect(
+    reader: &mut Reader,
+    budget: &MemoryBudget,
+    owner: &Arc<str>,
+) -> Result<Bytes, ApiError> {
     let declared = usize::try_from(reader.body.size_hint().lower()).unwrap_or(usize::MAX);
     if declared > reader.max_bytes {
         return Err(ApiError::BodyTooLarge(reader.max_bytes));
@@ -132,7 +137,9 @@ impl Reader {
     async fn discard(&mut self) {
         let end = self.bytes.saturating_add(MAX_DISCARDED_BYTES);
         while self.bytes < end {
-            let Ok(Some(Ok(frame))) = timeout(DISCARD_PAUSE, self.body.frame()).await else { break };
+            let Ok(Some(Ok(frame))) = timeout(DISCARD_PAUSE, self.body.frame()).await else {
+                break;
+            };
             if self.count(frame.data_ref().map_or(0, Bytes::len)).is_err() {
                 break;
             }

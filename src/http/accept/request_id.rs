@@ -17,7 +17,11 @@ use crate::http::{refusal_response::RefusalCode, state::App};
 const MAX_ID_BYTES: usize = 64;
 
 /// Takes the client's id only if it is short and plain. Counts the request if it is refused.
-pub(crate) async fn identify_request(State(app): State<App>, mut request: Request, next: Next) -> Response {
+pub(crate) async fn identify_request(
+    State(app): State<App>,
+    mut request: Request,
+    next: Next,
+) -> Response {
     let id = match request.headers().get(REQUEST_ID) {
         Some(id) if is_short_and_plain(id) => id.clone(),
         _ => {
@@ -27,10 +31,15 @@ pub(crate) async fn identify_request(State(app): State<App>, mut request: Reques
         }
     };
     request.headers_mut().insert(REQUEST_ID, id.clone());
-    let server_span = ServerSpan::begin(&mut request, id.to_str().unwrap_or_default(), app.options.accept_traceparent);
+    let server_span = ServerSpan::begin(
+        &mut request,
+        id.to_str().unwrap_or_default(),
+        app.options.accept_traceparent,
+    );
     let trace_id = request.extensions().get().map(|RequestTrace(trace)| trace.trace_id());
     let span = tracing::info_span!("request", id = id.to_str().unwrap_or_default(), trace_id);
-    let (method, route) = (request.method().clone(), request.extensions().get::<MatchedPath>().cloned());
+    let (method, route) =
+        (request.method().clone(), request.extensions().get::<MatchedPath>().cloned());
     let mut response = next.run(request).instrument(span.clone()).await;
     if let Some(RefusalCode(code)) = response.extensions().get() {
         let (status, route) = (response.status().as_u16(), route.as_ref().map(MatchedPath::as_str));

@@ -115,8 +115,15 @@ pub(crate) async fn serve<D: Future<Output = ()>>(
                     log_full(&mut logged_full, options.max);
                 }
                 let (router, peer) = (router.clone(), Peer(peer.ip()));
-                let connection =
-                    connection(stream, router, peer, beyond_limit, options, metrics.clone(), stopping.clone());
+                let connection = connection(
+                    stream,
+                    router,
+                    peer,
+                    beyond_limit,
+                    options,
+                    metrics.clone(),
+                    stopping.clone(),
+                );
                 connections.spawn(connection);
             }
             Err(error) => pause_after(&error).await,
@@ -128,7 +135,8 @@ pub(crate) async fn serve<D: Future<Output = ()>>(
     // Idle connections close at once, others after their current response.
     let _ = stop.send(true);
     drained.await;
-    let closed = async { while let Ok(Some(_)) = timeout(CLOSE_TIMEOUT, connections.join_next()).await {} };
+    let closed =
+        async { while let Ok(Some(_)) = timeout(CLOSE_TIMEOUT, connections.join_next()).await {} };
     let _ = timeout(CLOSE_ALL_TIMEOUT, closed).await;
     if !connections.is_empty() {
         tracing::debug!(connections = connections.len(), "some connections did not close in time");
@@ -141,7 +149,10 @@ fn prepare(listener: &TcpListener, peer_timeout: Duration) -> io::Result<()> {
     let socket = SockRef::from(listener);
     // On a listening socket, this changes the backlog.
     socket.listen(BACKLOG)?;
-    let probes = TcpKeepalive::new().with_time(PROBE_AFTER).with_interval(PROBE_INTERVAL).with_retries(MAX_PROBES);
+    let probes = TcpKeepalive::new()
+        .with_time(PROBE_AFTER)
+        .with_interval(PROBE_INTERVAL)
+        .with_retries(MAX_PROBES);
     socket.set_tcp_keepalive(&probes)?;
     set_user_timeout(&socket, peer_timeout)
 }
@@ -184,7 +195,8 @@ async fn connection(
         request.map(Body::new)
     };
     let service = TowerToHyperService::new(router.map_request(with_peer));
-    let head_timeout = beyond_limit.map_or(options.head_timeout, |_| options.head_timeout.min(RESERVED_HEAD_TIMEOUT));
+    let head_timeout = beyond_limit
+        .map_or(options.head_timeout, |_| options.head_timeout.min(RESERVED_HEAD_TIMEOUT));
     // Events are small, and Nagle's algorithm would delay them.
     if let Err(error) = stream.set_nodelay(true) {
         tracing::debug!(%error, "cannot turn off Nagle's algorithm");
@@ -214,7 +226,8 @@ async fn connection(
 }
 
 fn end_of(error: &hyper::Error) -> ConnectionEnd {
-    let cause = std::error::Error::source(error).and_then(|cause| cause.downcast_ref::<io::Error>());
+    let cause =
+        std::error::Error::source(error).and_then(|cause| cause.downcast_ref::<io::Error>());
     match cause.map(io::Error::kind) {
         _ if error.is_parse_too_large() => ConnectionEnd::HeadTooLarge,
         _ if error.is_timeout() => ConnectionEnd::HeadTimeout,

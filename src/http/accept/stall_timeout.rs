@@ -35,7 +35,11 @@ impl<T> StallTimeout<T> {
         Self { io, limit, metrics, timer: None, is_waiting: false }
     }
 
-    fn watch<R>(&mut self, cx: &mut Context<'_>, result: Poll<io::Result<R>>) -> Poll<io::Result<R>> {
+    fn watch<R>(
+        &mut self,
+        cx: &mut Context<'_>,
+        result: Poll<io::Result<R>>,
+    ) -> Poll<io::Result<R>> {
         if result.is_ready() {
             if self.is_waiting {
                 self.is_waiting = false;
@@ -55,17 +59,19 @@ impl<T> StallTimeout<T> {
         };
         self.is_waiting = true;
         match timer.as_mut().poll(cx) {
-            Poll::Ready(()) => Poll::Ready(Err(io::Error::new(io::ErrorKind::TimedOut, "the client does not read"))),
+            Poll::Ready(()) => Poll::Ready(Err(io::Error::new(
+                io::ErrorKind::TimedOut,
+                "the client does not read",
+            ))),
             Poll::Pending => Poll::Pending,
         }
     }
 
     fn count_if_slow(&self) {
         // The timer was set when the write began to wait.
-        let waited = self
-            .timer
-            .as_ref()
-            .map(|timer| units::deadline(Instant::now(), self.limit).duration_since(timer.deadline()));
+        let waited = self.timer.as_ref().map(|timer| {
+            units::deadline(Instant::now(), self.limit).duration_since(timer.deadline())
+        });
         if waited.is_some_and(|waited| waited >= SLOW_WRITE) {
             self.metrics.http.slow_writes.inc();
         }
@@ -73,13 +79,21 @@ impl<T> StallTimeout<T> {
 }
 
 impl<T: AsyncRead + Unpin> AsyncRead for StallTimeout<T> {
-    fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
         Pin::new(&mut self.io).poll_read(cx, buf)
     }
 }
 
 impl<T: AsyncWrite + Unpin> AsyncWrite for StallTimeout<T> {
-    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &[u8],
+    ) -> Poll<io::Result<usize>> {
         let result = Pin::new(&mut self.io).poll_write(cx, buf);
         self.watch(cx, result)
     }

@@ -6,7 +6,9 @@ use percent_encoding::{NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode
 /// Returns the parameters of a header, with their names in lower case.
 pub(super) fn parameters(header: &str) -> Vec<(String, String)> {
     let (mut found, mut rest) = (Vec::new(), header);
-    while let Some((name, value)) = rest.split_once(';').and_then(|(_, after)| after.split_once('=')) {
+    while let Some((name, value)) =
+        rest.split_once(';').and_then(|(_, after)| after.split_once('='))
+    {
         let (value, after) = match value.strip_prefix('"') {
             Some(quoted) => unquoted(quoted),
             None => {
@@ -36,7 +38,9 @@ fn unquoted(quoted: &str) -> (String, &str) {
 /// Returns the name of the file that a header declares, without folders.
 pub(super) fn file_name(header: &str) -> Option<String> {
     let parameters = parameters(header);
-    let parameter = |wanted: &str| parameters.iter().find(|(name, _)| name == wanted).map(|(_, value)| value.as_str());
+    let parameter = |wanted: &str| {
+        parameters.iter().find(|(name, _)| name == wanted).map(|(_, value)| value.as_str())
+    };
     let extended = parameter("filename*").and_then(|value| value.rsplit_once('\''));
     let name = match extended {
         Some((_, encoded)) => percent_decode_str(encoded).decode_utf8_lossy().into_owned(),
@@ -47,8 +51,10 @@ pub(super) fn file_name(header: &str) -> Option<String> {
 
 /// Returns the header of a response with a file.
 pub(super) fn content_disposition(kind: &str, name: &str) -> HeaderValue {
-    let plain: String =
-        name.chars().map(|c| if c.is_ascii_alphanumeric() || "-_. ".contains(c) { c } else { '_' }).collect();
+    let plain: String = name
+        .chars()
+        .map(|c| if c.is_ascii_alphanumeric() || "-_. ".contains(c) { c } else { '_' })
+        .collect();
     let extended = utf8_percent_encode(name, NON_ALPHANUMERIC);
     let header = format!("{kind}; filename=\"{plain}\"; filename*=UTF-8''{extended}");
     HeaderValue::try_from(header).unwrap_or_else(|_| HeaderValue::from_static("attachment"))
@@ -80,6 +86,9 @@ mod tests {
     #[test]
     fn a_name_is_written_for_all_clients() {
         let header = content_disposition("inline", "a\"\r\n€.png");
-        assert_eq!(header, "inline; filename=\"a____.png\"; filename*=UTF-8''a%22%0D%0A%E2%82%AC%2Epng");
+        assert_eq!(
+            header,
+            "inline; filename=\"a____.png\"; filename*=UTF-8''a%22%0D%0A%E2%82%AC%2Epng"
+        );
     }
 }

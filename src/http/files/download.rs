@@ -18,14 +18,18 @@ use super::{
 use crate::{
     base::text::is_in,
     files::Files,
-    http::{ApiError, ApiResult, App, Path, Query, accept::middleware::refuse_foreign, etag::has_copy, refuse},
+    http::{
+        ApiError, ApiResult, App, Path, Query, accept::middleware::refuse_foreign, etag::has_copy,
+        refuse,
+    },
     store::{files::StoredFile, now},
 };
 
 const PDF: &str = "application/pdf";
 
 /// Nothing in a file runs or loads anything, also if it is opened as a page.
-const SANDBOX: HeaderValue = HeaderValue::from_static("default-src 'none'; style-src 'unsafe-inline'; sandbox");
+const SANDBOX: HeaderValue =
+    HeaderValue::from_static("default-src 'none'; style-src 'unsafe-inline'; sandbox");
 /// Browsers show no PDF in a sandbox.
 const PDF_POLICY: HeaderValue =
     HeaderValue::from_static("default-src 'none'; object-src 'self'; style-src 'unsafe-inline'");
@@ -75,11 +79,14 @@ pub(super) async fn read_file(
         Some(file) => file,
         None => match OwnFiles::from_request_parts(&mut head, &app).await {
             Ok(own) => files.file(Some(&own.owner), &id).await?.ok_or(ApiError::UnknownFile)?,
-            Err(ApiError::Auth(_)) if query.signature.is_some() => return Err(ApiError::InvalidSignature),
+            Err(ApiError::Auth(_)) if query.signature.is_some() => {
+                return Err(ApiError::InvalidSignature);
+            }
             Err(error) => return Err(error),
         },
     };
-    let etag = HeaderValue::try_from(format!("\"{}\"", file.digest)).map_err(|_| ApiError::Internal)?;
+    let etag =
+        HeaderValue::try_from(format!("\"{}\"", file.digest)).map_err(|_| ApiError::Internal)?;
     let content = if has_copy(&head.headers, &file.digest) {
         StatusCode::NOT_MODIFIED.into_response()
     } else {
@@ -88,7 +95,8 @@ pub(super) async fn read_file(
             Requested::Part(range) => {
                 let of_whole = format!("bytes {}-{}/{}", range.start, range.end - 1, file.bytes);
                 let content = content(files, &file, range, &head.method).await?;
-                (StatusCode::PARTIAL_CONTENT, [(header::CONTENT_RANGE, of_whole)], content).into_response()
+                (StatusCode::PARTIAL_CONTENT, [(header::CONTENT_RANGE, of_whole)], content)
+                    .into_response()
             }
             Requested::Unsatisfiable => {
                 let of_whole = [(header::CONTENT_RANGE, format!("bytes */{}", file.bytes))];
@@ -101,7 +109,9 @@ pub(super) async fn read_file(
 
 /// Returns the file that a signed URL opens.
 async fn signed(files: &Files, id: &str, query: &SignatureQuery) -> ApiResult<Option<StoredFile>> {
-    let Some((expires, signature)) = query.expires.zip(query.signature.as_ref()) else { return Ok(None) };
+    let Some((expires, signature)) = query.expires.zip(query.signature.as_ref()) else {
+        return Ok(None);
+    };
     let signer = files.signer().await?;
     let file = files.file(None, id).await?;
     Ok(file.filter(|file| signer.is_valid(&file.owner, id, expires, signature, now())))
@@ -111,9 +121,18 @@ fn headers(file: &StoredFile, etag: HeaderValue) -> [(HeaderName, HeaderValue); 
     let media_type = HeaderValue::try_from(&file.media_type);
     let kind = if is_shown(&file.media_type) { "inline" } else { "attachment" };
     [
-        (header::CONTENT_TYPE, media_type.unwrap_or_else(|_| HeaderValue::from_static("application/octet-stream"))),
-        (header::CONTENT_DISPOSITION, content_disposition(kind, file.name.as_deref().unwrap_or(&file.id))),
-        (header::CONTENT_SECURITY_POLICY, if file.media_type == PDF { PDF_POLICY } else { SANDBOX }),
+        (
+            header::CONTENT_TYPE,
+            media_type.unwrap_or_else(|_| HeaderValue::from_static("application/octet-stream")),
+        ),
+        (
+            header::CONTENT_DISPOSITION,
+            content_disposition(kind, file.name.as_deref().unwrap_or(&file.id)),
+        ),
+        (
+            header::CONTENT_SECURITY_POLICY,
+            if file.media_type == PDF { PDF_POLICY } else { SANDBOX },
+        ),
         (header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff")),
         (header::ACCEPT_RANGES, HeaderValue::from_static("bytes")),
         (header::CACHE_CONTROL, CACHED),
@@ -140,9 +159,13 @@ enum Requested {
 /// Several ranges, and those that are invalid, are ignored, as RFC 9110 allows.
 fn requested_range(head: &Parts, etag: &HeaderValue, length: u64) -> Requested {
     let is_of_this = head.headers.get(header::IF_RANGE).is_none_or(|condition| condition == etag);
-    let range = head.headers.get(header::RANGE).and_then(|range| range.to_str().ok()?.strip_prefix("bytes="));
-    let Some((first, last)) =
-        range.filter(|_| is_of_this && head.method == Method::GET).and_then(|it| it.split_once('-'))
+    let range = head
+        .headers
+        .get(header::RANGE)
+        .and_then(|range| range.to_str().ok()?.strip_prefix("bytes="));
+    let Some((first, last)) = range
+        .filter(|_| is_of_this && head.method == Method::GET)
+        .and_then(|it| it.split_once('-'))
     else {
         return Requested::Whole;
     };
@@ -201,7 +224,9 @@ mod tests {
 
     #[test]
     fn nothing_with_scripts_is_shown_as_a_page() {
-        assert!(["image/png", "audio/mpeg", "video/mp4", "application/pdf"].into_iter().all(is_shown));
+        assert!(
+            ["image/png", "audio/mpeg", "video/mp4", "application/pdf"].into_iter().all(is_shown)
+        );
         assert!(
             !["text/html", "image/svg+xml", "text/xml", "", "image/", "application/xhtml+xml"]
                 .into_iter()

@@ -41,7 +41,10 @@ pub(super) struct FileList {
         refuse::File, refuse::Parameter, refuse::Store, refuse::Url,
     ),
 )]
-pub(super) async fn list_files(own: OwnFiles, Query(query): Query<FileListQuery>) -> ApiResult<Json<FileList>> {
+pub(super) async fn list_files(
+    own: OwnFiles,
+    Query(query): Query<FileListQuery>,
+) -> ApiResult<Json<FileList>> {
     let limit = page_size(query.limit.as_deref())?;
     let before = query.cursor.as_deref().map(read_cursor).transpose()?;
     // One more, which shows whether there is a next page.
@@ -49,7 +52,10 @@ pub(super) async fn list_files(own: OwnFiles, Query(query): Query<FileListQuery>
     let has_more = found.len() > limit;
     found.truncate(limit);
     let next = found.last().filter(|_| has_more).map(|last| last.number.to_string());
-    Ok(Json(FileList { files: found.into_iter().map(|file| FileJson::new(file, &own.urls)).collect(), next }))
+    Ok(Json(FileList {
+        files: found.into_iter().map(|file| FileJson::new(file, &own.urls)).collect(),
+        next,
+    }))
 }
 
 #[derive(Deserialize, IntoParams)]

@@ -19,7 +19,8 @@ pub(super) fn first_file(body: &Bytes, boundary: &str) -> Option<FormFile> {
     let delimiter = format!("\r\n--{boundary}").into_bytes();
     // The first delimiter may have no line end before it.
     let is_first = body.starts_with(&delimiter[2..]);
-    let mut at = if is_first { delimiter.len() - 2 } else { find(body, &delimiter)? + delimiter.len() };
+    let mut at =
+        if is_first { delimiter.len() - 2 } else { find(body, &delimiter)? + delimiter.len() };
     while !body[at..].starts_with(b"--") {
         let head_start = at + find(&body[at..], b"\r\n")?;
         let head_end = head_start + find(&body[head_start..], b"\r\n\r\n")?;
@@ -28,7 +29,9 @@ pub(super) fn first_file(body: &Bytes, boundary: &str) -> Option<FormFile> {
         let head = String::from_utf8_lossy(&body[head_start..head_end]);
         let header = |wanted: &str| {
             let mut headers = head.lines().filter_map(|line| line.split_once(':'));
-            headers.find(|(name, _)| name.trim().eq_ignore_ascii_case(wanted)).map(|(_, value)| value.trim())
+            headers
+                .find(|(name, _)| name.trim().eq_ignore_ascii_case(wanted))
+                .map(|(_, value)| value.trim())
         };
         if let Some(name) = header("content-disposition").and_then(file_name) {
             let media_type = header("content-type").unwrap_or_default().to_owned();
@@ -60,7 +63,10 @@ mod tests {
         let file = "--b\r\ncontent-type: image/png\r\nContent-Disposition: form-data; name=\"f\"; filename=\"a.png\"\r\n\r\n\
                     x\r\n-b\r\n\r\n--b--\r\n";
         assert_eq!(read(&format!("{text}{file}")), found("x\r\n-b\r\n", "image/png", "a.png"));
-        assert_eq!(read(&format!("preamble\r\n{file}")), found("x\r\n-b\r\n", "image/png", "a.png"));
+        assert_eq!(
+            read(&format!("preamble\r\n{file}")),
+            found("x\r\n-b\r\n", "image/png", "a.png")
+        );
         assert_eq!(read(&format!("{text}--b--\r\n{file}")), None, "behind the end");
         assert_eq!(read(&format!("{text}--b--\r\n")), None);
         assert_eq!(read(&file[..file.len() - 6]), None, "cut off");

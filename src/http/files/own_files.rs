@@ -68,7 +68,8 @@ pub(super) struct FileJson {
 impl FileJson {
     pub(super) fn new(file: StoredFile, urls: &FileUrls) -> Self {
         let url = urls.url(&file.id);
-        let source = PartSource::Url { value: url.clone(), mime_type: Some(file.media_type.clone()) };
+        let source =
+            PartSource::Url { value: url.clone(), mime_type: Some(file.media_type.clone()) };
         let metadata = file.name.as_ref().map(|name| serde_json::json!({ "filename": name }));
         Self {
             part: ContentPart::media(&file.media_type, MediaPart { metadata, ..source.into() }),

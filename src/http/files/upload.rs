@@ -49,20 +49,26 @@ pub(super) async fn upload_file(
         return Err(ApiError::EncodedBody);
     }
     let threads = &own.threads;
-    threads.stored_bytes.check::<ThreadError>(&threads.store, &threads.options.retention, &own.owner).await?;
+    threads
+        .stored_bytes
+        .check::<ThreadError>(&threads.store, &threads.options.retention, &own.owner)
+        .await?;
     let max_bytes = own.files.options().max_file_bytes;
     let content_type = text_of(&head.headers, &header::CONTENT_TYPE);
     let is_form = essence(&content_type) == "multipart/form-data";
     let max_body = if is_form { max_bytes.saturating_add(MAX_FORM_BYTES) } else { max_bytes };
     let max_body = usize::try_from(max_body).unwrap_or(usize::MAX);
-    let body = read_body::read_at_most(&app, &head, &own.owner, body, max_body).await.map_err(|error| match error {
-        ApiError::BodyTooLarge(_) => UploadError::TooLarge(max_bytes).into(),
-        error => error,
-    })?;
+    let body = read_body::read_at_most(&app, &head, &own.owner, body, max_body).await.map_err(
+        |error| match error {
+            ApiError::BodyTooLarge(_) => UploadError::TooLarge(max_bytes).into(),
+            error => error,
+        },
+    )?;
     let file = if is_form {
         file_of_form(&body, &content_type)?
     } else {
-        let name = file_name(&text_of(&head.headers, &header::CONTENT_DISPOSITION)).unwrap_or_default();
+        let name =
+            file_name(&text_of(&head.headers, &header::CONTENT_DISPOSITION)).unwrap_or_default();
         FormFile { bytes: body, media_type: content_type, name }
     };
     let (files, owner) = (own.files.clone(), own.owner.clone());
@@ -78,12 +84,22 @@ pub(super) async fn upload_file(
 
 /// Returns the first file of a form.
 pub(in crate::http) fn file_of_form(body: &Bytes, content_type: &str) -> ApiResult<FormFile> {
-    let boundary = parameters(content_type).into_iter().find(|(name, _)| name == "boundary").map(|(_, value)| value);
-    let file = boundary.filter(|boundary| !boundary.is_empty()).and_then(|boundary| first_file(body, &boundary));
-    file.ok_or_else(|| ApiError::invalid_input("", "a form with a file, or the bytes of a file as the body"))
+    let boundary = parameters(content_type)
+        .into_iter()
+        .find(|(name, _)| name == "boundary")
+        .map(|(_, value)| value);
+    let file = boundary
+        .filter(|boundary| !boundary.is_empty())
+        .and_then(|boundary| first_file(body, &boundary));
+    file.ok_or_else(|| {
+        ApiError::invalid_input("", "a form with a file, or the bytes of a file as the body")
+    })
 }
 
 /// Names can have other characters than ASCII.
 fn text_of(headers: &HeaderMap, name: &HeaderName) -> String {
-    headers.get(name).map(|value| String::from_utf8_lossy(value.as_bytes()).into_owned()).unwrap_or_default()
+    headers
+        .get(name)
+        .map(|value| String::from_utf8_lossy(value.as_bytes()).into_owned())
+        .unwrap_or_default()
 }

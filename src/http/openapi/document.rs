@@ -8,8 +8,8 @@ use std::{
 use utoipa::{
     IntoResponses as _, OpenApi as _,
     openapi::{
-        Content, Header, InfoBuilder, OpenApi, OpenApiBuilder, Paths, RefOr, Required, Response, ResponseBuilder,
-        ServerBuilder,
+        Content, Header, InfoBuilder, OpenApi, OpenApiBuilder, Paths, RefOr, Required, Response,
+        ResponseBuilder, ServerBuilder,
         path::{Operation, Parameter, ParameterBuilder, ParameterIn, PathItem},
         schema::{AllOfBuilder, ObjectBuilder, Type},
         security::{HttpAuthScheme, HttpBuilder, SecurityRequirement, SecurityScheme},
@@ -53,7 +53,10 @@ const ABOUT: &str = "Agents that speak AG-UI. A run is a stream of events; a req
                      `text/event-stream` is that of the data of each event.";
 
 /// Makes one document of what routes declare, each with those who check its callers.
-pub(crate) fn document(declared: Vec<(&str, RouteAccess, OpenApi)>, credential: Credential) -> OpenApi {
+pub(crate) fn document(
+    declared: Vec<(&str, RouteAccess, OpenApi)>,
+    credential: Credential,
+) -> OpenApi {
     let mut components = SharedSchemas::openapi().components.unwrap_or_default();
     let (mut paths, mut ids) = (Paths::new(), HashSet::new());
     for (tag, access, declared) in declared {
@@ -73,14 +76,23 @@ pub(crate) fn document(declared: Vec<(&str, RouteAccess, OpenApi)>, credential: 
         Credential::Application => format!("{ABOUT} The application authenticates requests."),
         _ => ABOUT.to_owned(),
     };
-    let info = InfoBuilder::new().title("agui-server").version(env!("CARGO_PKG_VERSION")).description(Some(about));
+    let info = InfoBuilder::new()
+        .title("agui-server")
+        .version(env!("CARGO_PKG_VERSION"))
+        .description(Some(about));
     // Relative, because a proxy or an application can serve the document below a prefix.
-    let server = ServerBuilder::new().url(".").description(Some(format!("AG-UI {PROTOCOL_VERSION}"))).build();
-    let tags = TAGS.map(|(name, about)| TagBuilder::new().name(name).description(Some(about)).build());
-    let mut document = OpenApiBuilder::new().info(info.build()).servers(Some([server])).tags(Some(tags));
+    let server = ServerBuilder::new()
+        .url(".")
+        .description(Some(format!("AG-UI {PROTOCOL_VERSION}")))
+        .build();
+    let tags =
+        TAGS.map(|(name, about)| TagBuilder::new().name(name).description(Some(about)).build());
+    let mut document =
+        OpenApiBuilder::new().info(info.build()).servers(Some([server])).tags(Some(tags));
     if credential == Credential::Bearer {
         let key = "An API key or a JSON Web Token, as the server is configured.";
-        let scheme = HttpBuilder::new().scheme(HttpAuthScheme::Bearer).description(Some(key)).build();
+        let scheme =
+            HttpBuilder::new().scheme(HttpAuthScheme::Bearer).description(Some(key)).build();
         components.add_security_scheme(BEARER, SecurityScheme::Http(scheme));
         document = document.security(Some([SecurityRequirement::new(BEARER, [] as [&str; 0])]));
     }
@@ -88,16 +100,23 @@ pub(crate) fn document(declared: Vec<(&str, RouteAccess, OpenApi)>, credential: 
 }
 
 /// Adds what the middleware responds, and the parameters of the path. `ids` are those of the operations before.
-fn complete(path: &str, item: &mut PathItem, access: RouteAccess, credential: Credential, ids: &mut HashSet<String>) {
-    let parameters: Vec<_> = path.split('/').filter_map(|part| part.strip_prefix('{')?.strip_suffix('}')).collect();
+fn complete(
+    path: &str,
+    item: &mut PathItem,
+    access: RouteAccess,
+    credential: Credential,
+    ids: &mut HashSet<String>,
+) {
+    let parameters: Vec<_> =
+        path.split('/').filter_map(|part| part.strip_prefix('{')?.strip_suffix('}')).collect();
     let is_public = access == RouteAccess::Public;
     for (method, operation) in operations_mut(item) {
         operation.summary = Some(purpose(operation).to_owned());
         let declared = operation.parameters.get_or_insert_default();
         declared.splice(..0, parameters.iter().map(|name| path_parameter(name).into()));
         operation.operation_id.take_if(|id| !ids.insert(id.clone()));
-        operation.security =
-            (is_public && credential == Credential::Bearer).then(|| vec![SecurityRequirement::default()]);
+        operation.security = (is_public && credential == Credential::Bearer)
+            .then(|| vec![SecurityRequirement::default()]);
         let responses = &mut operation.responses.responses;
         responses.extend(refuse::Every::responses());
         if credential == Credential::None {
@@ -125,7 +144,9 @@ fn join_refusals(operation: &mut Operation) {
     let responses = &mut operation.responses.responses;
     for (key, response) in mem::take(responses) {
         match refuse::parse_key(&key) {
-            Some((status, code)) => drop(by_status.entry(status.to_owned()).or_default().insert(code.to_owned())),
+            Some((status, code)) => {
+                drop(by_status.entry(status.to_owned()).or_default().insert(code.to_owned()))
+            }
             None => drop(responses.insert(key, response)),
         }
     }
@@ -152,7 +173,8 @@ fn path_parameter(name: &str) -> Parameter {
         "file" => "The id of a file.",
         _ => "A part of the path that the application has chosen.",
     };
-    let parameter = ParameterBuilder::new().name(name).parameter_in(ParameterIn::Path).required(Required::True);
+    let parameter =
+        ParameterBuilder::new().name(name).parameter_in(ParameterIn::Path).required(Required::True);
     parameter.schema(Some(typed(Type::String))).description(Some(description)).build()
 }
 
@@ -160,11 +182,14 @@ fn path_parameter(name: &str) -> Parameter {
 fn refusal(status: &str, names: &BTreeSet<String>) -> Response {
     let names: Vec<_> = names.iter().map(String::as_str).collect();
     let description = format!("The request was refused: `{}`.", names.join("`, `"));
-    let code = ObjectBuilder::new().property("error", ObjectBuilder::new().property("code", text_of(names)));
+    let code = ObjectBuilder::new()
+        .property("error", ObjectBuilder::new().property("code", text_of(names)));
     let schema = AllOfBuilder::new().item(component("Error")).item(code);
-    let response = ResponseBuilder::new().description(description).content(JSON, Content::new(Some(schema)));
+    let response =
+        ResponseBuilder::new().description(description).content(JSON, Content::new(Some(schema)));
     let response = match status {
-        "401" => response.header("WWW-Authenticate", header(Type::String, "The credential that is needed.")),
+        "401" => response
+            .header("WWW-Authenticate", header(Type::String, "The credential that is needed.")),
         "429" | "503" => response.header("Retry-After", header(Type::Integer, "In seconds.")),
         _ => response,
     };

@@ -60,7 +60,10 @@ fn allow_no_null(schema: &mut JsonObject) {
     for (name, property) in properties {
         let Value::Object(property) = property else { continue };
         property.retain(|name, value| name != "default" || !value.is_null());
-        let explains = property.get("description").and_then(Value::as_str).is_some_and(|text| text.contains("`null`"));
+        let explains = property
+            .get("description")
+            .and_then(Value::as_str)
+            .is_some_and(|text| text.contains("`null`"));
         if explains || required.iter().any(|required| required == name) {
             continue;
         }
@@ -84,10 +87,15 @@ fn allow_no_null(schema: &mut JsonObject) {
 
 /// Returns the objects of a union as components, to which the union then refers.
 fn split_union(union: &mut Value, member: &str, ending: &str) -> Vec<(String, Value)> {
-    let Some(objects) = union["oneOf"].as_array_mut().map(std::mem::take) else { return Vec::new() };
+    let Some(objects) = union["oneOf"].as_array_mut().map(std::mem::take) else {
+        return Vec::new();
+    };
     let (mut references, mut mapping, mut components) = (Vec::new(), JsonObject::new(), Vec::new());
     for object in objects {
-        let Some(value) = object["properties"][member]["enum"][0].as_str().map(str::to_owned) else { continue };
+        let Some(value) = object["properties"][member]["enum"][0].as_str().map(str::to_owned)
+        else {
+            continue;
+        };
         let name = format!("{}{ending}", pascal_case(&value));
         let reference = format!("#/components/schemas/{name}");
         references.push(json!({ "$ref": reference }));
@@ -141,7 +149,10 @@ mod tests {
         assert_eq!(properties["archived"], json!({ "type": "boolean" }));
         assert_eq!(properties["usage"], json!({ "$ref": "#/components/schemas/TokenUsage" }));
         assert_eq!(properties["next"]["type"], json!(["string", "null"]), "it is always present");
-        assert_eq!(plain("Usage", TokenUsage::schema())["Usage"]["properties"]["model"].get("default"), None);
+        assert_eq!(
+            plain("Usage", TokenUsage::schema())["Usage"]["properties"]["model"].get("default"),
+            None
+        );
     }
 
     #[test]
@@ -155,6 +166,9 @@ mod tests {
         assert_eq!(event["description"], "Begins a step, a named section of the run.");
         let mut members: Vec<_> = event["properties"].as_object().unwrap().keys().collect();
         members.sort();
-        assert_eq!(members, ["metadata", "rawEvent", "stepName", "subagentRunId", "timestamp", "type"]);
+        assert_eq!(
+            members,
+            ["metadata", "rawEvent", "stepName", "subagentRunId", "timestamp", "type"]
+        );
     }
 }

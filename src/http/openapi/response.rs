@@ -87,6 +87,8 @@ fn response(
 ) -> (String, RefOr<Response>) {
     let mut response = Response::new(description);
     let contents = contents.into_iter();
-    response.content = contents.map(|(media_type, schema)| (media_type.into(), Content::new(schema).into())).collect();
+    response.content = contents
+        .map(|(media_type, schema)| (media_type.into(), Content::new(schema).into()))
+        .collect();
     (status.to_owned(), response.into())
 }

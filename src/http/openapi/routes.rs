@@ -20,7 +20,8 @@ use crate::http::{App, etag::unless_current};
 )]
 pub(crate) async fn read_open_api(State(app): State<App>, headers: HeaderMap) -> Response {
     let document = &app.document;
-    let mut response = unless_current(&headers, &document.etag, || document.json.clone().into_response());
+    let mut response =
+        unless_current(&headers, &document.etag, || document.json.clone().into_response());
     let headers = response.headers_mut();
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
     // The client's own cache asks with the `ETag` whether its copy is current.

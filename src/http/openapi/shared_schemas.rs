@@ -22,8 +22,8 @@ pub(super) struct SharedSchemas;
 
 impl PartialSchema for RunErrorCode {
     fn schema() -> RefOr<Schema> {
-        let own =
-            text_of(RunErrorCode::ALL.iter().map(|code| code.as_str())).description(Some("The codes of this server."));
+        let own = text_of(RunErrorCode::ALL.iter().map(|code| code.as_str()))
+            .description(Some("The codes of this server."));
         let others = "Codes that an agent or the endpoint of a remote agent chooses.";
         AnyOfBuilder::new().item(own).item(typed(Type::String).description(Some(others))).into()
     }

@@ -70,15 +70,23 @@ async fn redirect_to_playground() -> (StatusCode, [(HeaderName, &'static str); 1
 }
 
 fn respond(asset: &Asset, request: &HeaderMap) -> Response {
-    let mut response = unless_current(request, &asset.etag, || content(asset, accepts_gzip(request)));
+    let mut response =
+        unless_current(request, &asset.etag, || content(asset, accepts_gzip(request)));
     let headers = response.headers_mut();
     // A browser asks each time, so a page never has files of two versions.
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache"));
     headers.insert(header::VARY, HeaderValue::from_static("accept-encoding"));
-    headers.insert(header::CONTENT_SECURITY_POLICY, HeaderValue::from_static(CONTENT_SECURITY_POLICY));
+    headers
+        .insert(header::CONTENT_SECURITY_POLICY, HeaderValue::from_static(CONTENT_SECURITY_POLICY));
     headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
-    headers.insert(HeaderName::from_static("referrer-policy"), HeaderValue::from_static("no-referrer"));
-    headers.insert(HeaderName::from_static("cross-origin-opener-policy"), HeaderValue::from_static("same-origin"));
+    headers.insert(
+        HeaderName::from_static("referrer-policy"),
+        HeaderValue::from_static("no-referrer"),
+    );
+    headers.insert(
+        HeaderName::from_static("cross-origin-opener-policy"),
+        HeaderValue::from_static("same-origin"),
+    );
     response
 }
 
@@ -95,10 +103,14 @@ fn content(asset: &Asset, with_gzip: bool) -> Response {
 
 /// True if the client names gzip without refusing it (`gzip;q=0`).
 fn accepts_gzip(request: &HeaderMap) -> bool {
-    let codings = request.get_all(header::ACCEPT_ENCODING).iter().filter_map(|value| value.to_str().ok());
+    let codings =
+        request.get_all(header::ACCEPT_ENCODING).iter().filter_map(|value| value.to_str().ok());
     codings.flat_map(|list| list.split(',')).any(|coding| {
         let (name, parameters) = coding.split_once(';').unwrap_or((coding, ""));
-        let quality = parameters.trim().strip_prefix("q=").map_or(Ok(1.0), |quality| quality.trim().parse::<f32>());
+        let quality = parameters
+            .trim()
+            .strip_prefix("q=")
+            .map_or(Ok(1.0), |quality| quality.trim().parse::<f32>());
         name.trim().eq_ignore_ascii_case("gzip") && quality.is_ok_and(|quality| quality > 0.0)
     })
 }
@@ -119,7 +131,10 @@ mod tests {
             ("gzip;q=0.000, br", false),
             ("gzip;q=x", false),
         ] {
-            let headers = HeaderMap::from_iter([(header::ACCEPT_ENCODING, HeaderValue::from_static(accepted))]);
+            let headers = HeaderMap::from_iter([(
+                header::ACCEPT_ENCODING,
+                HeaderValue::from_static(accepted),
+            )]);
             assert_eq!(accepts_gzip(&headers), expected, "{accepted:?}");
         }
         assert!(!accepts_gzip(&HeaderMap::new()));

@@ -58,7 +58,10 @@ pub(crate) async fn edit_thread(
     path = "/threads/{thread}",
     responses((status = 204, description = "The thread is deleted."), refuse::Store, refuse::Thread)
 )]
-pub(crate) async fn delete_thread(Path(id): Path<ThreadId>, own: OwnThreads) -> ApiResult<StatusCode> {
+pub(crate) async fn delete_thread(
+    Path(id): Path<ThreadId>,
+    own: OwnThreads,
+) -> ApiResult<StatusCode> {
     own.threads.delete(&own.caller.key(id)).await?;
     Ok(StatusCode::NO_CONTENT)
 }
@@ -82,7 +85,10 @@ pub(crate) async fn delete_threads(own: OwnThreads) -> ApiResult<Json<DeletedThr
 /// `null` removes the title and the metadata, and is ignored elsewhere. Unknown members are ignored.
 fn read_edit(body: Value) -> ApiResult<ThreadEdit> {
     let Value::Object(members) = body else {
-        return Err(ApiError::invalid_input("", "an object with title, archived, metadata or head"));
+        return Err(ApiError::invalid_input(
+            "",
+            "an object with title, archived, metadata or head",
+        ));
     };
     let mut edit = ThreadEdit::default();
     for (name, value) in members {
@@ -92,7 +98,9 @@ fn read_edit(body: Value) -> ApiResult<ThreadEdit> {
             ("title", _) => return Err(ApiError::invalid_input("title", "a string or null")),
             ("metadata", Value::Null) => edit.metadata = Some(None),
             ("metadata", Value::Object(metadata)) => edit.metadata = Some(Some(metadata)),
-            ("metadata", _) => return Err(ApiError::invalid_input("metadata", "an object or null")),
+            ("metadata", _) => {
+                return Err(ApiError::invalid_input("metadata", "an object or null"));
+            }
             ("archived" | "head", Value::Null) => {}
             ("archived", Value::Bool(archived)) => edit.archived = Some(archived),
             ("archived", _) => return Err(ApiError::invalid_input("archived", "true or false")),

@@ -58,7 +58,9 @@ pub(crate) struct ChangeJson {
         refuse::Streams,
     ),
 )]
-pub(crate) async fn follow_threads(OwnThreads { app, threads, caller, .. }: OwnThreads) -> ApiResult {
+pub(crate) async fn follow_threads(
+    OwnThreads { app, threads, caller, .. }: OwnThreads,
+) -> ApiResult {
     let owner = caller.owner();
     let permit = app.take_stream(caller.principal.as_ref())?;
     let mut events = threads.follow_changes(owner.clone());
@@ -81,16 +83,28 @@ async fn frames(threads: &Threads, owner: &Arc<str>, event: ThreadEvent) -> Byte
     let thread = threads.changed(owner, &changes).await;
     let encode = || match thread {
         ChangedThread::Unknown => frame(&MISSED),
-        thread => changes.kinds.iter().filter_map(|change| change_json(&changes.id, *change, thread)).collect(),
+        thread => changes
+            .kinds
+            .iter()
+            .filter_map(|change| change_json(&changes.id, *change, thread))
+            .collect(),
     };
     changes.frames.get_or_init(|| Bytes::from(encode())).clone()
 }
 
-fn change_json(thread_id: &ThreadId, change: ThreadChange, thread: &ChangedThread) -> Option<String> {
+fn change_json(
+    thread_id: &ThreadId,
+    change: ThreadChange,
+    thread: &ChangedThread,
+) -> Option<String> {
     let thread = match (change, thread) {
         (ThreadChange::Deleted, _) => None,
         (_, ChangedThread::Summary(thread)) => Some((**thread).clone().into()),
         _ => return None,
     };
-    Some(frame(&EventJson::Change(Box::new(ChangeJson { change, thread_id: thread_id.clone(), thread }))))
+    Some(frame(&EventJson::Change(Box::new(ChangeJson {
+        change,
+        thread_id: thread_id.clone(),
+        thread,
+    }))))
 }

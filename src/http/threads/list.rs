@@ -69,14 +69,22 @@ pub(crate) struct ThreadSummary {
         refuse::Parameter, refuse::Store, refuse::Url,
     ),
 )]
-pub(crate) async fn list_threads(Query(query): Query<ListQuery>, own: OwnThreads) -> ApiResult<Json<ThreadList>> {
+pub(crate) async fn list_threads(
+    Query(query): Query<ListQuery>,
+    own: OwnThreads,
+) -> ApiResult<Json<ThreadList>> {
     let limit = page_size(query.limit.as_deref())?;
     let after = query.cursor.as_deref().map(read_cursor).transpose()?;
     let archived = match query.archived.as_deref() {
         None | Some("false") => Some(false),
         Some("true") => Some(true),
         Some("all") => None,
-        Some(_) => return Err(ApiError::InvalidParameter { name: "archived", expected: "true, false or all" }),
+        Some(_) => {
+            return Err(ApiError::InvalidParameter {
+                name: "archived",
+                expected: "true, false or all",
+            });
+        }
     };
     let search = query.q.filter(|text| !text.trim().is_empty());
     if search.as_ref().is_some_and(|text| text.chars().count() > MAX_SEARCH_CHARS) {

@@ -42,8 +42,10 @@ pub(crate) async fn list_messages(
 ) -> ApiResult {
     let limit = page_size(query.limit.as_deref())?;
     let before = query.before.as_deref().map(str::parse).transpose();
-    let before =
-        before.map_err(|_| ApiError::InvalidParameter { name: "before", expected: "the `before` of another page" })?;
+    let before = before.map_err(|_| ApiError::InvalidParameter {
+        name: "before",
+        expected: "the `before` of another page",
+    })?;
     let key = own.caller.key(id);
     let permit = own.app.response_permit(&key).await?;
     let mut list = own.threads.messages(&key, before, query.run.as_ref(), limit).await?;

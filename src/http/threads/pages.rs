@@ -16,7 +16,9 @@ pub(crate) fn page_size(limit: Option<&str>) -> ApiResult<usize> {
     match limit.map(str::parse) {
         None => Ok(PAGE_SIZE),
         Some(Ok(limit)) if (1..=MAX_PAGE_SIZE).contains(&limit) => Ok(limit),
-        Some(_) => Err(ApiError::InvalidParameter { name: "limit", expected: "a number from 1 to 200" }),
+        Some(_) => {
+            Err(ApiError::InvalidParameter { name: "limit", expected: "a number from 1 to 200" })
+        }
     }
 }
 
@@ -36,7 +38,10 @@ pub(crate) async fn list_page(
 }
 
 pub(crate) fn read_cursor(cursor: &str) -> ApiResult<i64> {
-    cursor.parse().map_err(|_| ApiError::InvalidParameter { name: "cursor", expected: "the `next` of another page" })
+    cursor.parse().map_err(|_| ApiError::InvalidParameter {
+        name: "cursor",
+        expected: "the `next` of another page",
+    })
 }
 
 /// A time such as `2026-01-31T12:00:00.000Z`: three digits of milliseconds, so that times sort as texts.

@@ -14,7 +14,8 @@ use crate::{
 };
 
 const JSON_LINES: HeaderValue = HeaderValue::from_static("application/jsonl");
-const CROSS_ORIGIN_RESOURCE_POLICY: HeaderName = HeaderName::from_static("cross-origin-resource-policy");
+const CROSS_ORIGIN_RESOURCE_POLICY: HeaderName =
+    HeaderName::from_static("cross-origin-resource-policy");
 
 /// Returns a detached run that has ended as a recording.
 ///
@@ -28,13 +29,18 @@ const CROSS_ORIGIN_RESOURCE_POLICY: HeaderName = HeaderName::from_static("cross-
         refuse::Follow, refuse::Running, refuse::Store,
     ),
 )]
-pub(crate) async fn read_recording(Path((thread, run)): Path<(ThreadId, RunId)>, own: OwnThreads) -> ApiResult {
+pub(crate) async fn read_recording(
+    Path((thread, run)): Path<(ThreadId, RunId)>,
+    own: OwnThreads,
+) -> ApiResult {
     let recording = own.threads.recording(&own.caller.key(thread), &run, own.urls()).await?;
     // The name has letters, digits and `-_.` only.
     let disposition = format!("attachment; filename=\"{}\"", recording.file_name());
     let lines = stream::try_unfold(recording, |mut recording| async move {
         let next = recording.next().await;
-        let next = next.inspect_err(|error| tracing::warn!(?error, "a recording could not be sent to its end"))?;
+        let next = next.inspect_err(|error| {
+            tracing::warn!(?error, "a recording could not be sent to its end")
+        })?;
         Ok::<_, ThreadError>(next.map(|lines| (lines, recording)))
     });
     let headers = [

@@ -88,13 +88,18 @@ pub(crate) async fn read_run(
 ) -> ApiResult {
     let wait = query.wait.as_deref().map_or(Ok(0), str::parse);
     let wait = wait.ok().filter(|wait| *wait <= MAX_WAIT_SECS).map(Duration::from_secs);
-    let wait = wait.ok_or(ApiError::InvalidParameter { name: "wait", expected: "a number of seconds from 0 to 50" })?;
+    let wait = wait.ok_or(ApiError::InvalidParameter {
+        name: "wait",
+        expected: "a number of seconds from 0 to 50",
+    })?;
     let key = own.caller.key(thread);
     let run = own.threads.detached_run(&key, &id).await?;
     if run.status == RunStatus::Running {
         let end = wait_for_end(own.threads.follower(&key, &run, run.events)?);
         if !timeout(wait, end).await.unwrap_or(Ok(false))? {
-            return Ok((StatusCode::ACCEPTED, Json(RunDocument::running(key.id, id))).into_response());
+            return Ok(
+                (StatusCode::ACCEPTED, Json(RunDocument::running(key.id, id))).into_response()
+            );
         }
     }
     // Not before: who waits needs no memory.
@@ -145,7 +150,8 @@ pub(crate) async fn cancel_run(
     Path((thread, run_id)): Path<(ThreadId, RunId)>,
     own: OwnThreads,
 ) -> ApiResult<(StatusCode, Json<Cancellation>)> {
-    let (code, status, message) = match own.threads.cancel(&own.caller.key(thread), &run_id).await? {
+    let (code, status, message) = match own.threads.cancel(&own.caller.key(thread), &run_id).await?
+    {
         None => (StatusCode::ACCEPTED, "cancelling", "the run is being cancelled"),
         Some(run) => (StatusCode::OK, run.status.as_str(), "the run had already ended"),
     };

@@ -59,7 +59,9 @@ pub(crate) async fn export_thread(
     let loads_files = match query.files.as_deref() {
         None | Some("url") => false,
         Some("inline") => true,
-        Some(_) => return Err(ApiError::InvalidParameter { name: "files", expected: "`url` or `inline`" }),
+        Some(_) => {
+            return Err(ApiError::InvalidParameter { name: "files", expected: "`url` or `inline`" });
+        }
     };
     let key = own.caller.key(id);
     let mut permit = own.app.response_permit(&key).await?;
@@ -67,7 +69,8 @@ pub(crate) async fn export_thread(
     if let Some(files) = own.threads.runs.files.as_ref().filter(|_| loads_files) {
         let messages = content.messages.iter_mut().map(|copied| &mut copied.message).collect();
         let loading = files.loading(&key.owner, messages, LoadedFor::Export).await?;
-        permit = permit.and(own.app.runs.memory.copy(own.caller.principal.as_ref(), loading.bytes()).await?);
+        permit = permit
+            .and(own.app.runs.memory.copy(own.caller.principal.as_ref(), loading.bytes()).await?);
         loading.load().await;
     }
     own.present(content.messages.iter_mut().map(|copied| &mut copied.message));
@@ -98,7 +101,10 @@ pub(crate) async fn import_thread(
     let (_permit, json) = read_within_limits(&own.app, &head, body, decode).await?;
     let ThreadExport { thread_id, content } = serde_json::from_value(json).map_err(|error| {
         let problem = shortened(&error.to_string(), 200);
-        ApiError::InvalidInput { path: String::new(), message: format!("the body is no export of a thread: {problem}") }
+        ApiError::InvalidInput {
+            path: String::new(),
+            message: format!("the body is no export of a thread: {problem}"),
+        }
     })?;
     let key = own.caller.key(query.thread_id.unwrap_or(thread_id));
     let thread = own.threads.import(&key, content).await?;

@@ -72,6 +72,10 @@ pub(crate) async fn read_thread(Path(id): Path<ThreadId>, own: OwnThreads) -> Ap
         version: thread.version,
         created_at: time(thread.created_at),
         updated_at: time(thread.updated_at),
-        runs: view.runs.into_iter().map(|run| RunJson::new(run, &own.app.runs.metrics.prices)).collect(),
+        runs: view
+            .runs
+            .into_iter()
+            .map(|run| RunJson::new(run, &own.app.runs.metrics.prices))
+            .collect(),
     })
 }

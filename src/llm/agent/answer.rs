@@ -18,10 +18,14 @@ use crate::{
     files::SharedFile,
     llm::{
         history,
-        model::{Artefact, BlockStart, ModelError, ModelEvent, SkippedAttachment, StopReason, WrittenCall},
+        model::{
+            Artefact, BlockStart, ModelError, ModelEvent, SkippedAttachment, StopReason,
+            WrittenCall,
+        },
     },
     protocol::{
-        AssistantMessage, Event, Message, MessageId, Metadata, ReasoningMessage, TokenUsage, ToolCall, ToolCallId,
+        AssistantMessage, Event, Message, MessageId, Metadata, ReasoningMessage, TokenUsage,
+        ToolCall, ToolCallId,
         event::{Custom, EncryptedValueSubtype, ReasoningEncryptedValue},
         own_names::{ATTACHMENT_SKIPPED, CITATIONS, PROVIDER, REDACTED},
     },
@@ -94,7 +98,11 @@ enum AnswerBlock {
 }
 
 impl<'r> AnswerBuilder<'r> {
-    pub(super) fn new(provider: &'r str, earlier: &'r mut EarlierAnswers, foreign: ForeignTexts<'r>) -> Self {
+    pub(super) fn new(
+        provider: &'r str,
+        earlier: &'r mut EarlierAnswers,
+        foreign: ForeignTexts<'r>,
+    ) -> Self {
         Self {
             provider,
             to_skip_again: earlier.skipped.clone(),
@@ -110,7 +118,11 @@ impl<'r> AnswerBuilder<'r> {
     }
 
     /// As [`apply`](Self::apply), and stores what the model drew, and looks for calls of others.
-    pub(super) async fn read(&mut self, event: ModelEvent, out: &mut Vec<Event>) -> Option<TokenUsage> {
+    pub(super) async fn read(
+        &mut self,
+        event: ModelEvent,
+        out: &mut Vec<Event>,
+    ) -> Option<TokenUsage> {
         match event {
             ModelEvent::Media { media_type, base64 } => {
                 if let Some(file) = SharedFile::of_data(base64, media_type).await {
@@ -159,8 +171,8 @@ impl<'r> AnswerBuilder<'r> {
             BlockStart::Call { id, name } => {
                 let id = self.earlier.unique(id);
                 let parent = self.call_message.get_or_insert_with(MessageId::random).clone();
-                let events =
-                    emit::ToolCallEvents::with_id(id.clone(), &*name).within(&TextMessage::with_id(parent.clone()));
+                let events = emit::ToolCallEvents::with_id(id.clone(), &*name)
+                    .within(&TextMessage::with_id(parent.clone()));
                 out.push(events.start());
                 AnswerBlock::Call { events, parent, call: ToolCall::new(id, name, "") }
             }
@@ -169,9 +181,17 @@ impl<'r> AnswerBuilder<'r> {
     }
 
     /// Adds the calls, or the text if one of them stands in a text that somebody else wrote.
-    fn written_calls(&mut self, text: String, calls: Vec<WrittenCall>, are_foreign: bool, out: &mut Vec<Event>) {
+    fn written_calls(
+        &mut self,
+        text: String,
+        calls: Vec<WrittenCall>,
+        are_foreign: bool,
+        out: &mut Vec<Event>,
+    ) {
         if are_foreign {
-            tracing::warn!("a call that the model wrote as text stands in a text of somebody else, and does not run");
+            tracing::warn!(
+                "a call that the model wrote as text stands in a text of somebody else, and does not run"
+            );
             self.start(WRITTEN, BlockStart::Text, out);
             self.delta(WRITTEN, text, out);
             return self.end(WRITTEN, None, out);
@@ -199,7 +219,10 @@ impl<'r> AnswerBuilder<'r> {
     fn cite(&mut self, index: usize, citation: Value) {
         self.citation_bytes += citation.to_string().len();
         if self.citation_bytes > MAX_CITATION_BYTES {
-            tracing::warn!(MAX_CITATION_BYTES, "left out a citation, because the answer has too many");
+            tracing::warn!(
+                MAX_CITATION_BYTES,
+                "left out a citation, because the answer has too many"
+            );
         } else if let Some(AnswerBlock::Text { citations, .. }) = self.block(index) {
             citations.push(citation);
         }
@@ -238,14 +261,19 @@ impl<'r> AnswerBuilder<'r> {
 
     fn end(&mut self, index: usize, end_artefact: Option<Artefact>, out: &mut Vec<Event>) {
         let provider = self.provider.to_owned();
-        let encrypted =
-            |subtype, id: &str| end_artefact.as_ref().map(|artefact| encrypted_value(subtype, id, artefact));
+        let encrypted = |subtype, id: &str| {
+            end_artefact.as_ref().map(|artefact| encrypted_value(subtype, id, artefact))
+        };
         match self.block(index) {
             Some(AnswerBlock::Text { events, message, citations }) if message.content.is_some() => {
-                message.metadata = end_artefact.as_ref().map(|_| artefact_metadata(provider, false));
+                message.metadata =
+                    end_artefact.as_ref().map(|_| artefact_metadata(provider, false));
                 if !citations.is_empty() {
                     let citations = std::mem::take(citations).into();
-                    message.metadata.get_or_insert_default().insert(CITATIONS.to_owned(), citations);
+                    message
+                        .metadata
+                        .get_or_insert_default()
+                        .insert(CITATIONS.to_owned(), citations);
                 }
                 let mut message_end = events.end();
                 message_end.base_mut().set_metadata(message.metadata.clone());
@@ -282,14 +310,19 @@ impl<'r> AnswerBuilder<'r> {
 
     fn usage_since_last(&mut self, usage: TokenUsage) -> TokenUsage {
         let before = std::mem::replace(&mut self.usage, usage.clone());
-        let more = |now: Option<u64>, before: Option<u64>| now.map(|now| now.saturating_sub(before.unwrap_or(0)));
+        let more = |now: Option<u64>, before: Option<u64>| {
+            now.map(|now| now.saturating_sub(before.unwrap_or(0)))
+        };
         TokenUsage {
             input_tokens: more(usage.input_tokens, before.input_tokens),
             output_tokens: more(usage.output_tokens, before.output_tokens),
             total_tokens: more(usage.total_tokens, before.total_tokens),
             reasoning_tokens: more(usage.reasoning_tokens, before.reasoning_tokens),
             cached_input_tokens: more(usage.cached_input_tokens, before.cached_input_tokens),
-            cache_write_input_tokens: more(usage.cache_write_input_tokens, before.cache_write_input_tokens),
+            cache_write_input_tokens: more(
+                usage.cache_write_input_tokens,
+                before.cache_write_input_tokens,
+            ),
             provider: usage.provider,
             model: usage.model,
         }
@@ -297,7 +330,10 @@ impl<'r> AnswerBuilder<'r> {
 
     pub(super) fn finish(self) -> Result<CompleteAnswer, ModelError> {
         let Some(stop) = self.stop else {
-            return Err(ModelError::new(RunErrorCode::ModelInterrupted.as_str(), "the model's answer broke off"));
+            return Err(ModelError::new(
+                RunErrorCode::ModelInterrupted.as_str(),
+                "the model's answer broke off",
+            ));
         };
         let mut answer = CompleteAnswer { messages: Vec::new(), stop, has_media: self.has_media };
         for (_, block) in self.blocks {
@@ -350,13 +386,16 @@ impl CompleteAnswer {
             message.tool_calls.get_or_insert_default().push(call);
             return;
         }
-        let message = AssistantMessage { tool_calls: Some(vec![call]), ..AssistantMessage::new(parent) };
+        let message =
+            AssistantMessage { tool_calls: Some(vec![call]), ..AssistantMessage::new(parent) };
         self.messages.push(Message::Assistant(message));
     }
 }
 
 fn encrypted_value(subtype: EncryptedValueSubtype, id: &str, artefact: &Artefact) -> Event {
-    ReasoningEncryptedValue::new(subtype, id, artefact.value.clone()).with_type(artefact.kind.clone()).into()
+    ReasoningEncryptedValue::new(subtype, id, artefact.value.clone())
+        .with_type(artefact.kind.clone())
+        .into()
 }
 
 /// Returns an artefact as the members `encryptedValue` and `encryptedValueType`.

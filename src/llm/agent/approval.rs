@@ -19,14 +19,16 @@ use crate::{
     agent::RunContext,
     llm::history,
     protocol::{
-        Interrupt, JsonObject, Message, MessageContent, ResumeEntry, ResumeStatus, ToolCall, ToolMessage,
+        Interrupt, JsonObject, Message, MessageContent, ResumeEntry, ResumeStatus, ToolCall,
+        ToolMessage,
         approval::{ApprovalDecision, approval_schema, shown_arguments, visible},
     },
     tools::{Approval, CallReplies, OfferedTool, Tool, bound_call, is_bound_to},
 };
 
 const ID_PREFIX: &str = "approval:";
-const NO_CONSENT: &str = "The call was not run: the user declined to log in or to open a page for it.";
+const NO_CONSENT: &str =
+    "The call was not run: the user declined to log in or to open a page for it.";
 
 /// A call that runs, with the arguments and the replies of people, or the result of one that does not, for the model.
 pub(super) type CallDecision = Result<CallReplies, String>;
@@ -68,20 +70,29 @@ pub(super) async fn prior_approvals(
         if decided_ids.insert(&call.id) {
             prior.decided.push((call.clone(), decision));
         } else {
-            tracing::warn!(call = call.id.as_str(), "ignored a second call with the id of a call that was decided on");
+            tracing::warn!(
+                call = call.id.as_str(),
+                "ignored a second call with the id of a call that was decided on"
+            );
         }
     }
     let mut ids = decided_ids;
     for (call, result) in undecided {
         if !ids.insert(&call.id) {
-            tracing::warn!(call = call.id.as_str(), "ignored a tool call whose id is already used in the conversation");
+            tracing::warn!(
+                call = call.id.as_str(),
+                "ignored a tool call whose id is already used in the conversation"
+            );
         } else if result.is_none() {
             prior.open.extend(interrupt_if_needed(call, catalog).await);
         }
     }
     let unused = entries.iter().filter(|entry| !used.contains(&entry.interrupt_id)).count();
     if unused > 0 {
-        tracing::warn!(entries = unused, "ignored resume entries that answer no call of this conversation");
+        tracing::warn!(
+            entries = unused,
+            "ignored resume entries that answer no call of this conversation"
+        );
     }
     prior
 }
@@ -102,16 +113,22 @@ fn decision_on<'e>(
         && let Some(replies) = CallReplies::read(call, entries)
     {
         let is_declined = replies.lack_consent();
-        return Some((if is_declined { Err(NO_CONSENT.to_owned()) } else { Ok(replies) }, questions));
+        return Some((
+            if is_declined { Err(NO_CONSENT.to_owned()) } else { Ok(replies) },
+            questions,
+        ));
     }
-    let bound =
-        |entry: &'e ResumeEntry| entry.interrupt_id.strip_prefix(ID_PREFIX).filter(|bound| is_bound_to(call, bound));
+    let bound = |entry: &'e ResumeEntry| {
+        entry.interrupt_id.strip_prefix(ID_PREFIX).filter(|bound| is_bound_to(call, bound))
+    };
     let approvals: Vec<_> = entries.iter().filter(|entry| bound(entry).is_some()).collect();
     let first = *approvals.first()?;
     let is_clear = approvals.iter().all(|entry| *entry == first);
-    let decision = if is_clear { ApprovalDecision::of(first, true) } else { ApprovalDecision::Unclear };
+    let decision =
+        if is_clear { ApprovalDecision::of(first, true) } else { ApprovalDecision::Unclear };
     let bound = bound(first).unwrap_or_default().to_owned();
-    is_open(&[first]).then(|| (decide(decision).map(|edited| CallReplies::none(bound, edited)), approvals))
+    is_open(&[first])
+        .then(|| (decide(decision).map(|edited| CallReplies::none(bound, edited)), approvals))
 }
 
 /// CopilotKit adds such a message to the conversation beside the `resume` entry.
@@ -126,15 +143,22 @@ fn is_copy_of_reply(message: &ToolMessage, entry: &ResumeEntry) -> bool {
 }
 
 async fn interrupt_if_needed(call: &ToolCall, catalog: &ToolCatalog) -> Option<Interrupt> {
-    let Some(ToolOwner::Server(OfferedTool { tool, validator })) = catalog.owner(&call.function.name) else {
+    let Some(ToolOwner::Server(OfferedTool { tool, validator })) =
+        catalog.owner(&call.function.name)
+    else {
         return None;
     };
     let arguments = validator.check(&call.function.arguments).await.ok()?;
-    (tool.approval(&arguments) == Approval::Needed).then(|| approval_interrupt(call, &arguments, &**tool))
+    (tool.approval(&arguments) == Approval::Needed)
+        .then(|| approval_interrupt(call, &arguments, &**tool))
 }
 
 /// `arguments` are those that run. The question is made of them, not of the text that the model wrote.
-pub(super) fn approval_interrupt(call: &ToolCall, arguments: &JsonObject, tool: &dyn Tool) -> Interrupt {
+pub(super) fn approval_interrupt(
+    call: &ToolCall,
+    arguments: &JsonObject,
+    tool: &dyn Tool,
+) -> Interrupt {
     let (spec, mut interrupt) = (tool.spec(), Interrupt::new("tool_call"));
     interrupt.id = format!("{ID_PREFIX}{}", bound_call(call, tool.server())).into();
     interrupt.message = Some(question(&spec.name, arguments));
@@ -156,15 +180,16 @@ fn question(tool: &str, arguments: &JsonObject) -> String {
 fn reply_schema(parameters: &Value) -> JsonObject {
     // A `$ref` points from the root of the tool's schema, so it would not resolve here. Edited arguments are checked
     // against the tool's schema before the call in any case.
-    let arguments = if has_reference(parameters) { json!({ "type": "object" }) } else { parameters.clone() };
+    let arguments =
+        if has_reference(parameters) { json!({ "type": "object" }) } else { parameters.clone() };
     approval_schema(Some(arguments))
 }
 
 fn has_reference(schema: &Value) -> bool {
     match schema {
-        Value::Object(members) => {
-            members.iter().any(|(name, value)| name == "$ref" || name == "$dynamicRef" || has_reference(value))
-        }
+        Value::Object(members) => members
+            .iter()
+            .any(|(name, value)| name == "$ref" || name == "$dynamicRef" || has_reference(value)),
         Value::Array(items) => items.iter().any(has_reference),
         _ => false,
     }
@@ -174,10 +199,16 @@ fn has_reference(schema: &Value) -> bool {
 fn decide(decision: ApprovalDecision) -> Result<Option<JsonObject>, String> {
     Err(match decision {
         ApprovalDecision::Approved { edited_args } => return Ok(edited_args),
-        ApprovalDecision::Declined { reason: Some(reason) } => format!("The user declined this call: {reason}"),
+        ApprovalDecision::Declined { reason: Some(reason) } => {
+            format!("The user declined this call: {reason}")
+        }
         ApprovalDecision::Declined { reason: None } => "The user declined this call.".to_owned(),
-        ApprovalDecision::Cancelled => "The call was not run: the user did not approve it.".to_owned(),
-        ApprovalDecision::Unclear => "The call was not run: the user's answer was unclear.".to_owned(),
+        ApprovalDecision::Cancelled => {
+            "The call was not run: the user did not approve it.".to_owned()
+        }
+        ApprovalDecision::Unclear => {
+            "The call was not run: the user's answer was unclear.".to_owned()
+        }
     })
 }
 
@@ -193,29 +224,44 @@ mod tests {
     fn the_model_gets_the_reason_of_a_refusal() {
         let declined = decide(ApprovalDecision::Declined { reason: Some("too dear".to_owned()) });
         assert_eq!(declined, Err("The user declined this call: too dear".to_owned()));
-        assert!(decide(ApprovalDecision::Unclear).is_err() && decide(ApprovalDecision::Cancelled).is_err());
+        assert!(
+            decide(ApprovalDecision::Unclear).is_err()
+                && decide(ApprovalDecision::Cancelled).is_err()
+        );
     }
 
     #[test]
     fn the_question_has_the_arguments_of_the_call() {
-        let asks = "The agent wants to call get_weather with {\"city\":\"Beijing\"}. Do you approve?";
-        let question = |tool: &str, arguments: Value| question(tool, arguments.as_object().unwrap());
+        let asks =
+            "The agent wants to call get_weather with {\"city\":\"Beijing\"}. Do you approve?";
+        let question =
+            |tool: &str, arguments: Value| question(tool, arguments.as_object().unwrap());
         assert_eq!(question("get_weather", json!({ "city": "Beijing" })), asks);
         assert_eq!(question("ping", json!({})), "The agent wants to call ping. Do you approve?");
         let long = question("write", json!({ "text": "x".repeat(1000), "to": "eve" }));
-        assert!(long.len() < 620 && long.contains("x\"… (1000 characters),\"to\":\"eve\"}. Do you approve?"), "{long}");
+        assert!(
+            long.len() < 620
+                && long.contains("x\"… (1000 characters),\"to\":\"eve\"}. Do you approve?"),
+            "{long}"
+        );
     }
 
     #[test]
     fn the_question_is_made_of_the_object_that_runs() {
         let (blanks, long) = (" ".repeat(600), "x".repeat(600));
-        let written = format!(r#"{{"n":1,{blanks}"note":"{long}","n":2,"more":{{"text":"{long}","last":3}}}}"#);
+        let written = format!(
+            r#"{{"n":1,{blanks}"note":"{long}","n":2,"more":{{"text":"{long}","last":3}}}}"#
+        );
         let model = Scripted::new([done([call(0, "c", "increment", &written)])]);
         let played = play(LlmAgent::new(model).tools(increment(Approval::Needed)), ask("?"));
         let asked = &played.end["outcome"]["interrupts"][0];
         let message = asked["message"].as_str().unwrap();
         let cut = format!("\"{}\"… (600 characters)", &long[..500]);
-        for shown in ["\"n\":2", &format!("\"note\":{cut}"), &format!("\"more\":{{\"text\":{cut},\"last\":3}}")] {
+        for shown in [
+            "\"n\":2",
+            &format!("\"note\":{cut}"),
+            &format!("\"more\":{{\"text\":{cut},\"last\":3}}"),
+        ] {
             assert!(message.contains(shown), "{shown}: {message}");
         }
         assert!(!message.contains("\"n\":1"), "{message}");
@@ -231,7 +277,8 @@ mod tests {
         assert!(fits(json!({ "approved": true, "editedArgs": { "n": 1 } })));
         assert!(!fits(json!({ "approved": true, "editedArgs": { "n": "1" } })));
         assert!(!fits(json!({ "editedArgs": { "n": 1 } })));
-        let refers = json!({ "$defs": { "x": {} }, "properties": { "a": { "$ref": "#/$defs/x" } } });
+        let refers =
+            json!({ "$defs": { "x": {} }, "properties": { "a": { "$ref": "#/$defs/x" } } });
         assert_eq!(reply_schema(&refers)["properties"]["editedArgs"], json!({ "type": "object" }));
     }
 }

@@ -67,7 +67,9 @@ impl<'r> RunningCalls<'r> {
                     }
                 }
                 Poll::Ready(outcome) => self.held = Some(outcome),
-                Poll::Pending => return self.events.poll_next(cx).map(|event| Some(CallOutcome::Event(event))),
+                Poll::Pending => {
+                    return self.events.poll_next(cx).map(|event| Some(CallOutcome::Event(event)));
+                }
             }
         }
     }
@@ -100,7 +102,9 @@ fn start_call<'r>(pending: PendingCall, run: &RunScope<'r>) -> BoxStream<'r, Cal
         CallAction::Tool(action) => {
             let (limit, session) = (run.settings.tool_timeout, run.session.clone());
             let running = async move {
-                let cx = ToolContext::of_call(session, call, name, &action.arguments, action.replies).within(scope);
+                let cx =
+                    ToolContext::of_call(session, call, name, &action.arguments, action.replies)
+                        .within(scope);
                 call_tool(&action.tool, action.arguments, &cx, limit, open).await
             };
             stream::once(running).boxed()
@@ -127,14 +131,21 @@ async fn call_tool(
         None => {
             tracing::warn!(tool = name, ?limit, "a tool took too long and was stopped");
             let seconds = limit.as_secs_f32();
-            (ToolOutcome::Timeout, format!("Error: the tool took longer than {seconds} s and was stopped").into())
+            (
+                ToolOutcome::Timeout,
+                format!("Error: the tool took longer than {seconds} s and was stopped").into(),
+            )
         }
     };
     open.end(outcome, content, cx.take_after_result())
 }
 
 /// Returns `None` if a call neither ends nor reports progress within a time.
-pub(super) async fn within_limit<T>(limit: Duration, cx: &ToolContext, call: impl Future<Output = T>) -> Option<T> {
+pub(super) async fn within_limit<T>(
+    limit: Duration,
+    cx: &ToolContext,
+    call: impl Future<Output = T>,
+) -> Option<T> {
     let mut call = pin!(call);
     loop {
         tokio::select! {
@@ -146,7 +157,11 @@ pub(super) async fn within_limit<T>(limit: Duration, cx: &ToolContext, call: imp
     }
 }
 
-fn run_task<'r>(task: SubagentTask, run: &RunScope<'r>, open: MeteredCall) -> BoxStream<'r, CallOutcome> {
+fn run_task<'r>(
+    task: SubagentTask,
+    run: &RunScope<'r>,
+    open: MeteredCall,
+) -> BoxStream<'r, CallOutcome> {
     let mut forwarded_props = run.input.forwarded_props.clone();
     // The request chose a model of this agent. The subagent has its own.
     if let Some(Value::Object(members)) = &mut forwarded_props {

@@ -5,9 +5,10 @@ use crate::{
     protocol::{
         AgentCapabilities, JsonObject, ToolDefinition,
         capabilities::{
-            ExecutionCapabilities, HumanInTheLoopCapabilities, IdentityCapabilities, MultiAgentCapabilities,
-            MultimodalCapabilities, MultimodalInputCapabilities, OutputCapabilities, ReasoningCapabilities,
-            StateCapabilities, SubagentInfo, ToolsCapabilities,
+            ExecutionCapabilities, HumanInTheLoopCapabilities, IdentityCapabilities,
+            MultiAgentCapabilities, MultimodalCapabilities, MultimodalInputCapabilities,
+            OutputCapabilities, ReasoningCapabilities, StateCapabilities, SubagentInfo,
+            ToolsCapabilities,
         },
     },
     tools::OfferedTool,
@@ -51,9 +52,13 @@ pub(super) fn capabilities(settings: &Settings) -> AgentCapabilities {
             handoffs: Some(false),
             subagents: (!settings.subagents.is_empty()).then(|| subagents.collect()),
         }),
-        reasoning: Some(ReasoningCapabilities { streaming: Some(true), ..ReasoningCapabilities::default() }),
+        reasoning: Some(ReasoningCapabilities {
+            streaming: Some(true),
+            ..ReasoningCapabilities::default()
+        }),
         // The kinds of files that the agent's model reads, if they are known.
-        multimodal: is_media_input_known.then_some(MultimodalCapabilities { input: Some(media_input), output: None }),
+        multimodal: is_media_input_known
+            .then_some(MultimodalCapabilities { input: Some(media_input), output: None }),
         execution: Some(ExecutionCapabilities {
             max_iterations: Some(settings.max_steps.into()),
             ..ExecutionCapabilities::default()
@@ -66,7 +71,10 @@ pub(super) fn capabilities(settings: &Settings) -> AgentCapabilities {
             ..HumanInTheLoopCapabilities::default()
         }),
         custom: (!settings.models.is_empty()).then(|| {
-            JsonObject::from_iter([(MODELS.to_owned(), settings.allowed_models().collect::<Vec<_>>().into())])
+            JsonObject::from_iter([(
+                MODELS.to_owned(),
+                settings.allowed_models().collect::<Vec<_>>().into(),
+            )])
         }),
         ..AgentCapabilities::default()
     }

@@ -34,11 +34,18 @@ pub(super) struct ToolCatalog {
 }
 
 impl ToolCatalog {
-    pub(super) fn new(settings: &Settings, input: &RunAgentInput, surfaces: Option<&Arc<RunSurfaces>>) -> Self {
+    pub(super) fn new(
+        settings: &Settings,
+        input: &RunAgentInput,
+        surfaces: Option<&Arc<RunSurfaces>>,
+    ) -> Self {
         let (mut specs, mut owners) = (Vec::new(), HashMap::new());
         let mut add = |spec: ToolSpec, owner: ToolOwner| {
             if owners.contains_key(&spec.name) {
-                tracing::warn!(tool = spec.name, "several tools have this name; the first one is offered to the model");
+                tracing::warn!(
+                    tool = spec.name,
+                    "several tools have this name; the first one is offered to the model"
+                );
             } else {
                 owners.insert(spec.name.clone(), owner);
                 specs.push(spec);
@@ -82,7 +89,8 @@ impl ToolCatalog {
     /// suggestions.
     pub(super) fn forced_by_application(&self, input: &RunAgentInput) -> Option<ToolChoice> {
         let name = input.forwarded_prop("toolChoice")?.pointer("/function/name")?.as_str()?;
-        matches!(self.owner(name), Some(ToolOwner::Application)).then(|| ToolChoice::Tool(name.to_owned()))
+        matches!(self.owner(name), Some(ToolOwner::Application))
+            .then(|| ToolChoice::Tool(name.to_owned()))
     }
 
     pub(super) fn owner(&self, name: &str) -> Option<&ToolOwner> {

@@ -20,12 +20,15 @@ pub(super) fn remove_claims(messages: &mut Vec<Message>, catalog: &ToolCatalog, 
     }
     let calls: HashSet<ToolCallId> = made_by_runs(messages, cx)
         .flat_map(Message::tool_calls)
-        .filter(|call| !matches!(catalog.owner(&call.function.name), Some(ToolOwner::Application) | None))
+        .filter(|call| {
+            !matches!(catalog.owner(&call.function.name), Some(ToolOwner::Application) | None)
+        })
         .map(|call| call.id.clone())
         .collect();
     let clicks: HashSet<ToolCallId> = {
         let by_client = messages.iter().filter(|message| cx.is_from_client(message.id()));
-        let clicks = by_client.flat_map(Message::tool_calls).filter(|call| call.function.name == CLICK);
+        let clicks =
+            by_client.flat_map(Message::tool_calls).filter(|call| call.function.name == CLICK);
         clicks.map(|call| call.id.clone()).collect()
     };
     messages.retain(|message| {
@@ -34,7 +37,9 @@ pub(super) fn remove_claims(messages: &mut Vec<Message>, catalog: &ToolCatalog, 
                 let call = &result.tool_call_id;
                 (calls.contains(call) || clicks.contains(call)) && cx.is_from_client(&result.id)
             }
-            Message::Assistant(_) => message.tool_calls().iter().any(|call| clicks.contains(&call.id)),
+            Message::Assistant(_) => {
+                message.tool_calls().iter().any(|call| clicks.contains(&call.id))
+            }
             other => is_summary(other) && cx.is_from_client(other.id()),
         };
         if is_claim {
@@ -48,7 +53,12 @@ pub(super) fn remove_claims(messages: &mut Vec<Message>, catalog: &ToolCatalog, 
 }
 
 /// Returns the messages without the client's assistant messages.
-pub(super) fn made_by_runs<'m>(messages: &'m [Message], cx: &RunContext) -> impl Iterator<Item = &'m Message> + Clone {
-    let is_claim = |message: &&Message| matches!(message, Message::Assistant(_)) && cx.is_from_client(message.id());
+pub(super) fn made_by_runs<'m>(
+    messages: &'m [Message],
+    cx: &RunContext,
+) -> impl Iterator<Item = &'m Message> + Clone {
+    let is_claim = |message: &&Message| {
+        matches!(message, Message::Assistant(_)) && cx.is_from_client(message.id())
+    };
     messages.iter().filter(move |message| !is_claim(message))
 }

@@ -25,8 +25,12 @@ impl ForeignTexts<'_> {
     /// conversation, which can be large.
     pub(super) async fn have(&self, calls: &[WrittenCall]) -> bool {
         let own = calls.iter().map(|call| (&call.name, call));
-        let written = calls.iter().map(|call| (&call.written_name, call)).filter(|(name, call)| **name != call.name);
-        let sought = own.chain(written).map(|(name, call)| (name.as_str(), call.arguments.as_str()));
+        let written = calls
+            .iter()
+            .map(|call| (&call.written_name, call))
+            .filter(|(name, call)| **name != call.name);
+        let sought =
+            own.chain(written).map(|(name, call)| (name.as_str(), call.arguments.as_str()));
         let (sought, joined) = (SoughtCalls::new(sought), self.joined());
         // In doubt, a call does not run.
         spawn_blocking(move || sought.stand_in(&joined)).await.unwrap_or(true)
@@ -43,11 +47,22 @@ impl ForeignTexts<'_> {
                     joined.push_str(result.error.as_deref().unwrap_or_default());
                 }
                 Message::Activity(activity) => {
-                    activity.content.values().filter_map(|value| value.as_str()).for_each(|text| joined.push_str(text));
+                    activity
+                        .content
+                        .values()
+                        .filter_map(|value| value.as_str())
+                        .for_each(|text| joined.push_str(text));
                 }
-                Message::System(m) if !self.cx.accepts_instructions() => joined.push_str(&m.content),
-                Message::Developer(m) if !self.cx.accepts_instructions() => joined.push_str(&m.content),
-                Message::System(_) | Message::Developer(_) | Message::Assistant(_) | Message::Reasoning(_) => {}
+                Message::System(m) if !self.cx.accepts_instructions() => {
+                    joined.push_str(&m.content)
+                }
+                Message::Developer(m) if !self.cx.accepts_instructions() => {
+                    joined.push_str(&m.content)
+                }
+                Message::System(_)
+                | Message::Developer(_)
+                | Message::Assistant(_)
+                | Message::Reasoning(_) => {}
             }
         }
         joined

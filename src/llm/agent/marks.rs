@@ -64,7 +64,8 @@ impl EarlierTurns {
     /// Reads the marks of a run that is continued, and counts the tokens that it has used.
     pub(super) fn of(cx: &RunContext) -> Self {
         let (mut turns, mut used) = (Self::default(), Vec::new());
-        let marks = cx.continuation().map(|continuation| &continuation.marks[..]).unwrap_or_default();
+        let marks =
+            cx.continuation().map(|continuation| &continuation.marks[..]).unwrap_or_default();
         for mark in marks.iter().filter_map(|mark| TurnMark::deserialize(mark).ok()) {
             match mark {
                 TurnMark::Answer { step, usage, servers } => {
@@ -72,7 +73,8 @@ impl EarlierTurns {
                 }
                 TurnMark::LastAnswer { result, usage } => {
                     let outcome = RunOutcome::success();
-                    let mut finished = RunFinished::new(cx.thread_id().clone(), cx.run_id().clone(), outcome);
+                    let mut finished =
+                        RunFinished::new(cx.thread_id().clone(), cx.run_id().clone(), outcome);
                     finished.result = result;
                     (turns.end, used) = (Some(finished.into()), usage);
                 }
@@ -90,7 +92,12 @@ impl EarlierTurns {
     }
 
     /// Returns the plan for the first turn: the calls that people decided about, and what is open of the last answer.
-    pub(super) async fn plan(&self, prior: PriorApprovals, messages: &[Message], run: &RunScope<'_>) -> TurnPlan {
+    pub(super) async fn plan(
+        &self,
+        prior: PriorApprovals,
+        messages: &[Message],
+        run: &RunScope<'_>,
+    ) -> TurnPlan {
         let mut plan = TurnPlan::of_decisions(prior.decided, run).await;
         plan.resume_tasks(prior.tasks, messages, run);
         if self.steps > 0 {
@@ -104,23 +111,43 @@ impl EarlierTurns {
 
 /// Returns the ids of calls that a new call cannot have: those of the conversation, and those that were taken back.
 pub(super) fn used_ids(messages: &[Message], cx: &RunContext) -> HashSet<ToolCallId> {
-    let taken_back = cx.continuation().into_iter().flat_map(|it| it.taken_back.iter().cloned().map(Into::into));
+    let taken_back =
+        cx.continuation().into_iter().flat_map(|it| it.taken_back.iter().cloned().map(Into::into));
     // Subagents' calls included.
-    messages.iter().flat_map(Message::tool_calls).map(|call| call.id.clone()).chain(taken_back).collect()
+    messages
+        .iter()
+        .flat_map(Message::tool_calls)
+        .map(|call| call.id.clone())
+        .chain(taken_back)
+        .collect()
 }
 
 /// Marks a complete answer, the last of `messages`. One that has to be corrected, or that fails the run, is asked for again.
-pub(super) fn answer(run: &RunScope<'_>, step: u32, next: &NextStep, has_calls: bool, messages: &[Message]) {
+pub(super) fn answer(
+    run: &RunScope<'_>,
+    step: u32,
+    next: &NextStep,
+    has_calls: bool,
+    messages: &[Message],
+) {
     let RunScope { cx, catalog, .. } = run;
     if matches!(next, NextStep::AskForCorrection(_) | NextStep::AskAgain(_) | NextStep::Fail(_)) {
         return;
     }
     mark(cx, || match next {
-        NextStep::Finish(result) if !has_calls => TurnMark::LastAnswer { result: result.clone(), usage: cx.usage() },
+        NextStep::Finish(result) if !has_calls => {
+            TurnMark::LastAnswer { result: result.clone(), usage: cx.usage() }
+        }
         _ => {
             let calls = history::open_calls(messages).into_iter().map(|(call, _)| call);
-            let server = |call: &ToolCall| Some((call.id.clone(), catalog.server(&call.function.name)?.to_owned()));
-            TurnMark::Answer { step, usage: cx.usage(), servers: calls.filter_map(server).collect() }
+            let server = |call: &ToolCall| {
+                Some((call.id.clone(), catalog.server(&call.function.name)?.to_owned()))
+            };
+            TurnMark::Answer {
+                step,
+                usage: cx.usage(),
+                servers: calls.filter_map(server).collect(),
+            }
         }
     });
 }

@@ -127,7 +127,10 @@ impl LlmAgent {
     }
 
     /// Puts instructions that depend on the run after the system prompt. Empty ones are left out.
-    pub fn prompt(self, prompt: impl Fn(&RunAgentInput, &RunContext) -> String + Send + Sync + 'static) -> Self {
+    pub fn prompt(
+        self,
+        prompt: impl Fn(&RunAgentInput, &RunContext) -> String + Send + Sync + 'static,
+    ) -> Self {
         self.set(|settings| settings.prompt = Some(Arc::new(prompt)))
     }
 
@@ -191,7 +194,12 @@ impl LlmAgent {
 
     /// Offers another agent as a tool: the model gives it a task, and gets the text of its last message. If it asks a person, the
     /// run ends with its questions, and the next run goes on inside the task.
-    pub fn subagent(self, name: impl Into<String>, description: impl Into<String>, agent: Arc<dyn Agent>) -> Self {
+    pub fn subagent(
+        self,
+        name: impl Into<String>,
+        description: impl Into<String>,
+        agent: Arc<dyn Agent>,
+    ) -> Self {
         let subagent = Subagent { name: name.into(), description: description.into(), agent };
         self.set(|settings| settings.subagents.push(Arc::new(subagent)))
     }
@@ -248,18 +256,24 @@ impl Agent for LlmAgent {
     /// If all its tools are safe to repeat.
     fn is_repeatable(&self) -> bool {
         let is_safe = |tool: &OfferedTool| tool.tool.repeat(&JsonObject::new()) == Repeat::Safe;
-        self.0.tools.tools().iter().all(is_safe) && self.0.subagents.iter().all(|it| it.agent.is_repeatable())
+        self.0.tools.tools().iter().all(is_safe)
+            && self.0.subagents.iter().all(|it| it.agent.is_repeatable())
     }
 }
 
 /// Returns the response to a request of the page of an MCP server, or the reason for the refusal.
-async fn respond_to_app(settings: Arc<Settings>, input: RunAgentInput, cx: RunContext) -> Result<Value, String> {
+async fn respond_to_app(
+    settings: Arc<Settings>,
+    input: RunAgentInput,
+    cx: RunContext,
+) -> Result<Value, String> {
     let request = AppRequest::of_input(&input).ok_or("it is malformed")?;
     let of_run = settings.tools.for_run(&cx).await;
     let tools = of_run.as_ref().unwrap_or(&settings.tools);
     tools.ready().await;
     let cx = ToolContext::new(cx, input.state_or_empty(), ToolCallId::random(), &*request.method);
-    let response = within_limit(settings.tool_timeout, &cx, tools.respond_to_app(&request, &cx)).await;
+    let response =
+        within_limit(settings.tool_timeout, &cx, tools.respond_to_app(&request, &cx)).await;
     response.ok_or("it took too long")?.map_err(|error| format!("{error:?}"))
 }
 

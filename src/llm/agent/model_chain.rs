@@ -49,7 +49,11 @@ impl<'s> ModelChain<'s> {
 
     /// Sends the request to the first model that is available. Returns the model's provider, and the answer, which may have
     /// begun already.
-    pub(super) async fn open(&mut self, mut request: ModelRequest, cx: &RunContext) -> (&'s str, ModelStream) {
+    pub(super) async fn open(
+        &mut self,
+        mut request: ModelRequest,
+        cx: &RunContext,
+    ) -> (&'s str, ModelStream) {
         let settings = self.settings;
         if !cx.accepts_instructions() {
             let current = std::mem::take(&mut request.current);
@@ -69,10 +73,18 @@ impl<'s> ModelChain<'s> {
             let Some(next) = next else { return (provider, answer) };
             let early = until_first_token(&mut answer).await;
             match early.last() {
-                Some(Err(error)) if UNAVAILABLE.iter().any(|code| code.as_str() == error.code()) => {
+                Some(Err(error))
+                    if UNAVAILABLE.iter().any(|code| code.as_str() == error.code()) =>
+                {
                     let fallback = next.name();
                     let model = request.model.as_deref().unwrap_or(model.name());
-                    tracing::warn!(provider, model, fallback, ?error, "a model is unavailable; trying its fallback");
+                    tracing::warn!(
+                        provider,
+                        model,
+                        fallback,
+                        ?error,
+                        "a model is unavailable; trying its fallback"
+                    );
                     self.unavailable += 1;
                     request.model = None;
                 }
@@ -104,7 +116,9 @@ fn chosen_model(settings: &Settings, input: &RunAgentInput) -> Result<Option<Str
     let shown = match input.forwarded_prop(MODEL) {
         None | Some(Value::Null) => return Ok(None),
         Some(Value::String(name)) if name == settings.model.name() => return Ok(None),
-        Some(Value::String(name)) if settings.models.contains(name) => return Ok(Some(name.clone())),
+        Some(Value::String(name)) if settings.models.contains(name) => {
+            return Ok(Some(name.clone()));
+        }
         Some(other) => other.to_string(),
     };
     let shown = shortened(&shown, MAX_SHOWN_CHARS);

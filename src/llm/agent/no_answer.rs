@@ -25,7 +25,8 @@ const WRITE_THE_ANSWER: &str = "[Note of the server, not of the user: your last 
                                 now.]";
 const CALL_AGAIN: &str = "[Note of the server, not of the user: your last tool call could not be read. Call the tool again, \
                           with its exact name and with one valid JSON object as arguments, or answer without it.]";
-const NOT_READ: &str = "Error: the call was not run, because another call of the answer could not be read.";
+const NOT_READ: &str =
+    "Error: the call was not run, because another call of the answer could not be read.";
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum NoAnswer {
@@ -41,8 +42,11 @@ impl NoAnswer {
         match answer.stop {
             StopReason::MalformedCall => Some(Self::MalformedCall),
             StopReason::Done | StopReason::Calls => {
-                let is_empty = answer.calls().is_empty() && answer.text().trim().is_empty() && !answer.has_media;
-                let has_thoughts = answer.messages.iter().any(|message| matches!(message, Message::Reasoning(_)));
+                let is_empty = answer.calls().is_empty()
+                    && answer.text().trim().is_empty()
+                    && !answer.has_media;
+                let has_thoughts =
+                    answer.messages.iter().any(|message| matches!(message, Message::Reasoning(_)));
                 let kind = if has_thoughts { Self::Thoughts } else { Self::Nothing };
                 is_empty.then_some(kind)
             }
@@ -69,14 +73,18 @@ impl NoAnswer {
             Self::MalformedCall if !was_repeated => (None, NextStep::AskAgain(Some(CALL_AGAIN))),
             Self::MalformedCall => (
                 None,
-                fail(RunErrorCode::ModelCallMalformed, "the model wrote a tool call that its provider could not read"),
+                fail(
+                    RunErrorCode::ModelCallMalformed,
+                    "the model wrote a tool call that its provider could not read",
+                ),
             ),
             Self::Nothing if !was_repeated && !has_results => (None, NextStep::AskAgain(None)),
             _ if !was_repeated => (None, NextStep::AskAgain(Some(WRITE_THE_ANSWER))),
             _ if run.settings.response.is_none()
                 && history::last_results(messages).any(|result| !history::is_failed(result)) =>
             {
-                let reason = json!({ "reason": "the model had nothing to add to the results of its tools" });
+                let reason =
+                    json!({ "reason": "the model had nothing to add to the results of its tools" });
                 (Some(Custom::new(ANSWER_EMPTY, reason).into()), NextStep::Finish(None))
             }
             _ => (None, fail(RunErrorCode::ModelEmpty, "the model's answer is empty: try again")),

@@ -103,19 +103,25 @@ impl TurnPlan {
             if at < max_calls {
                 self.add(call, parent, run).await;
             } else {
-                let result = format!("Error: the call was not run: an answer has at most {max_calls} calls");
+                let result =
+                    format!("Error: the call was not run: an answer has at most {max_calls} calls");
                 self.push(call, run.catalog, CallAction::failed(result));
             }
         }
         if let Some(excess) = calls.len().checked_sub(max_calls).filter(|excess| *excess > 0) {
-            tracing::warn!(excess, max_calls, "an answer has too many calls; the last ones are not run");
+            tracing::warn!(
+                excess,
+                max_calls,
+                "an answer has too many calls; the last ones are not run"
+            );
         }
     }
 
     /// Gives the calls back what they have kept.
     pub(super) fn go_on(&mut self, kept: &HashMap<ToolCallId, Value>) {
         for call in &mut self.calls {
-            if let (CallAction::Tool(action), Some(kept)) = (&mut call.action, kept.get(&call.call)) {
+            if let (CallAction::Tool(action), Some(kept)) = (&mut call.action, kept.get(&call.call))
+            {
                 action.replies = action.replies.keeping(kept.clone());
             }
         }
@@ -142,10 +148,17 @@ impl TurnPlan {
 
     /// Stops the calls that a lost server has started: only calls that must not run twice are known to have started.
     pub(super) fn stop_started(&mut self, started: &HashSet<ToolCallId>, policy: UnknownOutcome) {
-        for mut call in self.calls.extract_if(.., |call| started.contains(&call.call)).collect::<Vec<_>>() {
+        for mut call in
+            self.calls.extract_if(.., |call| started.contains(&call.call)).collect::<Vec<_>>()
+        {
             let question = match &call.action {
                 CallAction::Tool(action) if policy == UnknownOutcome::Ask => {
-                    unknown_outcome::question(&call.call, &call.name, &action.arguments, &action.replies)
+                    unknown_outcome::question(
+                        &call.call,
+                        &call.name,
+                        &action.arguments,
+                        &action.replies,
+                    )
                 }
                 _ => None,
             };
@@ -160,7 +173,11 @@ impl TurnPlan {
     }
 
     /// Every call fails with this text.
-    pub(super) fn without_calls(calls: &[(&ToolCall, &MessageId)], catalog: &ToolCatalog, result: &str) -> Self {
+    pub(super) fn without_calls(
+        calls: &[(&ToolCall, &MessageId)],
+        catalog: &ToolCatalog,
+        result: &str,
+    ) -> Self {
         let mut plan = Self::default();
         for (call, _) in calls {
             plan.push(call, catalog, CallAction::failed(result.to_owned()));
@@ -168,7 +185,10 @@ impl TurnPlan {
         plan
     }
 
-    pub(super) async fn of_decisions(decided: Vec<(ToolCall, CallDecision)>, run: &RunScope<'_>) -> Self {
+    pub(super) async fn of_decisions(
+        decided: Vec<(ToolCall, CallDecision)>,
+        run: &RunScope<'_>,
+    ) -> Self {
         let mut plan = Self::default();
         for (call, decision) in decided {
             let edited = decision.as_ref().ok().and_then(|replies| replies.edited.clone());
@@ -197,11 +217,14 @@ impl TurnPlan {
         RunScope { catalog, cx, .. }: &RunScope<'_>,
     ) {
         for (call, task) in tasks {
-            let parent = history::calls_of(messages).find(|(of, _)| of.id == call.id).map(|(_, parent)| parent);
+            let parent = history::calls_of(messages)
+                .find(|(of, _)| of.id == call.id)
+                .map(|(_, parent)| parent);
             let action = match (catalog.owner(&call.function.name), parent) {
                 (Some(ToolOwner::Subagent(subagent)), Some(parent)) => {
                     let earlier = task.messages(made_by_runs(messages, cx));
-                    let resumed = SubagentTask::of_call(subagent, &call, parent, Some((task, earlier)));
+                    let resumed =
+                        SubagentTask::of_call(subagent, &call, parent, Some((task, earlier)));
                     resumed.map_or_else(CallAction::failed, CallAction::Task)
                 }
                 _ => gone(&call),
@@ -211,7 +234,12 @@ impl TurnPlan {
         }
     }
 
-    fn push(&mut self, call: &ToolCall, catalog: &ToolCatalog, action: CallAction) -> &mut PendingCall {
+    fn push(
+        &mut self,
+        call: &ToolCall,
+        catalog: &ToolCatalog,
+        action: CallAction,
+    ) -> &mut PendingCall {
         let tool = catalog.metric_name(&call.function.name);
         let (call, name) = (call.id.clone(), call.function.name.clone());
         let repeat = action.repeat();
@@ -227,19 +255,24 @@ impl TurnPlan {
             }
             Some(ToolOwner::State) => CallAction::State(arguments.clone()),
             Some(ToolOwner::Subagent(subagent)) => {
-                SubagentTask::of_call(subagent, call, parent, None).map_or_else(CallAction::failed, CallAction::Task)
+                SubagentTask::of_call(subagent, call, parent, None)
+                    .map_or_else(CallAction::failed, CallAction::Task)
             }
             Some(ToolOwner::Server(tool)) => {
                 let replies = CallReplies::none(bound_call(call, tool.tool.server()), None);
                 match tool_action(tool, call, replies, run).await {
                     Ok(action) if tool.tool.approval(&action.arguments) == Approval::Needed => {
-                        let interrupt = approval::approval_interrupt(call, &action.arguments, &*tool.tool);
+                        let interrupt =
+                            approval::approval_interrupt(call, &action.arguments, &*tool.tool);
                         return self.interrupts.push(interrupt);
                     }
                     action => action.map_or_else(CallAction::failed, CallAction::Tool),
                 }
             }
-            None => CallAction::failed(format!("Error: there is no tool {:?}", short(&call.function.name))),
+            None => CallAction::failed(format!(
+                "Error: there is no tool {:?}",
+                short(&call.function.name)
+            )),
         };
         self.push(call, run.catalog, action);
     }
@@ -248,7 +281,9 @@ impl TurnPlan {
 async fn approved_action(call: &ToolCall, replies: CallReplies, run: &RunScope<'_>) -> CallAction {
     match run.catalog.owner(&call.function.name) {
         Some(ToolOwner::Server(tool)) if replies.are_of(call, tool.tool.server()) => {
-            tool_action(tool, call, replies, run).await.map_or_else(CallAction::failed, CallAction::Tool)
+            tool_action(tool, call, replies, run)
+                .await
+                .map_or_else(CallAction::failed, CallAction::Tool)
         }
         _ => gone(call),
     }
@@ -267,8 +302,12 @@ async fn tool_action(
 ) -> Result<Box<ToolAction>, String> {
     let owner = run.cx.owner();
     let arguments = if let Some(edited) = replies.edited.clone() {
-        let problem = |problems| format!("Error: The arguments do not fit the tool's schema:{problems}");
-        tool.validator.check_value(&owner, &Value::Object(edited.clone())).await.map_err(problem)?;
+        let problem =
+            |problems| format!("Error: The arguments do not fit the tool's schema:{problems}");
+        tool.validator
+            .check_value(&owner, &Value::Object(edited.clone()))
+            .await
+            .map_err(problem)?;
         edited
     } else {
         let read = tool.validator.read(&owner, &call.function.arguments).await;

@@ -84,7 +84,9 @@ impl<'r> StatePredictor<'r> {
         }
         for event in std::mem::take(events) {
             let (before, after) = match &event {
-                Event::ToolCallStart(start) => (self.start(&start.tool_call_id, &start.tool_call_name), Vec::new()),
+                Event::ToolCallStart(start) => {
+                    (self.start(&start.tool_call_id, &start.tool_call_name), Vec::new())
+                }
                 Event::ToolCallArgs(args) => (None, self.read(&args.tool_call_id, &args.delta)),
                 _ => (None, Vec::new()),
             };
@@ -93,7 +95,8 @@ impl<'r> StatePredictor<'r> {
     }
 
     fn start(&mut self, call: &ToolCallId, tool: &str) -> Option<Event> {
-        let of_tool: Vec<_> = self.predictions.iter().filter(|prediction| prediction.tool == tool).collect();
+        let of_tool: Vec<_> =
+            self.predictions.iter().filter(|prediction| prediction.tool == tool).collect();
         if of_tool.is_empty() {
             return None;
         }
@@ -102,12 +105,17 @@ impl<'r> StatePredictor<'r> {
             argument: prediction.argument.clone(),
             ..PredictedValue::default()
         });
-        self.calls.insert(call.clone(), PredictedCall { reader: ArgumentsReader::default(), values: values.collect() });
+        self.calls.insert(
+            call.clone(),
+            PredictedCall { reader: ArgumentsReader::default(), values: values.collect() },
+        );
         Some(Custom::new(PREDICT_STATE, json!(of_tool)).into())
     }
 
     fn read(&mut self, call: &ToolCallId, delta: &str) -> Vec<Event> {
-        let Some(PredictedCall { reader, values }) = self.calls.get_mut(call) else { return Vec::new() };
+        let Some(PredictedCall { reader, values }) = self.calls.get_mut(call) else {
+            return Vec::new();
+        };
         reader.push(delta, &mut |name, part| {
             let of_argument = values.iter_mut().filter(|value| value.argument == name);
             of_argument.for_each(|value| value.read(&part));
@@ -147,7 +155,9 @@ fn change(state: &Value, key: &str, value: Option<Value>) -> Option<Event> {
     let path = format!("/{}", key.replace('~', "~0").replace('/', "~1"));
     let operation = match value {
         Some(value) if state.get(key) == Some(&value) => return None,
-        Some(value) if !state.is_object() => return Some(StateSnapshot::new(json!({ key: value })).into()),
+        Some(value) if !state.is_object() => {
+            return Some(StateSnapshot::new(json!({ key: value })).into());
+        }
         Some(value) => PatchOperation::add(path, value),
         None => state.get(key).map(|_| PatchOperation::remove(path))?,
     };
@@ -177,7 +187,11 @@ impl PredictedValue {
         }
         // Also if there is no value yet, so that it is not read again with each piece.
         self.told = self.written.len();
-        if self.is_text { Some(self.written.as_str().into()) } else { partial_json::completed(&self.written) }
+        if self.is_text {
+            Some(self.written.as_str().into())
+        } else {
+            partial_json::completed(&self.written)
+        }
     }
 }
 

@@ -5,7 +5,8 @@
 use serde_json::{Value, json};
 
 use super::{
-    answer::CompleteAnswer, plan::TurnPlan, run_scope::RunScope, schema::CheckedSchema, subagent::TRUNCATED_MEMBER,
+    answer::CompleteAnswer, plan::TurnPlan, run_scope::RunScope, schema::CheckedSchema,
+    subagent::TRUNCATED_MEMBER,
 };
 use crate::{
     agent::AgentError,
@@ -42,15 +43,22 @@ pub(super) enum NextStep {
 
 impl Review {
     /// `may_correct` is `false` if the model cannot be asked for another answer.
-    pub(super) async fn of_answer(answer: &CompleteAnswer, step: u32, run: &RunScope<'_>, may_correct: bool) -> Self {
+    pub(super) async fn of_answer(
+        answer: &CompleteAnswer,
+        step: u32,
+        run: &RunScope<'_>,
+        may_correct: bool,
+    ) -> Self {
         if let Some(review) = Self::of_truncated(answer, step, run).await {
             return review;
         }
         let calls = answer.calls();
         match &run.settings.response {
-            _ if !calls.is_empty() => {
-                Self { event: None, plan: TurnPlan::of_turn(&calls, run).await, next: NextStep::AskModel }
-            }
+            _ if !calls.is_empty() => Self {
+                event: None,
+                plan: TurnPlan::of_turn(&calls, run).await,
+                next: NextStep::AskModel,
+            },
             Some(format) => Self::of_response(answer, format, may_correct, run).await,
             None => Self { event: None, plan: TurnPlan::default(), next: NextStep::Finish(None) },
         }
@@ -70,7 +78,13 @@ impl Review {
             }
             StopReason::Filtered => {
                 let message = "a content filter of the model's provider stopped the answer";
-                ("filtered", false, "a content filter stopped the answer", RunErrorCode::ModelFiltered, message)
+                (
+                    "filtered",
+                    false,
+                    "a content filter stopped the answer",
+                    RunErrorCode::ModelFiltered,
+                    message,
+                )
             }
             StopReason::Refused => {
                 let message = "the model refused to answer";
@@ -79,7 +93,8 @@ impl Review {
         };
         tracing::warn!(reason, step, "the model's answer ended before the model was done");
         let last = answer.messages.iter().rfind(|message| matches!(message, Message::Assistant(_)));
-        let truncation = json!({ "reason": reason, "messageId": last.map(Message::id), "step": step });
+        let truncation =
+            json!({ "reason": reason, "messageId": last.map(Message::id), "step": step });
         let event = Some(Custom::new(TRUNCATED, truncation.clone()).into());
         let calls = answer.calls();
         let mut numbered = calls.iter().zip(1..);
@@ -87,7 +102,11 @@ impl Review {
             && !calls.is_empty()
             && numbered.all(|((call, _), number)| is_complete(call, number == calls.len()))
         {
-            return Some(Self { event, plan: TurnPlan::of_turn(&calls, run).await, next: NextStep::AskModel });
+            return Some(Self {
+                event,
+                plan: TurnPlan::of_turn(&calls, run).await,
+                next: NextStep::AskModel,
+            });
         }
         let result = format!("Error: the call was not run, because {why_no_calls}.");
         let plan = TurnPlan::without_calls(&calls, run.catalog, &result);
@@ -95,7 +114,11 @@ impl Review {
         Some(if run.settings.response.is_some() || answer.text().trim().is_empty() {
             Self { event: None, plan, next: NextStep::Fail(AgentError::new(code, message)) }
         } else {
-            Self { event, plan, next: NextStep::Finish(Some(json!({ TRUNCATED_MEMBER: truncation }))) }
+            Self {
+                event,
+                plan,
+                next: NextStep::Finish(Some(json!({ TRUNCATED_MEMBER: truncation }))),
+            }
         })
     }
 
@@ -109,14 +132,24 @@ impl Review {
             Ok(value) => (None, NextStep::Finish(Some(value))),
             Err(problem) if may_correct => {
                 let message = answer.messages.last().map(Message::id);
-                let event = Custom::new(RESPONSE_REJECTED, json!({ "messageId": message, "problem": problem }));
-                let request = format!("Your answer cannot be used: {problem}\nAnswer again, with the JSON alone.");
+                let event = Custom::new(
+                    RESPONSE_REJECTED,
+                    json!({ "messageId": message, "problem": problem }),
+                );
+                let request = format!(
+                    "Your answer cannot be used: {problem}\nAnswer again, with the JSON alone."
+                );
                 let request = Message::user(MessageId::random(), request);
                 (Some(event.into()), NextStep::AskForCorrection(request))
             }
             Err(problem) => {
                 let message = "the model's answer does not fit the schema of the agent's answers";
-                (None, NextStep::Fail(AgentError::new(RunErrorCode::ResponseInvalid, message).caused_by(problem)))
+                (
+                    None,
+                    NextStep::Fail(
+                        AgentError::new(RunErrorCode::ResponseInvalid, message).caused_by(problem),
+                    ),
+                )
             }
         };
         Self { event, plan: TurnPlan::default(), next }
@@ -127,7 +160,8 @@ impl Review {
 /// can end before it sends any, and Anthropic's `tool_use` blocks begin with `{}`
 /// (<https://platform.claude.com/docs/en/build-with-claude/handling-stop-reasons>).
 fn is_complete(call: &ToolCall, is_last: bool) -> bool {
-    CallArguments::read(&call.function.arguments).is_ok_and(|arguments| !arguments.object.is_empty() || !is_last)
+    CallArguments::read(&call.function.arguments)
+        .is_ok_and(|arguments| !arguments.object.is_empty() || !is_last)
 }
 
 #[cfg(test)]

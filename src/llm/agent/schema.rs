@@ -29,8 +29,8 @@ impl CheckedSchema {
             return Err(format!("the answer is longer than {MAX_ANSWER_BYTES} bytes"));
         }
         // The parser refuses more than 128 levels.
-        let value: Value =
-            serde_json::from_str(without_fence(text)).map_err(|error| format!("the answer is not JSON: {error}"))?;
+        let value: Value = serde_json::from_str(without_fence(text))
+            .map_err(|error| format!("the answer is not JSON: {error}"))?;
         match self.validator.check_value(owner, &value).await {
             Ok(()) => Ok(value),
             Err(problems) => Err(format!("the answer does not fit the schema:{problems}")),
@@ -63,8 +63,14 @@ mod tests {
     async fn an_answer_is_json_that_fits_the_schema() {
         let number = json!({ "type": "object", "properties": { "n": { "type": "integer" } }, "required": ["n"] });
         let format = format(number).unwrap();
-        for text in [r#"{"n":1}"#, " {\"n\": 1}\n", "```json\n{\"n\":1}\n```", "```\n{\"n\":1}```\n"] {
-            assert_eq!(format.parse(&"key:ann".into(), text).await, Ok(json!({ "n": 1 })), "{text}");
+        for text in
+            [r#"{"n":1}"#, " {\"n\": 1}\n", "```json\n{\"n\":1}\n```", "```\n{\"n\":1}```\n"]
+        {
+            assert_eq!(
+                format.parse(&"key:ann".into(), text).await,
+                Ok(json!({ "n": 1 })),
+                "{text}"
+            );
         }
         for (text, problem) in [
             ("", "not JSON"),

@@ -3,8 +3,8 @@
 use std::{sync::Arc, time::Duration};
 
 use super::{
-    prediction::StatePrediction, schema::CheckedSchema, subagent::Subagent, system_prompt::SystemPrompt,
-    unknown_outcome::UnknownOutcome,
+    prediction::StatePrediction, schema::CheckedSchema, subagent::Subagent,
+    system_prompt::SystemPrompt, unknown_outcome::UnknownOutcome,
 };
 use crate::{
     agent::RunContext,

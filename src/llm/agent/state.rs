@@ -32,8 +32,10 @@ pub(super) fn spec(schema: Option<&CheckedSchema>) -> ToolSpec {
         "required": ["op", "path"]
     });
     let patch = json!({ "type": "array", "items": operation });
-    let state =
-        schema.map_or_else(|| json!({ "type": "object" }), |schema| Value::Object(JsonObject::clone(&schema.schema)));
+    let state = schema.map_or_else(
+        || json!({ "type": "object" }),
+        |schema| Value::Object(JsonObject::clone(&schema.schema)),
+    );
     let parameters = json!({ "type": "object", "properties": { "patch": patch, "state": state } });
     ToolSpec::new(UPDATE_STATE, DESCRIPTION, parameters)
 }
@@ -55,7 +57,9 @@ pub(super) async fn change(
         let event = update(&mut new, arguments).map_err(ToolError::new)?;
         if let Some(schema) = schema {
             let checked = schema.validator.check_value(&session.run().owner(), &new).await;
-            checked.map_err(|problems| ToolError::new(format!("the state would not fit its schema:{problems}")))?;
+            checked.map_err(|problems| {
+                ToolError::new(format!("the state would not fit its schema:{problems}"))
+            })?;
         }
         // Another call can have changed it during the check.
         if session.replace_state(&before, new, event)? {
@@ -74,8 +78,9 @@ pub(super) fn update(state: &mut Value, arguments: &str) -> Result<Event, String
                 Value::String(text) => serde_json::from_str(&text),
                 other => Ok(other),
             };
-            let operations: JsonPatch =
-                operations.and_then(serde_json::from_value).map_err(|error| format!("patch: {error}"))?;
+            let operations: JsonPatch = operations
+                .and_then(serde_json::from_value)
+                .map_err(|error| format!("patch: {error}"))?;
             if operations.len() > MAX_OPERATIONS {
                 return Err(format!("the patch has more than {MAX_OPERATIONS} operations"));
             }
@@ -103,20 +108,21 @@ mod tests {
     #[test]
     fn a_patch_or_a_new_state_is_applied_and_becomes_an_event() {
         let mut state = json!({ "n": 1 });
-        let event = update(&mut state, r#"{"patch":[{"op":"replace","path":"/n","value":2}]}"#).unwrap();
+        let event =
+            update(&mut state, r#"{"patch":[{"op":"replace","path":"/n","value":2}]}"#).unwrap();
         assert_eq!(state, json!({ "n": 2 }));
         assert!(matches!(&event, Event::StateDelta(delta) if delta.delta.len() == 1));
         let event = update(&mut state, r#"{"state":{"m":1}}"#).unwrap();
         assert_eq!(state, json!({ "m": 1 }));
         assert!(matches!(&event, Event::StateSnapshot(snapshot) if snapshot.snapshot == state));
-        update(&mut state, r#"{"patch":"[{\"op\":\"add\",\"path\":\"/x\",\"value\":null}]"}"#).unwrap();
+        update(&mut state, r#"{"patch":"[{\"op\":\"add\",\"path\":\"/x\",\"value\":null}]"}"#)
+            .unwrap();
         assert_eq!(state, json!({ "m": 1, "x": null }));
     }
 
     #[test]
     fn a_change_that_does_not_fit_the_schema_is_explained_and_changes_nothing() {
-        let schema =
-            json!({ "type": "object", "properties": { "n": { "type": "integer" } }, "additionalProperties": false });
+        let schema = json!({ "type": "object", "properties": { "n": { "type": "integer" } }, "additionalProperties": false });
         let call = |id: &str, arguments: &str| done([call(0, id, UPDATE_STATE, arguments)]);
         let model = Scripted::new([
             call("a", r#"{"patch":[{"op":"add","path":"/n","value":"x"}]}"#),
@@ -135,7 +141,11 @@ mod tests {
         assert!(first.contains("the state would not fit its schema:\n- /n: "), "{first}");
         assert!(second.contains("m"), "{second}");
         assert_eq!(third, "The state was updated.");
-        assert!(LlmAgent::new(model).state_schema(JsonObject::from_iter([("type".to_owned(), json!(1))])).is_err());
+        assert!(
+            LlmAgent::new(model)
+                .state_schema(JsonObject::from_iter([("type".to_owned(), json!(1))]))
+                .is_err()
+        );
     }
 
     #[test]

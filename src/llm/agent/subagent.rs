@@ -64,7 +64,8 @@ impl SubagentTask {
         parent: &MessageId,
         suspended: Option<(SuspendedTask, Vec<Message>)>,
     ) -> Result<Self, String> {
-        let arguments = CallArguments::read(&call.function.arguments).map_err(|problem| format!("Error: {problem}"))?;
+        let arguments = CallArguments::read(&call.function.arguments)
+            .map_err(|problem| format!("Error: {problem}"))?;
         let Some(Value::String(text)) = arguments.object.get("task") else {
             return Err("Error: `task` has to be a string".to_owned());
         };
@@ -83,7 +84,12 @@ impl SubagentTask {
         cx: RunContext,
         open: MeteredCall,
     ) -> impl Stream<Item = CallOutcome> + Send {
-        let scope = begin_agent(cx.trace(), &self.subagent.name, cx.thread_id().as_str(), cx.run_id().as_str());
+        let scope = begin_agent(
+            cx.trace(),
+            &self.subagent.name,
+            cx.thread_id().as_str(),
+            cx.run_id().as_str(),
+        );
         let (suspended, earlier) = self.suspended.unzip();
         let id = suspended.as_ref().map_or_else(SubagentRunId::random, |task| task.id.clone());
         let cx = cx.within(scope.clone()).for_task(id.clone());
@@ -159,10 +165,12 @@ impl SubagentTask {
 fn success(id: SubagentRunId, result: Option<Value>, last_message: String) -> (Event, String) {
     let text = match &result {
         Some(Value::String(text)) => text.clone(),
-        Some(value) => match value.get(TRUNCATED_MEMBER).and_then(|it| it.get("reason")?.as_str()) {
-            Some(reason) => format!("{last_message}\n(The answer is incomplete: {reason}.)"),
-            None => value.to_string(),
-        },
+        Some(value) => {
+            match value.get(TRUNCATED_MEMBER).and_then(|it| it.get("reason")?.as_str()) {
+                Some(reason) => format!("{last_message}\n(The answer is incomplete: {reason}.)"),
+                None => value.to_string(),
+            }
+        }
         None => last_message,
     };
     let mut finished = SubagentFinished::new(id);

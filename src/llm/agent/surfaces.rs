@@ -16,7 +16,8 @@ pub(super) fn render_tool(surfaces: Arc<RunSurfaces>) -> Option<OfferedTool> {
     let tool = a2ui::tool();
     let spec = ToolSpec::new(tool.name, tool.description, tool.parameters?);
     let validator = Arc::new(Validator::new(&spec.parameters).ok()?);
-    let tool = FnTool::of_spec(spec, move |arguments, _| ready(response(&surfaces, &arguments))).repeat(Repeat::Safe);
+    let tool = FnTool::of_spec(spec, move |arguments, _| ready(response(&surfaces, &arguments)))
+        .repeat(Repeat::Safe);
     Some(OfferedTool { tool: Arc::new(tool), validator })
 }
 

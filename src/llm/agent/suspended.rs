@@ -51,7 +51,12 @@ impl SuspendedTask {
 }
 
 /// Returns the question of a task's subagent as one of the run.
-pub(super) fn raised(mut interrupt: Interrupt, task: &SubagentRunId, call: &ToolCallId, ids: &TaskIds) -> Interrupt {
+pub(super) fn raised(
+    mut interrupt: Interrupt,
+    task: &SubagentRunId,
+    call: &ToolCallId,
+    ids: &TaskIds,
+) -> Interrupt {
     let is_own = interrupt.subagent_run_id.is_none();
     let mut id = match parse(&interrupt.id) {
         Some((inner, of_call, id)) => written(&inner, ids.known(&of_call).unwrap_or(&of_call), &id),

@@ -70,8 +70,15 @@ impl SystemPrompt {
                 Some((source, default)) => (source, Some(default.to_owned())),
                 None => (placeholder, None),
             };
-            let from = CallerValue::parse(source.trim()).ok().filter(|from| !matches!(from, CallerValue::Header(_)));
-            let unknown = || fault(placeholder.len() + 2 * OPEN.len(), &format!("`{{{{{placeholder}}}}}` is unknown"));
+            let from = CallerValue::parse(source.trim())
+                .ok()
+                .filter(|from| !matches!(from, CallerValue::Header(_)));
+            let unknown = || {
+                fault(
+                    placeholder.len() + 2 * OPEN.len(),
+                    &format!("`{{{{{placeholder}}}}}` is unknown"),
+                )
+            };
             let value = PromptPart::Value { from: from.ok_or_else(unknown)?, default };
             parts.extend([PromptPart::Text(std::mem::take(&mut plain)), value]);
             rest = after;
@@ -95,10 +102,14 @@ impl SystemPrompt {
     pub(super) fn for_caller(&self, caller: Option<&Principal>) -> Result<String, AgentError> {
         let parts = self.0.iter().map(|part| match part {
             PromptPart::Text(text) => Ok(text.clone()),
-            PromptPart::Value { from, default } => value(from, caller).or_else(|| default.clone()).ok_or_else(|| {
-                let message = format!("the agent's instructions need the {from}, which the request does not have");
-                AgentError::new(RunErrorCode::CallerValueMissing, message)
-            }),
+            PromptPart::Value { from, default } => {
+                value(from, caller).or_else(|| default.clone()).ok_or_else(|| {
+                    let message = format!(
+                        "the agent's instructions need the {from}, which the request does not have"
+                    );
+                    AgentError::new(RunErrorCode::CallerValueMissing, message)
+                })
+            }
         });
         parts.collect()
     }
@@ -150,7 +161,8 @@ fn scalar(value: &Value) -> Option<String> {
 }
 
 /// Characters that a person does not see, such as U+3164 and U+E0100, and a model reads. `escape_debug` knows some of them.
-static INVISIBLE: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(r"\p{Default_Ignorable_Code_Point}").ok());
+static INVISIBLE: LazyLock<Option<Regex>> =
+    LazyLock::new(|| Regex::new(r"\p{Default_Ignorable_Code_Point}").ok());
 
 /// Quotes a text. Quotes, backslashes, line ends, control characters and invisible characters are escaped, as in Rust.
 fn quoted(text: &str) -> Option<String> {
@@ -177,7 +189,10 @@ mod tests {
     fn values_are_the_callers_and_quoted() {
         let claims = json!({ "tenant": "Acme Ltd", "level": 3, "paid": true, "roles": ["a", "b"] });
         let text = "{{principal}} {{ principal_id }} {{claim:tenant}} {{claim:level}} {{claim:paid}} {{claim:roles}}";
-        assert_eq!(filled(text, &claims).unwrap(), r#""ada" "jwt:id:ada" "Acme Ltd" 3 true ["a", "b"]"#);
+        assert_eq!(
+            filled(text, &claims).unwrap(),
+            r#""ada" "jwt:id:ada" "Acme Ltd" 3 true ["a", "b"]"#
+        );
     }
 
     #[test]
@@ -191,15 +206,27 @@ mod tests {
             ("{{principal}}", r#""{{principal}}""#),
             ("O'Brien, Zoë हिन्दी 株式会社", r#""O'Brien, Zoë हिन्दी 株式会社""#),
         ] {
-            assert_eq!(filled("<{{claim:c}}>", &json!({ "c": claim })).unwrap(), format!("<{expected}>"));
+            assert_eq!(
+                filled("<{{claim:c}}>", &json!({ "c": claim })).unwrap(),
+                format!("<{expected}>")
+            );
         }
     }
 
     #[test]
     fn a_value_that_is_missing_has_its_default_or_fails_the_run() {
         let long = "x".repeat(MAX_VALUE_BYTES - 1);
-        for missing in [json!({}), json!({ "c": "" }), json!({ "c": null }), json!({ "c": {} }), json!({ "c": long })] {
-            assert_eq!(filled("For {{claim:c|all \"tenants\"}}.", &missing).unwrap(), "For all \"tenants\".");
+        for missing in [
+            json!({}),
+            json!({ "c": "" }),
+            json!({ "c": null }),
+            json!({ "c": {} }),
+            json!({ "c": long }),
+        ] {
+            assert_eq!(
+                filled("For {{claim:c|all \"tenants\"}}.", &missing).unwrap(),
+                "For all \"tenants\"."
+            );
             assert_eq!(filled("For{{claim:c|}}.", &missing).unwrap(), "For.");
             let error = filled("For {{claim:c}}.", &missing).unwrap_err();
             let expected = "the agent's instructions need the claim \"c\" of a token, which the request does not have";
@@ -210,7 +237,10 @@ mod tests {
             assert_eq!(filled("{{claim:c|none}}", &json!({ "c": lists })).unwrap(), "none");
         }
         assert!(SystemPrompt::parse("{{principal}}").unwrap().for_caller(None).is_err());
-        assert_eq!(SystemPrompt::parse("{{principal|a guest}}").unwrap().for_caller(None).unwrap(), "a guest");
+        assert_eq!(
+            SystemPrompt::parse("{{principal|a guest}}").unwrap().for_caller(None).unwrap(),
+            "a guest"
+        );
     }
 
     #[test]
@@ -226,7 +256,11 @@ mod tests {
     #[test]
     fn a_placeholder_that_is_written_wrongly_is_named() {
         for (text, span, problem) in [
-            ("a {{claim.tenant}}.", 2..18, "`{{claim.tenant}}` is unknown: expected {{principal}}, "),
+            (
+                "a {{claim.tenant}}.",
+                2..18,
+                "`{{claim.tenant}}` is unknown: expected {{principal}}, ",
+            ),
             ("é\n{{claim:}}", 3..13, "`{{claim:}}` is unknown"),
             ("{{header:x-user}}", 0..17, "`{{header:x-user}}` is unknown"),
             ("{{}}", 0..4, "`{{}}` is unknown"),

@@ -61,9 +61,13 @@ impl TaskIds {
             Event::ReasoningMessageStart(e) => self.message(&mut e.message_id),
             Event::ReasoningMessageContent(e) => self.message(&mut e.message_id),
             Event::ReasoningMessageEnd(e) => self.message(&mut e.message_id),
-            Event::ReasoningMessageChunk(e) => e.message_id.iter_mut().for_each(|id| self.message(id)),
+            Event::ReasoningMessageChunk(e) => {
+                e.message_id.iter_mut().for_each(|id| self.message(id))
+            }
             Event::ReasoningEnd(e) => self.message(&mut e.message_id),
-            Event::ReasoningEncryptedValue(e) => self.replace(&mut e.entity_id, || MessageId::random().to_string()),
+            Event::ReasoningEncryptedValue(e) => {
+                self.replace(&mut e.entity_id, || MessageId::random().to_string())
+            }
             _ => {}
         }
     }

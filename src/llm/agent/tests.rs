@@ -8,8 +8,8 @@ use super::*;
 use crate::{
     agent::emit::TextMessage,
     llm::{
-        Artefact, Block, BlockStart, ModelError, ModelEvent, ModelReasoning, ModelRequest, ModelStream, StopReason,
-        Turn,
+        Artefact, Block, BlockStart, ModelError, ModelEvent, ModelReasoning, ModelRequest,
+        ModelStream, StopReason, Turn,
     },
     protocol::{ContentPart, Event, JsonObject, Message, MessageContent, TokenUsage},
     run::{Run, Transcript},
@@ -24,7 +24,10 @@ pub(super) struct Scripted {
 
 impl Scripted {
     pub(super) fn new(answers: impl IntoIterator<Item = Vec<ModelEvent>>) -> Self {
-        Self { answers: Arc::new(Mutex::new(answers.into_iter().collect())), requests: Arc::default() }
+        Self {
+            answers: Arc::new(Mutex::new(answers.into_iter().collect())),
+            requests: Arc::default(),
+        }
     }
 
     pub(super) fn requests(&self) -> Vec<ModelRequest> {
@@ -92,7 +95,11 @@ impl Tool for Increment {
         self.1.clone()
     }
 
-    async fn call(&self, arguments: JsonObject, cx: &ToolContext) -> Result<MessageContent, ToolError> {
+    async fn call(
+        &self,
+        arguments: JsonObject,
+        cx: &ToolContext,
+    ) -> Result<MessageContent, ToolError> {
         assert_eq!((cx.thread_id().as_str(), cx.tool_name()), ("t", "increment"));
         match arguments["n"].as_i64() {
             Some(13) => Err(ToolError::new("unlucky")),
@@ -120,28 +127,43 @@ pub(super) fn play(agent: LlmAgent, input: RunAgentInput) -> PlayedRun {
         .unwrap()
         .block_on(run.into_events().collect());
     events.iter().for_each(|event| transcript.apply(event));
-    let mut shown: Vec<_> = events.iter().map(short).filter(|line| !line.contains("STEP_")).collect();
+    let mut shown: Vec<_> =
+        events.iter().map(short).filter(|line| !line.contains("STEP_")).collect();
     shown.remove(0);
     shown.pop();
     let end = serde_json::to_value(events.last().unwrap()).unwrap();
-    PlayedRun { events: shown, end, messages: transcript.messages().to_vec(), state: transcript.state().clone() }
+    PlayedRun {
+        events: shown,
+        end,
+        messages: transcript.messages().to_vec(),
+        state: transcript.state().clone(),
+    }
 }
 
 fn short(event: &Event) -> String {
     let json = serde_json::to_value(event).unwrap();
     let what =
-        ["toolCallName", "delta", "content", "snapshot", "name", "message", "encryptedValue"].map(|key| json.get(key));
+        ["toolCallName", "delta", "content", "snapshot", "name", "message", "encryptedValue"]
+            .map(|key| json.get(key));
     let by = if event.subagent_run_id().is_some() { "> " } else { "" };
     let what: String = what.into_iter().flatten().map(|value| format!(" {value}")).collect();
     format!("{by}{}{what}", event.event_type().as_str())
 }
 
 pub(super) fn says(text: &str) -> Vec<String> {
-    vec!["TEXT_MESSAGE_START".into(), format!("TEXT_MESSAGE_CONTENT {text:?}"), "TEXT_MESSAGE_END".into()]
+    vec![
+        "TEXT_MESSAGE_START".into(),
+        format!("TEXT_MESSAGE_CONTENT {text:?}"),
+        "TEXT_MESSAGE_END".into(),
+    ]
 }
 
 pub(super) fn calls(name: &str, arguments: &str) -> Vec<String> {
-    vec![format!("TOOL_CALL_START {name:?}"), format!("TOOL_CALL_ARGS {arguments:?}"), "TOOL_CALL_END".into()]
+    vec![
+        format!("TOOL_CALL_START {name:?}"),
+        format!("TOOL_CALL_ARGS {arguments:?}"),
+        "TOOL_CALL_END".into(),
+    ]
 }
 
 pub(super) fn result(text: &str) -> Vec<String> {
@@ -170,7 +192,8 @@ pub(super) fn results(request: &ModelRequest) -> Vec<(String, bool)> {
 fn a_model_gets_prompt_context_and_conversation_and_its_text_is_streamed() {
     let model = Scripted::new([done([text(0, "Hello!")])]);
     let mut input = ask("Hi");
-    input.context = vec![crate::protocol::Context { description: "page".into(), value: "42".into() }];
+    input.context =
+        vec![crate::protocol::Context { description: "page".into(), value: "42".into() }];
     input.forwarded_props = Some(json!({ "enableDeepThinking": true }));
     let played = play(LlmAgent::new(model.clone()).system_prompt("Be kind."), input);
     assert_eq!(played.events, says("Hello!"));
@@ -188,8 +211,10 @@ fn after_a_tools_result_the_model_is_asked_again() {
         done([text(0, "Let me see."), call(1, "c", "increment", r#"{"n":1}"#)]),
         done([text(0, "It is 2.")]),
     ]);
-    let played = play(LlmAgent::new(model.clone()).tools(increment(Approval::NotNeeded)), ask("1+1?"));
-    let expected = [says("Let me see."), calls("increment", r#"{"n":1}"#), result("2"), says("It is 2.")];
+    let played =
+        play(LlmAgent::new(model.clone()).tools(increment(Approval::NotNeeded)), ask("1+1?"));
+    let expected =
+        [says("Let me see."), calls("increment", r#"{"n":1}"#), result("2"), says("It is 2.")];
     assert_eq!(played.events, expected.concat());
     assert_eq!(played.end["outcome"], json!({ "type": "success" }));
     let asked = model.requests();
@@ -205,11 +230,17 @@ fn history(messages: &[Message]) -> Vec<Turn> {
 
 #[test]
 fn calls_of_an_applications_tool_are_left_to_the_application() {
-    let model = Scripted::new([done([call(0, "c", "pick", "{}"), call(1, "d", "increment", r#"{"n":1}"#)])]);
+    let model = Scripted::new([done([
+        call(0, "c", "pick", "{}"),
+        call(1, "d", "increment", r#"{"n":1}"#),
+    ])]);
     let mut input = ask("pick");
     input.tools = serde_json::from_value(json!([{ "name": "pick", "description": "" }])).unwrap();
     let played = play(LlmAgent::new(model).tools(increment(Approval::NotNeeded)), input);
-    assert_eq!(played.events, [calls("pick", "{}"), calls("increment", r#"{"n":1}"#), result("2")].concat());
+    assert_eq!(
+        played.events,
+        [calls("pick", "{}"), calls("increment", r#"{"n":1}"#), result("2")].concat()
+    );
     assert_eq!(played.end["outcome"], json!({ "type": "success", "pendingToolCallIds": ["c"] }));
 }
 
@@ -217,10 +248,14 @@ fn calls_of_an_applications_tool_are_left_to_the_application() {
 fn an_applications_tool_goes_before_the_servers_of_the_same_name() {
     let model = Scripted::new([done([call(0, "c", "increment", r#"{"n":1}"#)])]);
     let mut input = ask("1+1?");
-    input.tools = serde_json::from_value(json!([{ "name": "increment", "description": "mine" }])).unwrap();
+    input.tools =
+        serde_json::from_value(json!([{ "name": "increment", "description": "mine" }])).unwrap();
     let played = play(LlmAgent::new(model.clone()).tools(increment(Approval::Needed)), input);
     assert_eq!(played.end["outcome"]["pendingToolCallIds"], json!(["c"]));
-    assert_eq!(model.requests()[0].tools.iter().map(|tool| &*tool.description).collect::<Vec<_>>(), ["mine"]);
+    assert_eq!(
+        model.requests()[0].tools.iter().map(|tool| &*tool.description).collect::<Vec<_>>(),
+        ["mine"]
+    );
 }
 
 #[test]
@@ -232,8 +267,10 @@ fn the_model_is_told_the_problem_of_a_call() {
         ("increment", r#"{"n":13}"#, "Error: unlucky"),
         ("increment", r#"{"n":99}"#, "Error: the tool took longer than 60 s and was stopped"),
     ] {
-        let model = Scripted::new([done([call(0, "c", name, arguments)]), done([text(0, "Sorry.")])]);
-        let played = play(LlmAgent::new(model.clone()).tools(increment(Approval::NotNeeded)), ask("?"));
+        let model =
+            Scripted::new([done([call(0, "c", name, arguments)]), done([text(0, "Sorry.")])]);
+        let played =
+            play(LlmAgent::new(model.clone()).tools(increment(Approval::NotNeeded)), ask("?"));
         assert_eq!(played.end["outcome"], json!({ "type": "success" }));
         let [(text, failed)] = &results(&model.requests()[1])[..] else { panic!() };
         assert!(text.starts_with(problem) && *failed, "{name} {arguments}: {text}");
@@ -244,7 +281,9 @@ fn the_model_is_told_the_problem_of_a_call() {
 fn a_broken_answer_and_a_refusal_are_errors() {
     let mut cut = text(0, "I think");
     cut.pop();
-    for (answer, code) in [(cut, "model_interrupted"), (vec![ModelEvent::Stop(StopReason::Refused)], "model_refused")] {
+    for (answer, code) in
+        [(cut, "model_interrupted"), (vec![ModelEvent::Stop(StopReason::Refused)], "model_refused")]
+    {
         let played = play(LlmAgent::new(Scripted::new([answer])), ask("?"));
         assert_eq!((&played.end["type"], &played.end["code"]), (&json!("RUN_ERROR"), &json!(code)));
     }
@@ -261,7 +300,8 @@ fn an_error_of_the_model_ends_the_run() {
             "m"
         }
         fn stream(&self, _: ModelRequest) -> ModelStream {
-            let error = ModelError::new("model_rate_limited", "too many questions").caused_by("secret");
+            let error =
+                ModelError::new("model_rate_limited", "too many questions").caused_by("secret");
             futures::future::ready(Err(error)).into_stream().boxed()
         }
     }
@@ -281,7 +321,10 @@ fn reasoning_is_streamed_and_its_artefact_is_sent_back() {
     ];
     let hidden = vec![
         ModelEvent::Start { index: 1, block: BlockStart::Reasoning { redacted: true } },
-        ModelEvent::End { index: 1, artefact: Some(Artefact::new("test.redacted_thinking", "hidden")) },
+        ModelEvent::End {
+            index: 1,
+            artefact: Some(Artefact::new("test.redacted_thinking", "hidden")),
+        },
     ];
     let model = Scripted::new([
         done([thought, hidden, call(2, "c", "increment", r#"{"n":1}"#)]),
@@ -304,7 +347,8 @@ fn reasoning_is_streamed_and_its_artefact_is_sent_back() {
         "REASONING_END",
     ];
     assert_eq!(played.events[..reasoned.len()], reasoned);
-    let types: Vec<_> = played.messages.iter().filter_map(|message| message.encrypted_value().1).collect();
+    let types: Vec<_> =
+        played.messages.iter().filter_map(|message| message.encrypted_value().1).collect();
     assert_eq!(types, ["test.signature", "test.redacted_thinking"]);
     let block = |text: &str, artefact: &str, redacted| {
         let (artefact, provider) = (Some(artefact.to_owned()), Some("scripted".to_owned()));
@@ -334,7 +378,10 @@ fn usage_is_counted_once_also_when_the_run_fails() {
     let model = Scripted::new([first, vec![cost(2)]]);
     let played = play(LlmAgent::new(model).tools(increment(Approval::NotNeeded)), ask("?"));
     assert_eq!(played.end["type"], "RUN_ERROR");
-    assert_eq!(played.end["usage"], json!([{ "model": "m", "inputTokens": 10, "outputTokens": 9 }]));
+    assert_eq!(
+        played.end["usage"],
+        json!([{ "model": "m", "inputTokens": 10, "outputTokens": 9 }])
+    );
 }
 
 #[test]
@@ -344,7 +391,11 @@ fn the_model_changes_the_state_and_sees_the_change() {
         done([text(0, "Done.")]),
     ]);
     let played = play(LlmAgent::new(model.clone()).updates_state(true), ask("?"));
-    assert!(played.events.iter().any(|line| line.starts_with("STATE_DELTA")), "{:?}", played.events);
+    assert!(
+        played.events.iter().any(|line| line.starts_with("STATE_DELTA")),
+        "{:?}",
+        played.events
+    );
     assert_eq!(played.state, json!({ "n": 1 }));
     assert!(model.requests()[0].current[0].ends_with("{}"));
     assert!(model.requests()[1].current[0].ends_with(r#"{"n":1}"#));
@@ -356,26 +407,47 @@ fn a_call_waits_for_an_approval_and_runs_as_decided() {
         (json!({ "approved": true }), "2", false),
         (json!({ "approved": true, "editedArgs": { "n": 41 } }), "42", false),
         (json!({ "approved": true, "editedArgs": { "n": "x" } }), "Error: ", true),
-        (json!({ "approved": false, "reason": "no sums" }), "The user declined this call: no sums", true),
+        (
+            json!({ "approved": false, "reason": "no sums" }),
+            "The user declined this call: no sums",
+            true,
+        ),
         (json!({ "approved": false }), "The user declined this call.", true),
-        (json!({ "approved": "true" }), "The call was not run: the user's answer was unclear.", true),
+        (
+            json!({ "approved": "true" }),
+            "The call was not run: the user's answer was unclear.",
+            true,
+        ),
     ] {
-        let model = Scripted::new([done([call(0, "c", "increment", r#"{"n":1}"#)]), done([text(0, "So.")])]);
+        let model = Scripted::new([
+            done([call(0, "c", "increment", r#"{"n":1}"#)]),
+            done([text(0, "So.")]),
+        ]);
         let agent = LlmAgent::new(model.clone()).tools(increment(Approval::Needed));
         let asked = play(agent.clone(), ask("1+1?"));
         assert_eq!(asked.events.last().unwrap(), "TOOL_CALL_END", "the call ran without approval");
         let interrupt = &asked.end["outcome"]["interrupts"][0];
-        assert_eq!((&interrupt["reason"], &interrupt["toolCallId"]), (&json!("tool_call"), &json!("c")));
+        assert_eq!(
+            (&interrupt["reason"], &interrupt["toolCallId"]),
+            (&json!("tool_call"), &json!("c"))
+        );
         let again = play(agent.clone(), next(&asked, json!([])));
         assert_eq!((again.events.len(), &again.end["outcome"]), (0, &asked.end["outcome"]));
-        let entry = json!([{ "interruptId": interrupt["id"], "status": "resolved", "payload": answer }]);
+        let entry =
+            json!([{ "interruptId": interrupt["id"], "status": "resolved", "payload": answer }]);
         let played = play(agent, next(&asked, entry));
-        assert!(played.events[0].starts_with(&format!("TOOL_CALL_RESULT \"{expected}")), "{:?}", played.events);
+        assert!(
+            played.events[0].starts_with(&format!("TOOL_CALL_RESULT \"{expected}")),
+            "{:?}",
+            played.events
+        );
         assert_eq!(played.events[1..], says("So."));
         assert_eq!(results(&model.requests()[1])[0].1, failed);
         if expected == "42" {
             let Turn::Assistant(said) = &model.requests()[1].turns[1] else { panic!() };
-            assert!(matches!(&said[0], Block::Call(call) if call.function.arguments == r#"{"n":41}"#));
+            assert!(
+                matches!(&said[0], Block::Call(call) if call.function.arguments == r#"{"n":41}"#)
+            );
         }
     }
 }
@@ -393,7 +465,8 @@ fn an_approval_that_is_also_in_the_conversation_runs_the_call_once() {
     let echo = json!({ "id": "echo", "role": "tool", "toolCallId": "c", "content": r#"{"approved":true}"# });
     asked.messages.push(serde_json::from_value(echo).unwrap());
     let id = &asked.end["outcome"]["interrupts"][0]["id"];
-    let entry = json!([{ "interruptId": id, "status": "resolved", "payload": { "approved": true } }]);
+    let entry =
+        json!([{ "interruptId": id, "status": "resolved", "payload": { "approved": true } }]);
     let played = play(agent.clone(), next(&asked, entry.clone()));
     assert_eq!(played.events, [result("2"), says("So.")].concat());
     assert_eq!(results(&model.requests()[1]), [("2".to_owned(), false)]);
@@ -421,9 +494,13 @@ fn a_call_without_approval_runs_at_once_and_a_cancelled_one_never() {
 
 #[test]
 fn a_subagents_events_are_streamed_and_its_last_message_is_the_result() {
-    let inner = Scripted::new([done([call(0, "x", "increment", r#"{"n":1}"#)]), done([text(0, "It is 2.")])]);
+    let inner = Scripted::new([
+        done([call(0, "x", "increment", r#"{"n":1}"#)]),
+        done([text(0, "It is 2.")]),
+    ]);
     let helper = LlmAgent::new(inner.clone()).tools(increment(Approval::NotNeeded));
-    let model = Scripted::new([done([call(0, "c", "adder", r#"{"task":"1+1"}"#)]), done([text(0, "2!")])]);
+    let model =
+        Scripted::new([done([call(0, "c", "adder", r#"{"task":"1+1"}"#)]), done([text(0, "2!")])]);
     let agent = LlmAgent::new(model.clone()).subagent("adder", "Adds.", Arc::new(helper));
     let played = play(agent, ask("1+1?"));
     let expected = [
@@ -451,7 +528,10 @@ fn a_subagent_that_fails_fails_only_its_task() {
             Err(crate::agent::AgentError::new("broken", "it broke"))?;
         })
     });
-    let model = Scripted::new([done([call(0, "c", "helper", r#"{"task":"?"}"#)]), done([text(0, "Sorry.")])]);
+    let model = Scripted::new([
+        done([call(0, "c", "helper", r#"{"task":"?"}"#)]),
+        done([text(0, "Sorry.")]),
+    ]);
     let agent = LlmAgent::new(model.clone()).subagent("helper", "Helps.", failing);
     let played = play(agent, ask("?"));
     assert_eq!(played.end["outcome"], json!({ "type": "success" }), "{:?}", played.events);
@@ -464,7 +544,12 @@ fn two_tasks_and_their_agent_may_number_their_calls_alike() {
     let numbered = || {
         let inner = Scripted::new(
             [(); 2]
-                .map(|()| [done([call(0, "call_0", "increment", r#"{"n":1}"#)]), done([text(0, "It is 2.")])])
+                .map(|()| {
+                    [
+                        done([call(0, "call_0", "increment", r#"{"n":1}"#)]),
+                        done([text(0, "It is 2.")]),
+                    ]
+                })
                 .into_iter()
                 .flatten(),
         );
@@ -474,8 +559,14 @@ fn two_tasks_and_their_agent_may_number_their_calls_alike() {
     let fixed: Arc<dyn Agent> = Arc::new(|_: RunAgentInput, _: RunContext| {
         let call = crate::agent::emit::ToolCallEvents::with_id("call_0", "f");
         let message = TextMessage::with_id("m");
-        let events =
-            [call.start(), call.end(), call.result("1"), message.start(), message.delta("One."), message.end()];
+        let events = [
+            call.start(),
+            call.end(),
+            call.result("1"),
+            message.start(),
+            message.delta("One."),
+            message.end(),
+        ];
         crate::agent::events(events)
     });
     for (helper, last) in [(numbered() as Arc<dyn Agent>, "It is 2."), (fixed, "One.")] {

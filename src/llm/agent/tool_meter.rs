@@ -11,7 +11,8 @@ use crate::{
         telemetry::{begin_tool, end_tool},
     },
     protocol::{
-        Event, Interrupt, JsonObject, Message, MessageContent, MessageId, Metadata, ToolCallId, ToolMessage,
+        Event, Interrupt, JsonObject, Message, MessageContent, MessageId, Metadata, ToolCallId,
+        ToolMessage,
         event::ToolCallResult,
         own_names::{EDITED_ARGS, FAILED},
     },
@@ -58,7 +59,12 @@ impl MeteredCall {
     }
 
     /// Ends the call with the content that the model gets. `after`: the events that follow the result.
-    pub(super) fn end(mut self, outcome: ToolOutcome, content: MessageContent, after: Vec<Event>) -> CallOutcome {
+    pub(super) fn end(
+        mut self,
+        outcome: ToolOutcome,
+        content: MessageContent,
+        after: Vec<Event>,
+    ) -> CallOutcome {
         self.outcome = outcome;
         if self.scope.records_content() {
             self.scope.span().record("gen_ai.tool.call.result", result_text(&content));
@@ -73,7 +79,8 @@ impl MeteredCall {
         let (id, call) = (MessageId::random(), self.call.clone());
         let mut event = Event::from(ToolCallResult::new(id.clone(), call.clone(), content.clone()));
         event.base_mut().set_metadata(metadata.clone());
-        let message = Message::Tool(ToolMessage { metadata, ..ToolMessage::new(id, call, content) });
+        let message =
+            Message::Tool(ToolMessage { metadata, ..ToolMessage::new(id, call, content) });
         CallOutcome::Result([vec![event], after].concat(), message)
     }
 }
@@ -82,7 +89,13 @@ impl Drop for MeteredCall {
     fn drop(&mut self) {
         let duration = self.begun.elapsed();
         let (outcome, millis) = (self.outcome.name(), duration.as_millis() as u64);
-        tracing::debug!(tool = self.tool, call = self.call.as_str(), outcome, millis, "tool call ended");
+        tracing::debug!(
+            tool = self.tool,
+            call = self.call.as_str(),
+            outcome,
+            millis,
+            "tool call ended"
+        );
         if let Some(observer) = self.cx.observer() {
             observer.metrics.tools.ended(&self.tool, self.outcome, duration);
         }

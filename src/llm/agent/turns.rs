@@ -173,7 +173,9 @@ impl<'r> RunTurns<'r> {
         let RunScope { settings, input, cx, catalog, .. } = *run;
         Self {
             run,
-            tool_choice: catalog.forced_by_application(input).unwrap_or_else(|| settings.tool_choice.clone()),
+            tool_choice: catalog
+                .forced_by_application(input)
+                .unwrap_or_else(|| settings.tool_choice.clone()),
             instructions,
             context: describe_context(input, cx),
             messages,
@@ -190,11 +192,17 @@ impl<'r> RunTurns<'r> {
     }
 
     fn has_calls(&self) -> bool {
-        !self.plan.calls.is_empty() || !self.plan.interrupts.is_empty() || self.plan.awaits_application
+        !self.plan.calls.is_empty()
+            || !self.plan.interrupts.is_empty()
+            || self.plan.awaits_application
     }
 
     /// Returns the events for the client.
-    fn take_outcome(&mut self, outcome: CallOutcome, predictor: &mut StatePredictor<'_>) -> Vec<Event> {
+    fn take_outcome(
+        &mut self,
+        outcome: CallOutcome,
+        predictor: &mut StatePredictor<'_>,
+    ) -> Vec<Event> {
         match outcome {
             CallOutcome::Event(event) => vec![event],
             CallOutcome::Questions(questions) => {
@@ -218,7 +226,9 @@ impl<'r> RunTurns<'r> {
         }
         // The application answers its calls of the turn in its next request.
         let resumes_calls = std::mem::take(&mut self.resumes_calls);
-        if plan.awaits_application || resumes_calls && has_open_calls_of_application(&self.messages, self.run.catalog) {
+        if plan.awaits_application
+            || resumes_calls && has_open_calls_of_application(&self.messages, self.run.catalog)
+        {
             return Ok(ControlFlow::Break(None));
         }
         match std::mem::replace(&mut self.next, NextStep::AskModel) {
@@ -232,7 +242,9 @@ impl<'r> RunTurns<'r> {
                 self.steps -= 1;
             }
             NextStep::Finish(result) => {
-                return Ok(ControlFlow::Break(result.map(|result| emit::finish(self.run.cx, result))));
+                return Ok(ControlFlow::Break(
+                    result.map(|result| emit::finish(self.run.cx, result)),
+                ));
             }
             NextStep::Fail(error) => return Err(error),
         }
@@ -241,7 +253,8 @@ impl<'r> RunTurns<'r> {
 
     fn begin_step(&mut self) -> Result<Event, AgentError> {
         if self.steps == self.run.settings.max_steps {
-            let message = format!("the agent reached its limit of {} steps before it was done", self.steps);
+            let message =
+                format!("the agent reached its limit of {} steps before it was done", self.steps);
             return Err(AgentError::new(RunErrorCode::MaxSteps, message));
         }
         self.steps += 1;
@@ -271,7 +284,10 @@ impl<'r> RunTurns<'r> {
     async fn summarise(&mut self, request: &mut ModelRequest) -> Option<Event> {
         let window = self.run.settings.context.as_ref().filter(|_| self.may_summarise)?;
         window.summarise(request, &mut self.messages, self.run.cx).await.unwrap_or_else(|error| {
-            tracing::warn!(?error, "the conversation could not be summarised; this run does not try again");
+            tracing::warn!(
+                ?error,
+                "the conversation could not be summarised; this run does not try again"
+            );
             self.may_summarise = false;
             None
         })
@@ -306,15 +322,25 @@ fn follows_user(messages: &[Message]) -> bool {
 
 fn has_open_calls_of_application(messages: &[Message], catalog: &ToolCatalog) -> bool {
     let open = history::open_calls(messages);
-    open.iter().any(|(call, _)| matches!(catalog.owner(&call.function.name), Some(ToolOwner::Application)))
+    open.iter()
+        .any(|(call, _)| matches!(catalog.owner(&call.function.name), Some(ToolOwner::Application)))
 }
 
-fn instructions(settings: &Settings, input: &RunAgentInput, cx: &RunContext) -> Result<Vec<String>, AgentError> {
+fn instructions(
+    settings: &Settings,
+    input: &RunAgentInput,
+    cx: &RunContext,
+) -> Result<Vec<String>, AgentError> {
     let of_run = settings.prompt.as_ref().map(|prompt| prompt(input, cx));
     let of_surfaces = input.context.iter().filter(|entry| is_instruction(entry, cx));
     let of_surfaces = of_surfaces.map(|entry| format!("{}\n{}", entry.description, entry.value));
-    let configured = settings.system_prompt.as_ref().map(|prompt| prompt.for_caller(cx.principal())).transpose()?;
-    let mut instructions: Vec<String> = configured.into_iter().chain(of_surfaces).chain(of_run).collect();
+    let configured = settings
+        .system_prompt
+        .as_ref()
+        .map(|prompt| prompt.for_caller(cx.principal()))
+        .transpose()?;
+    let mut instructions: Vec<String> =
+        configured.into_iter().chain(of_surfaces).chain(of_run).collect();
     instructions.retain(|text| !text.trim().is_empty());
     Ok(instructions)
 }
@@ -322,12 +348,16 @@ fn instructions(settings: &Settings, input: &RunAgentInput, cx: &RunContext) -> 
 /// Returns whether an entry of the context stands before the conversation, where providers cache it: those about A2UI, which are
 /// long and stay the same. Those of a page do only if pages may instruct the model.
 fn is_instruction(entry: &Context, cx: &RunContext) -> bool {
-    let is_trusted = |surfaces: &Arc<RunSurfaces>| cx.accepts_instructions() || a2ui::is_of_server(surfaces, entry);
+    let is_trusted = |surfaces: &Arc<RunSurfaces>| {
+        cx.accepts_instructions() || a2ui::is_of_server(surfaces, entry)
+    };
     a2ui::is_about_surfaces(entry) && cx.surfaces.as_ref().is_some_and(is_trusted)
 }
 
 fn describe_context(input: &RunAgentInput, cx: &RunContext) -> Option<String> {
     let entries = input.context.iter().filter(|entry| !is_instruction(entry, cx));
-    let entries: String = entries.map(|entry| format!("\n- {}: {}", entry.description, entry.value)).collect();
-    (!entries.is_empty()).then(|| format!("What the application says about the situation:{entries}"))
+    let entries: String =
+        entries.map(|entry| format!("\n- {}: {}", entry.description, entry.value)).collect();
+    (!entries.is_empty())
+        .then(|| format!("What the application says about the situation:{entries}"))
 }

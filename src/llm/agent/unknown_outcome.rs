@@ -15,7 +15,8 @@ use crate::{
 pub(super) const UNKNOWN: &str = "Error: the server was lost while this call ran. Whether it took effect is unknown. \
                                   Check that before you call the tool again.";
 const DONE: &str = "The server was lost while this call ran. The user says that it took effect.";
-const NOT_DONE: &str = "Error: the server was lost while this call ran. The user says that it did not take effect.";
+const NOT_DONE: &str =
+    "Error: the server was lost while this call ran. The user says that it did not take effect.";
 /// The key of the question. Tools have no such keys.
 const KEY: &str = "\0outcome";
 
@@ -81,7 +82,9 @@ pub(super) fn take_reply(replies: &mut CallReplies) -> Option<Result<String, Str
         PersonsReply::Resolved(reply) => OutcomeReply::deserialize(reply).ok(),
         PersonsReply::Cancelled => None,
     };
-    let Some(OutcomeReply { outcome, result }) = reply else { return Some(Err(UNKNOWN.to_owned())) };
+    let Some(OutcomeReply { outcome, result }) = reply else {
+        return Some(Err(UNKNOWN.to_owned()));
+    };
     match outcome {
         Outcome::Done if result.is_empty() => Some(Ok(DONE.to_owned())),
         Outcome::Done => Some(Ok(result)),

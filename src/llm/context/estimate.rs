@@ -40,8 +40,12 @@ pub(super) fn is_rough(request: &ModelRequest) -> bool {
 
 /// Returns the tokens of a request without its conversation.
 pub(super) fn of_frame(request: &ModelRequest) -> u64 {
-    let instructions: u64 = request.system.iter().chain(&request.current).map(|text| OVERHEAD + of_text(text)).sum();
-    let schema = request.response_schema.as_deref().map_or(0, |schema| of_json(&Value::Object(schema.clone())));
+    let instructions: u64 =
+        request.system.iter().chain(&request.current).map(|text| OVERHEAD + of_text(text)).sum();
+    let schema = request
+        .response_schema
+        .as_deref()
+        .map_or(0, |schema| of_json(&Value::Object(schema.clone())));
     instructions + schema + request.tools.iter().map(of_tool).sum::<u64>()
 }
 
@@ -51,7 +55,9 @@ pub(super) fn of_turn(turn: &Turn) -> u64 {
             Turn::Instructions(text) => of_text(text),
             Turn::User(parts) => parts.iter().map(of_part).sum(),
             Turn::Assistant(blocks) => blocks.iter().map(of_block).sum(),
-            Turn::ToolResults(results) => results.iter().map(|result| OVERHEAD + of_content(&result.content)).sum(),
+            Turn::ToolResults(results) => {
+                results.iter().map(|result| OVERHEAD + of_content(&result.content)).sum()
+            }
         }
 }
 
@@ -84,7 +90,9 @@ fn of_block(block: &Block) -> u64 {
             Some(artefact) if reasoning.text.is_empty() => of_text(artefact) / 2,
             _ => of_text(&reasoning.text),
         },
-        Block::Call(call) => OVERHEAD + of_text(&call.function.name) + of_text(&call.function.arguments),
+        Block::Call(call) => {
+            OVERHEAD + of_text(&call.function.name) + of_text(&call.function.arguments)
+        }
     }
 }
 
@@ -102,7 +110,9 @@ fn of_part(part: &ContentPart) -> u64 {
         ContentPart::Audio(_) => AUDIO,
         ContentPart::Video(_) => VIDEO,
         // Texts are sent as texts: 3 bytes for each 4 characters of base64, and about 3 bytes a token.
-        ContentPart::Document(document) => text_data(document).map_or(DOCUMENT, |base64| base64.len() as u64 / 4),
+        ContentPart::Document(document) => {
+            text_data(document).map_or(DOCUMENT, |base64| base64.len() as u64 / 4)
+        }
     }
 }
 
@@ -123,7 +133,8 @@ fn text_data(document: &MediaPart) -> Option<&str> {
 }
 
 fn is_text(mime_type: &str) -> bool {
-    mime_type.starts_with("text/") || ["json", "xml", "yaml", "csv"].iter().any(|kind| mime_type.ends_with(kind))
+    mime_type.starts_with("text/")
+        || ["json", "xml", "yaml", "csv"].iter().any(|kind| mime_type.ends_with(kind))
 }
 
 fn of_tool(tool: &ToolSpec) -> u64 {
@@ -151,8 +162,10 @@ mod tests {
 
     #[test]
     fn attachments_are_counted_by_their_kind_and_texts_by_their_length() {
-        let source =
-            |mime: &str, bytes: usize| PartSource::Data { value: "A".repeat(bytes), mime_type: mime.to_owned() };
+        let source = |mime: &str, bytes: usize| PartSource::Data {
+            value: "A".repeat(bytes),
+            mime_type: mime.to_owned(),
+        };
         let document = |mime, bytes| of_part(&ContentPart::Document(source(mime, bytes).into()));
         assert_eq!(of_part(&ContentPart::image(source("image/png", 4_000_000))), IMAGE);
         assert_eq!(document("application/pdf", 4_000_000), DOCUMENT);

@@ -91,7 +91,11 @@ impl Model for FittedModel {
     }
 }
 
-fn fit(request: &mut ModelRequest, asked: &Asked, window: &ContextWindow) -> Result<(), ModelError> {
+fn fit(
+    request: &mut ModelRequest,
+    asked: &Asked,
+    window: &ContextWindow,
+) -> Result<(), ModelError> {
     let estimate = estimate::of_request(request);
     if window.options.policy == ContextPolicy::Fail {
         let Some(tokens) = window.is_surely_exceeded(asked, estimate) else { return Ok(()) };
@@ -179,18 +183,29 @@ mod tests {
         Asked::new(request.thread.as_ref(), &request, &*model.model)
     }
 
-    async fn play(model: &FittedModel, request: ModelRequest) -> Vec<Result<ModelEvent, ModelError>> {
+    async fn play(
+        model: &FittedModel,
+        request: ModelRequest,
+    ) -> Vec<Result<ModelEvent, ModelError>> {
         model.stream(request).collect().await
     }
 
-    fn narrow(most_turns: usize, options: ContextOptions) -> (FittedModel, Arc<Mutex<Vec<ModelRequest>>>) {
+    fn narrow(
+        most_turns: usize,
+        options: ContextOptions,
+    ) -> (FittedModel, Arc<Mutex<Vec<ModelRequest>>>) {
         let requests = Arc::new(Mutex::default());
         let model = Narrow { most_turns, requests: Arc::clone(&requests) };
         (FittedModel::new(Arc::new(model), options), requests)
     }
 
     fn trim_at(window: Option<u64>) -> ContextOptions {
-        ContextOptions { window, policy: ContextPolicy::Trim, max_tokens: Some(10), ..ContextOptions::default() }
+        ContextOptions {
+            window,
+            policy: ContextPolicy::Trim,
+            max_tokens: Some(10),
+            ..ContextOptions::default()
+        }
     }
 
     fn lengths(requests: &Mutex<Vec<ModelRequest>>) -> Vec<usize> {
@@ -207,7 +222,8 @@ mod tests {
         let (model, requests) = narrow(9, trim_at(None));
         let events = play(&model, conversation(7)).await;
         assert_eq!(lengths(&requests), [15, 9]);
-        let skipped = events.iter().filter(|event| matches!(event, Ok(ModelEvent::Skipped(_)))).count();
+        let skipped =
+            events.iter().filter(|event| matches!(event, Ok(ModelEvent::Skipped(_)))).count();
         assert_eq!((skipped, events.len()), (1, 4), "{events:?}");
     }
 
@@ -280,7 +296,8 @@ mod tests {
         }
         // The first count says that the tokens are twice the estimate, so 7 pairs fit. A quarter of the limit is less than
         // 3 pairs.
-        let firsts: Vec<_> = lengths(&requests).iter().zip([15, 17, 19, 21]).map(|(kept, all)| all - kept).collect();
+        let firsts: Vec<_> =
+            lengths(&requests).iter().zip([15, 17, 19, 21]).map(|(kept, all)| all - kept).collect();
         assert_eq!(firsts, [0, 6, 6, 10], "{firsts:?}");
     }
 }

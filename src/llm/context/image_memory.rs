@@ -101,7 +101,9 @@ fn of_webp(chunks: &[u8], size: ImageSize) -> Option<u64> {
             b"VP8L" => false,
             b"ALPH" => body.first()? & 3 == 0,
             b"VP8 " => {
-                let side = |at: usize| Some(u16::from_le_bytes([*body.get(at)?, *body.get(at + 1)?]) & 0x3fff);
+                let side = |at: usize| {
+                    Some(u16::from_le_bytes([*body.get(at)?, *body.get(at + 1)?]) & 0x3fff)
+                };
                 u32::from(side(6)?) <= size.width && u32::from(side(8)?) <= size.height
             }
             b"ANMF" => {

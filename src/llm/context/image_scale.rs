@@ -95,7 +95,11 @@ impl Kept {
     }
 
     fn chars_of(&self, owner: &str) -> usize {
-        self.images.iter().filter(|kept| *kept.owner == *owner).map(|kept| kept.image.base64.len()).sum()
+        self.images
+            .iter()
+            .filter(|kept| *kept.owner == *owner)
+            .map(|kept| kept.image.base64.len())
+            .sum()
     }
 
     fn remove_oldest(&mut self, is_chosen: impl Fn(&KeptImage) -> bool) {
@@ -160,12 +164,15 @@ impl Scaler {
 
 impl ImageMemory {
     fn permit_bytes(&self) -> usize {
-        usize::try_from(self.bytes).map_or(MAX_IMAGE_BYTES, |bytes| bytes.clamp(MIN_IMAGE_BYTES, MAX_IMAGE_BYTES))
+        usize::try_from(self.bytes)
+            .map_or(MAX_IMAGE_BYTES, |bytes| bytes.clamp(MIN_IMAGE_BYTES, MAX_IMAGE_BYTES))
     }
 }
 
 /// Works on a thread that may block. If a decoder panics, its image alone fails.
-async fn blocking<T: Send + 'static>(work: impl FnOnce() -> Result<T, String> + Send + 'static) -> Result<T, String> {
+async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, String> + Send + 'static,
+) -> Result<T, String> {
     spawn_blocking(work).await.unwrap_or_else(|_| Err(format!("{UNSCALABLE}: it is damaged")))
 }
 
@@ -175,13 +182,17 @@ fn decoded(base64: &str) -> Result<Vec<u8>, String> {
 
 /// Returns what an image takes, unless that is more than one image may take.
 fn memory_of(base64: &str) -> Result<ImageMemory, String> {
-    let memory = image_memory(&decoded(base64)?)
-        .ok_or_else(|| format!("{UNSCALABLE}: its header does not say how much memory that takes"))?;
+    let memory = image_memory(&decoded(base64)?).ok_or_else(|| {
+        format!("{UNSCALABLE}: its header does not say how much memory that takes")
+    })?;
     if memory.bytes <= MAX_IMAGE_BYTES as u64 {
         return Ok(memory);
     }
     let ImageSize { width, height } = memory.size;
-    Err(format!("{UNSCALABLE}: {width} × {height} pixels take more than {} MiB of memory", MAX_IMAGE_BYTES >> 20))
+    Err(format!(
+        "{UNSCALABLE}: {width} × {height} pixels take more than {} MiB of memory",
+        MAX_IMAGE_BYTES >> 20
+    ))
 }
 
 /// Scales an image down.
@@ -194,7 +205,8 @@ pub(in crate::llm) fn scale(
     side: Option<u32>,
     chars: Option<usize>,
 ) -> Result<ScaledImage, String> {
-    let (image, orientation) = decode(file, memory).map_err(|error| format!("{UNSCALABLE}: {error}"))?;
+    let (image, orientation) =
+        decode(file, memory).map_err(|error| format!("{UNSCALABLE}: {error}"))?;
     encode_within(image, orientation, side, chars)
 }
 
@@ -234,7 +246,9 @@ fn encode_within(
 ) -> Result<ScaledImage, String> {
     let longer = image.width().max(image.height());
     let mut side = side.unwrap_or(u32::MAX).min(longer);
-    if image.as_bytes().len() > MIN_IMAGE_BYTES / 2 && (side < longer || orientation != Orientation::NoTransforms) {
+    if image.as_bytes().len() > MIN_IMAGE_BYTES / 2
+        && (side < longer || orientation != Orientation::NoTransforms)
+    {
         // There is memory for a smaller copy of a large image, and not for one of about its size.
         side = side.min(longer - longer / 4);
     }

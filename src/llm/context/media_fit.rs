@@ -45,7 +45,8 @@ pub(super) async fn fit(
         // More than the excess, so that the next requests begin alike, which the provider's cache needs.
         let step = (most / 4).max(1);
         let too_many = (all.len() - most).div_ceil(step) * step;
-        let reason = format!("the model takes {most} attachments, and newer ones have their places");
+        let reason =
+            format!("the model takes {most} attachments, and newer ones have their places");
         leave_out(turns, &all, |number| (number < too_many).then_some(&*reason), &mut skipped);
     }
     let all = of_turns(turns, first_new);
@@ -75,7 +76,11 @@ fn of_turns(turns: &mut [Turn], first_new: usize) -> Vec<Medium> {
     for (turn, content) in turns.chunks_mut(1).enumerate() {
         each_medium(content, |part| {
             let chars = inline(part).map_or(0, |(value, _)| value.len());
-            all.push(Medium { is_image: matches!(part, ContentPart::Image(_)), is_new: turn >= first_new, chars });
+            all.push(Medium {
+                is_image: matches!(part, ContentPart::Image(_)),
+                is_new: turn >= first_new,
+                chars,
+            });
         });
     }
     all
@@ -96,7 +101,9 @@ fn leave_out<'r>(
             let is_new = all.get(number).is_some_and(|medium| medium.is_new);
             skipped.extend(skipped_attachment(part, reason).filter(|_| is_new));
             let place = if is_new { "this message" } else { "an earlier message" };
-            *part = ContentPart::text(format!("(An attachment of {place}, {kind}, is left out: {reason}.)"));
+            *part = ContentPart::text(format!(
+                "(An attachment of {place}, {kind}, is left out: {reason}.)"
+            ));
         }
         number += 1;
     });
@@ -146,10 +153,12 @@ pub(super) fn each_medium<'t>(turns: &'t mut [Turn], mut visit: impl FnMut(&'t m
         };
         match turn {
             Turn::User(parts) => visit_all(parts),
-            Turn::ToolResults(results) => results.iter_mut().for_each(|result| match &mut result.content {
-                MessageContent::Parts(parts) => visit_all(parts),
-                MessageContent::Text(_) => {}
-            }),
+            Turn::ToolResults(results) => {
+                results.iter_mut().for_each(|result| match &mut result.content {
+                    MessageContent::Parts(parts) => visit_all(parts),
+                    MessageContent::Text(_) => {}
+                })
+            }
             Turn::Instructions(_) | Turn::Assistant(_) => {}
         }
     }

@@ -15,7 +15,10 @@ use crate::{
     base::RunErrorCode,
     llm::{
         learned::{Learned, Scope},
-        model::{Model, ModelError, ModelEvent, ModelRequest, ModelStream, SkippedAttachment, Turn, describe_as},
+        model::{
+            Model, ModelError, ModelEvent, ModelRequest, ModelStream, SkippedAttachment, Turn,
+            describe_as,
+        },
         providers::wire::{media, skipped_attachment},
     },
     protocol::{ContentPart, PartSource},
@@ -54,7 +57,8 @@ impl Model for MediaRetryModel {
     describe_as!(model);
 
     fn stream(&self, mut request: ModelRequest) -> ModelStream {
-        let (model, refused, limits) = (self.model.clone(), self.refused.clone(), self.model.media_limits());
+        let (model, refused, limits) =
+            (self.model.clone(), self.refused.clone(), self.model.media_limits());
         let name = request.model.clone().unwrap_or_else(|| model.name().to_owned());
         let (thread, trace) = (request.thread.clone(), request.trace.clone());
         if !has_media(&mut request.turns) {
@@ -109,7 +113,8 @@ struct RefusedMedia(Learned<()>);
 
 impl RefusedMedia {
     fn contains(&self, thread: Option<&ThreadKey>, model: &str, part: &ContentPart) -> bool {
-        media(part).is_ok_and(|(_, media)| self.0.get(thread, (model, value_of(&media.source))).is_some())
+        media(part)
+            .is_ok_and(|(_, media)| self.0.get(thread, (model, value_of(&media.source))).is_some())
     }
 
     fn add(&self, thread: Option<&ThreadKey>, model: &str, part: &ContentPart) {
@@ -121,7 +126,9 @@ impl RefusedMedia {
 
 fn value_of(source: &PartSource) -> &str {
     match source {
-        PartSource::Data { value, .. } | PartSource::Url { value, .. } | PartSource::File { value, .. } => value,
+        PartSource::Data { value, .. }
+        | PartSource::Url { value, .. }
+        | PartSource::File { value, .. } => value,
     }
 }
 
@@ -147,7 +154,9 @@ fn take_media(turns: &mut [Turn], is_taken: impl Fn(&ContentPart) -> bool) -> Ve
         if is_taken(part)
             && let Ok((kind, _)) = media(part)
         {
-            let note = ContentPart::text(format!("(Here was an attachment, {kind}, that you cannot read.)"));
+            let note = ContentPart::text(format!(
+                "(Here was an attachment, {kind}, that you cannot read.)"
+            ));
             taken.push(std::mem::replace(part, note));
         }
     });
@@ -181,11 +190,15 @@ mod tests {
 
         fn stream(&self, mut request: ModelRequest) -> ModelStream {
             let mut values = Vec::new();
-            each_medium(&mut request.turns, |part| values.push(value_of(&media(part).unwrap().1.source).to_owned()));
+            each_medium(&mut request.turns, |part| {
+                values.push(value_of(&media(part).unwrap().1.source).to_owned())
+            });
             let is_refused = values.iter().any(|value| self.refuses.contains(&value.as_str()));
             self.seen.lock().push(values);
             stream::iter(match is_refused {
-                true => vec![Err(ModelError::new(RunErrorCode::ModelRejected.as_str(), self.message))],
+                true => {
+                    vec![Err(ModelError::new(RunErrorCode::ModelRejected.as_str(), self.message))]
+                }
                 false => vec![Ok(ModelEvent::Stop(StopReason::Done))],
             })
             .boxed()
@@ -220,15 +233,21 @@ mod tests {
         ask_for(model, ("key:ann", "t"), values).await
     }
 
-    async fn ask_for(model: &MediaRetryModel, thread: (&str, &str), values: &[&str]) -> (usize, bool) {
+    async fn ask_for(
+        model: &MediaRetryModel,
+        thread: (&str, &str),
+        values: &[&str],
+    ) -> (usize, bool) {
         let events: Vec<_> = model.stream(conversation(thread, values)).collect().await;
-        let skipped = events.iter().filter(|event| matches!(event, Ok(ModelEvent::Skipped(_)))).count();
+        let skipped =
+            events.iter().filter(|event| matches!(event, Ok(ModelEvent::Skipped(_)))).count();
         (skipped, events.iter().all(Result::is_ok))
     }
 
     #[tokio::test]
     async fn a_refused_medium_of_an_earlier_turn_is_left_out_and_not_sent_again() {
-        let (model, seen) = picky(&["bad"], "The provider refused the request (400): Could not process image");
+        let (model, seen) =
+            picky(&["bad"], "The provider refused the request (400): Could not process image");
         assert_eq!(ask(&model, &["bad", "good"]).await, (1, true));
         assert_eq!(ask(&model, &["bad", "good", "other"]).await, (0, true), "it was reported");
         assert_eq!(*seen.lock(), [vec!["bad", "good"], vec!["good"], vec!["good", "other"]]);
@@ -236,7 +255,8 @@ mod tests {
 
     #[tokio::test]
     async fn a_refused_medium_of_this_turn_alone_is_remembered() {
-        let (model, seen) = picky(&["bad"], "The provider refused the request (400): Could not process image");
+        let (model, seen) =
+            picky(&["bad"], "The provider refused the request (400): Could not process image");
         assert_eq!(ask(&model, &["good", "bad"]).await, (2, true));
         assert_eq!(ask(&model, &["good", "bad", "other"]).await, (0, true));
         let sent = [vec!["good", "bad"], vec!["bad"], vec![], vec!["good", "other"]];
@@ -245,7 +265,8 @@ mod tests {
 
     #[tokio::test]
     async fn a_medium_that_was_refused_in_one_thread_is_sent_with_the_others() {
-        let (model, seen) = picky(&["bad"], "The provider refused the request (400): Could not process image");
+        let (model, seen) =
+            picky(&["bad"], "The provider refused the request (400): Could not process image");
         assert_eq!(ask(&model, &["good", "bad"]).await, (2, true));
         seen.lock().clear();
         for thread in [("key:bob", "t"), ("key:ann", "u")] {
@@ -257,7 +278,8 @@ mod tests {
 
     #[tokio::test]
     async fn a_refusal_that_is_not_about_media_is_passed_on() {
-        let (model, seen) = picky(&["bad"], "The provider refused the request (400): unknown model");
+        let (model, seen) =
+            picky(&["bad"], "The provider refused the request (400): unknown model");
         assert_eq!(ask(&model, &["bad"]).await, (0, false));
         assert_eq!(seen.lock().len(), 1);
     }

@@ -22,7 +22,8 @@ use futures::StreamExt as _;
 
 pub use self::options::{ContextOptions, ContextPolicy};
 pub(super) use self::{
-    fitted::FittedModel, image_memory::image_memory, image_scale::scale as scale_image, media_retry::MediaRetryModel,
+    fitted::FittedModel, image_memory::image_memory, image_scale::scale as scale_image,
+    media_retry::MediaRetryModel,
 };
 use super::model::{Model, ModelError, ModelEvent, ModelStream, SkippedAttachment};
 

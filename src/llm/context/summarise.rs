@@ -17,7 +17,10 @@ use crate::{
     llm::{
         call_meter::CallMeter,
         history::{self, summary, summary::StoredSummary},
-        model::{Block, BlockStart, Model, ModelError, ModelEvent, ModelRequest, StopReason, ToolResult, Turn},
+        model::{
+            Block, BlockStart, Model, ModelError, ModelEvent, ModelRequest, StopReason, ToolResult,
+            Turn,
+        },
     },
     protocol::{ContentPart, Event, Message, TokenUsage},
 };
@@ -58,9 +61,12 @@ impl FittedModel {
             return Ok(None);
         }
         let limit = self.window.limit(&Asked::new(Some(cx.asked_for()), request, &*self.model));
-        let Some(limit) = limit.filter(|limit| estimate::of_request(request) > *limit) else { return Ok(None) };
+        let Some(limit) = limit.filter(|limit| estimate::of_request(request) > *limit) else {
+            return Ok(None);
+        };
         let previous = StoredSummary::newest(messages);
-        let (first, begin) = previous.as_ref().map_or((0, 0), |summary| (summary.first, summary.last + 1));
+        let (first, begin) =
+            previous.as_ref().map_or((0, 0), |summary| (summary.first, summary.last + 1));
         let kept = ((limit as f64 * KEPT_SHARE) as u64).saturating_sub(estimate::of_frame(request));
         let Some(end) = end_of_old_part(messages, begin, kept) else { return Ok(None) };
         let piece = (limit / 2).clamp(MIN_PIECE, MAX_PIECE);
@@ -71,7 +77,9 @@ impl FittedModel {
             let problem = format!("it took longer than {SUMMARY_TIMEOUT:?}");
             Err(ModelError::new(RunErrorCode::ModelTimeout.as_str(), problem))
         })?;
-        let Some((message, event)) = summary::stored(text, &messages[first..end]) else { return Ok(None) };
+        let Some((message, event)) = summary::stored(text, &messages[first..end]) else {
+            return Ok(None);
+        };
         messages.push(message);
         request.turns = history::turns(messages);
         Ok(Some(event))
@@ -166,14 +174,17 @@ async fn write(
 ) -> Result<String, ModelError> {
     let mut summary = previous.map(str::to_owned);
     for piece in pieces {
-        let earlier =
-            summary.map(|text| format!("Summary of the conversation before:\n{text}\n\n")).unwrap_or_default();
+        let earlier = summary
+            .map(|text| format!("Summary of the conversation before:\n{text}\n\n"))
+            .unwrap_or_default();
         let text = format!(
             "{earlier}The conversation:\n<conversation>\n{piece}</conversation>\n\nWrite the summary of all of it."
         );
         summary = Some(ask(summariser, text, cx).await?);
     }
-    summary.ok_or_else(|| ModelError::new(RunErrorCode::ModelFailed.as_str(), "there is nothing to summarise"))
+    summary.ok_or_else(|| {
+        ModelError::new(RunErrorCode::ModelFailed.as_str(), "there is nothing to summarise")
+    })
 }
 
 async fn ask(summariser: &dyn Model, text: String, cx: &RunContext) -> Result<String, ModelError> {
@@ -184,13 +195,16 @@ async fn ask(summariser: &dyn Model, text: String, cx: &RunContext) -> Result<St
     };
     let mut meter = CallMeter::start(cx, summariser, &mut request);
     let mut events = summariser.stream(request);
-    let (mut texts, mut summary, mut usage) = (HashSet::new(), String::new(), TokenUsage::default());
+    let (mut texts, mut summary, mut usage) =
+        (HashSet::new(), String::new(), TokenUsage::default());
     let mut stop = None;
     while let Some(event) = events.next().await {
         meter.observe(&event);
         match event? {
             ModelEvent::Start { index, block: BlockStart::Text } => drop(texts.insert(index)),
-            ModelEvent::Delta { index, text } if texts.contains(&index) && summary.len() < MAX_SUMMARY_BYTES => {
+            ModelEvent::Delta { index, text }
+                if texts.contains(&index) && summary.len() < MAX_SUMMARY_BYTES =>
+            {
                 summary.push_str(&text);
             }
             ModelEvent::Usage(newer) => usage = newer,
@@ -200,8 +214,13 @@ async fn ask(summariser: &dyn Model, text: String, cx: &RunContext) -> Result<St
     }
     cx.add_usage(usage);
     match stop {
-        Some(StopReason::Done | StopReason::Length) if !summary.trim().is_empty() => Ok(summary.trim().to_owned()),
-        stop => Err(ModelError::new(RunErrorCode::ModelFailed.as_str(), format!("the summary ended with {stop:?}"))),
+        Some(StopReason::Done | StopReason::Length) if !summary.trim().is_empty() => {
+            Ok(summary.trim().to_owned())
+        }
+        stop => Err(ModelError::new(
+            RunErrorCode::ModelFailed.as_str(),
+            format!("the summary ended with {stop:?}"),
+        )),
     }
 }
 
@@ -211,8 +230,12 @@ mod tests {
     use crate::protocol::ToolCall;
 
     fn talk(count: usize) -> Vec<Message> {
-        let pair =
-            |n: usize| [Message::user(format!("u{n}"), "word ".repeat(100)), Message::assistant(format!("a{n}"), "ok")];
+        let pair = |n: usize| {
+            [
+                Message::user(format!("u{n}"), "word ".repeat(100)),
+                Message::assistant(format!("a{n}"), "ok"),
+            ]
+        };
         (0..count).flat_map(pair).collect()
     }
 
@@ -221,8 +244,16 @@ mod tests {
         let messages = talk(5);
         // One pair has about 135 tokens.
         assert_eq!(end_of_old_part(&messages, 0, 300), Some(6));
-        assert_eq!(end_of_old_part(&messages, 0, 0), Some(8), "the newest user message is always kept");
-        assert_eq!(end_of_old_part(&messages, 0, 10_000), Some(2), "something is summarised in any case");
+        assert_eq!(
+            end_of_old_part(&messages, 0, 0),
+            Some(8),
+            "the newest user message is always kept"
+        );
+        assert_eq!(
+            end_of_old_part(&messages, 0, 10_000),
+            Some(2),
+            "something is summarised in any case"
+        );
         assert_eq!(end_of_old_part(&messages, 6, 0), Some(8));
         assert_eq!(end_of_old_part(&messages, 8, 0), None);
         assert_eq!(end_of_old_part(&talk(1), 0, 0), None);
@@ -234,7 +265,8 @@ mod tests {
         if let Message::Assistant(assistant) = &mut messages[1] {
             assistant.tool_calls = Some(vec![ToolCall::new("c", "t", "{}")]);
         }
-        let result = serde_json::json!({ "role": "tool", "id": "r", "toolCallId": "c", "content": "late" });
+        let result =
+            serde_json::json!({ "role": "tool", "id": "r", "toolCallId": "c", "content": "late" });
         messages.insert(3, serde_json::from_value(result).unwrap());
         assert_eq!(end_of_old_part(&messages, 0, 10_000), Some(5));
     }
@@ -244,7 +276,10 @@ mod tests {
         let turns = history::turns(&talk(4));
         assert_eq!(pieces(&turns, 10_000).len(), 1);
         let split = pieces(&turns, 200);
-        assert!(split.len() == 4 && split.iter().all(|piece| piece.starts_with("User: word")), "{split:?}");
+        assert!(
+            split.len() == 4 && split.iter().all(|piece| piece.starts_with("User: word")),
+            "{split:?}"
+        );
         assert_eq!(pieces(&history::turns(&talk(50)), 200).len(), MAX_PIECES);
         let long = Turn::Assistant(vec![Block::Text("x".repeat(MAX_TEXT_CHARS + 1))]);
         assert!(as_text(&long).ends_with("x…\n"));

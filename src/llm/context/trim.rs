@@ -20,7 +20,8 @@ pub(super) fn trim(turns: &mut Vec<Turn>, excess: u64) -> bool {
         if tokens >= excess {
             break;
         }
-        for position in group.filter(|position| !matches!(turns[*position], Turn::Instructions(_))) {
+        for position in group.filter(|position| !matches!(turns[*position], Turn::Instructions(_)))
+        {
             tokens += estimate::of_turn(&turns[position]);
             removed[position] = true;
         }
@@ -39,7 +40,8 @@ pub(super) fn trim(turns: &mut Vec<Turn>, excess: u64) -> bool {
 fn groups(turns: &[Turn], newest_user: Option<usize>) -> Vec<std::ops::Range<usize>> {
     let split = newest_user.unwrap_or(0);
     let begins = |range: std::ops::Range<usize>, is_begin: fn(&Turn) -> bool| {
-        let mut starts: Vec<usize> = range.clone().filter(|at| *at == range.start || is_begin(&turns[*at])).collect();
+        let mut starts: Vec<usize> =
+            range.clone().filter(|at| *at == range.start || is_begin(&turns[*at])).collect();
         starts.push(range.end);
         starts.windows(2).map(|pair| pair[0]..pair[1]).collect::<Vec<_>>()
     };
@@ -69,8 +71,12 @@ mod tests {
     }
 
     fn call(id: &str) -> [Turn; 2] {
-        let result =
-            ToolResult { call_id: id.into(), name: "t".to_owned(), content: id.to_owned().into(), failed: false };
+        let result = ToolResult {
+            call_id: id.into(),
+            name: "t".to_owned(),
+            content: id.to_owned().into(),
+            failed: false,
+        };
         let blocks = vec![Block::Call(ToolCall::new(id, "t", "{}"))];
         [Turn::Assistant(blocks), Turn::ToolResults(vec![result])]
     }
@@ -114,7 +120,8 @@ mod tests {
     }
 
     #[test]
-    fn an_assistant_that_begins_is_left_out_and_a_conversation_without_users_gets_a_turn_for_the_note() {
+    fn an_assistant_that_begins_is_left_out_and_a_conversation_without_users_gets_a_turn_for_the_note()
+     {
         let mut turns = vec![says("hello"), user("1")];
         assert!(trim(&mut turns, 1));
         assert_eq!(turns, [noted("1")]);
@@ -131,8 +138,7 @@ mod tests {
             let mut turns = conversation();
             trim(&mut turns, excess);
             for (position, turn) in turns.iter().enumerate() {
-                let has_calls =
-                    matches!(turn, Turn::Assistant(blocks) if blocks.iter().any(|it| matches!(it, Block::Call(_))));
+                let has_calls = matches!(turn, Turn::Assistant(blocks) if blocks.iter().any(|it| matches!(it, Block::Call(_))));
                 let has_results = matches!(turns.get(position + 1), Some(Turn::ToolResults(_)));
                 assert_eq!(has_calls, has_results, "{excess}");
             }

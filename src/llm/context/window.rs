@@ -37,7 +37,11 @@ pub(super) struct Asked {
 }
 
 impl Asked {
-    pub(super) fn new(thread: Option<&ThreadKey>, request: &ModelRequest, model: &dyn Model) -> Self {
+    pub(super) fn new(
+        thread: Option<&ThreadKey>,
+        request: &ModelRequest,
+        model: &dyn Model,
+    ) -> Self {
         let name = request.model.as_deref().unwrap_or(model.name());
         Self { thread: thread.cloned(), model: name.to_owned() }
     }
@@ -116,18 +120,28 @@ mod tests {
     use super::*;
 
     fn window(tokens: Option<u64>, max_tokens: Option<u32>) -> ContextWindow {
-        ContextWindow::new(ContextOptions { window: tokens, max_tokens, ..ContextOptions::default() })
+        ContextWindow::new(ContextOptions {
+            window: tokens,
+            max_tokens,
+            ..ContextOptions::default()
+        })
     }
 
     fn asked(model: &str) -> Asked {
-        Asked { thread: Some(ThreadKey { owner: "key:ann".into(), id: "t".into() }), model: model.to_owned() }
+        Asked {
+            thread: Some(ThreadKey { owner: "key:ann".into(), id: "t".into() }),
+            model: model.to_owned(),
+        }
     }
 
     #[test]
     fn the_answer_has_space_and_an_unknown_model_has_no_limit() {
         assert_eq!(window(Some(100_000), Some(20_000)).limit(&asked("m")), Some(80_000));
         assert_eq!(window(Some(100_000), None).limit(&asked("m")), Some(87_500));
-        assert_eq!(window(Some(1_000_000), None).limit(&asked("m")), Some(1_000_000 - DEFAULT_RESERVE));
+        assert_eq!(
+            window(Some(1_000_000), None).limit(&asked("m")),
+            Some(1_000_000 - DEFAULT_RESERVE)
+        );
         assert_eq!(window(Some(10_000), Some(50_000)).limit(&asked("m")), Some(5_000));
         assert_eq!(window(None, None).limit(&asked("m")), None);
         assert_eq!(window(None, Some(64_000)).limit(&asked("gpt-5-mini")), Some(272_000));
@@ -142,9 +156,16 @@ mod tests {
     fn counts_of_the_provider_correct_the_estimate_of_the_same_model() {
         let window = window(Some(100_000), Some(20_000));
         window.counted(&asked("m"), 10, 10_000);
-        assert_eq!(window.limit(&asked("m")), Some(80_000), "the request was too short to say something");
+        assert_eq!(
+            window.limit(&asked("m")),
+            Some(80_000),
+            "the request was too short to say something"
+        );
         window.counted(&asked("m"), 10_000, 20_000);
-        assert_eq!((window.limit(&asked("m")), window.limit(&asked("other"))), (Some(40_000), Some(80_000)));
+        assert_eq!(
+            (window.limit(&asked("m")), window.limit(&asked("other"))),
+            (Some(40_000), Some(80_000))
+        );
         assert_eq!(window.corrected(&asked("m"), 10), 20);
         window.counted(&asked("m"), 10_000, 1_000_000);
         assert_eq!(window.limit(&asked("m")), Some(32_000));
@@ -179,7 +200,11 @@ mod tests {
         for (owner, id) in [("key:bob", "t"), ("key:ann", "u")] {
             let thread = Some(ThreadKey { owner: owner.into(), id: id.into() });
             let other = Asked { thread, model: "m".to_owned() };
-            assert_eq!((window.limit(&other), window.corrected(&other, 10)), (Some(80_000), 10), "{owner} {id}");
+            assert_eq!(
+                (window.limit(&other), window.corrected(&other, 10)),
+                (Some(80_000), 10),
+                "{owner} {id}"
+            );
         }
     }
 }

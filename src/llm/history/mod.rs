@@ -15,8 +15,8 @@ pub(super) use self::parts::{content_as_text, parts_as_text, texts};
 use self::summary::StoredSummary;
 use super::model::{Block, ModelReasoning, ToolResult, Turn};
 use crate::protocol::{
-    AssistantMessage, ContentPart, Message, MessageContent, MessageId, Metadata, ReasoningMessage, Role, ToolCall,
-    ToolCallId, ToolMessage,
+    AssistantMessage, ContentPart, Message, MessageContent, MessageId, Metadata, ReasoningMessage,
+    Role, ToolCall, ToolCallId, ToolMessage,
     own_names::{EDITED_ARGS, FAILED, PROVIDER, REDACTED},
 };
 
@@ -29,8 +29,10 @@ pub(super) fn turns(messages: &[Message]) -> Vec<Turn> {
     let summary = StoredSummary::newest(messages);
     let is_replaced = |at: usize| summary.as_ref().is_some_and(|it| it.replaces(at, &messages[at]));
     // The user sees the files of subagents as well, and may speak of them.
-    let is_own = |message: &Message| message.subagent_run_id().is_none() || message.role() == Role::Activity;
-    let visible = messages.iter().zip(0..).filter(|(message, at)| is_own(message) && !is_replaced(*at));
+    let is_own =
+        |message: &Message| message.subagent_run_id().is_none() || message.role() == Role::Activity;
+    let visible =
+        messages.iter().zip(0..).filter(|(message, at)| is_own(message) && !is_replaced(*at));
     let visible: Vec<&Message> = visible.map(|(message, _)| message).collect();
     let mut results = ToolResults::collect(&visible);
     let mut turns = Turns::default();
@@ -43,7 +45,9 @@ pub(super) fn turns(messages: &[Message]) -> Vec<Turn> {
             Message::Assistant(m) => turns.assistant(m, &results),
             // The results come right after the turn, wherever they are in the conversation.
             Message::Tool(_) => turns.flush(&mut results),
-            Message::Activity(m) => turns.shared.extend(m.file().map(parts::shared_file).into_iter().flatten()),
+            Message::Activity(m) => {
+                turns.shared.extend(m.file().map(parts::shared_file).into_iter().flatten())
+            }
         }
     }
     turns.flush(&mut results);
@@ -57,7 +61,9 @@ pub(super) fn turns(messages: &[Message]) -> Vec<Turn> {
 
 /// Adds a text before the first user turn, in the same turn, because turns of one role may not follow each other.
 pub(super) fn add_note(turns: &mut Vec<Turn>, note: &str) {
-    let first = turns.iter_mut().find_map(|turn| if let Turn::User(parts) = turn { Some(parts) } else { None });
+    let first = turns
+        .iter_mut()
+        .find_map(|turn| if let Turn::User(parts) = turn { Some(parts) } else { None });
     match first {
         Some(parts) => parts.insert(0, ContentPart::text(note)),
         None => turns.insert(0, Turn::User(vec![ContentPart::text(note)])),
@@ -70,7 +76,10 @@ pub(super) fn add_data(turns: &mut Vec<Turn>, texts: Vec<String>) {
         return;
     }
     let parts = texts.into_iter().map(|text| ContentPart::text(format!("{DATA}\n{text}")));
-    let last = turns.iter_mut().rev().find_map(|turn| if let Turn::User(parts) = turn { Some(parts) } else { None });
+    let last = turns
+        .iter_mut()
+        .rev()
+        .find_map(|turn| if let Turn::User(parts) = turn { Some(parts) } else { None });
     match last {
         Some(last) => last.extend(parts),
         None => turns.insert(0, Turn::User(parts.collect())),
@@ -94,7 +103,10 @@ pub(super) fn calls_of(messages: &[Message]) -> impl Iterator<Item = (&ToolCall,
 
 /// Returns the calls without a result after the last message of a user, each with the message that it is in.
 pub(super) fn open_calls(messages: &[Message]) -> Vec<(&ToolCall, &MessageId)> {
-    let last = messages.iter().rposition(|message| matches!(message, Message::User(_))).map_or(0, |last| last + 1);
+    let last = messages
+        .iter()
+        .rposition(|message| matches!(message, Message::User(_)))
+        .map_or(0, |last| last + 1);
     let messages = &messages[last..];
     let with_result: HashSet<_> = results(messages.iter()).map(|(call, _)| call).collect();
     calls_of(messages).filter(|(call, _)| !with_result.contains(&call.id)).collect()
@@ -111,7 +123,9 @@ pub(super) fn is_failed(result: &ToolMessage) -> bool {
     result.error.is_some() || mark == Some(&Value::Bool(true))
 }
 
-fn results<'m>(messages: impl Iterator<Item = &'m Message>) -> impl Iterator<Item = (&'m ToolCallId, &'m ToolMessage)> {
+fn results<'m>(
+    messages: impl Iterator<Item = &'m Message>,
+) -> impl Iterator<Item = (&'m ToolCallId, &'m ToolMessage)> {
     messages.filter_map(|message| match message {
         Message::Tool(tool) => Some((&tool.tool_call_id, tool)),
         _ => None,
@@ -146,7 +160,12 @@ fn provider(metadata: Option<&Metadata>, artefact_kind: Option<&str>) -> Option<
 fn text_artefact(message: &AssistantMessage) -> Option<ModelReasoning> {
     let artefact = message.encrypted_value.clone()?;
     let provider = provider(message.metadata.as_ref(), message.encrypted_value_type.as_deref())?;
-    Some(ModelReasoning { text: String::new(), artefact: Some(artefact), redacted: true, provider: Some(provider) })
+    Some(ModelReasoning {
+        text: String::new(),
+        artefact: Some(artefact),
+        redacted: true,
+        provider: Some(provider),
+    })
 }
 
 /// The tool messages by their call, marked when used. Of several for a call, the last one counts.
@@ -160,7 +179,8 @@ impl<'m> ToolResults<'m> {
     /// A person may have edited the call's arguments.
     fn amended(&self, call: &ToolCall) -> ToolCall {
         let mut call = call.clone();
-        let edited = self.0.get(&call.id).and_then(|(tool, _)| tool.metadata.as_ref()?.get(EDITED_ARGS));
+        let edited =
+            self.0.get(&call.id).and_then(|(tool, _)| tool.metadata.as_ref()?.get(EDITED_ARGS));
         if let Some(edited) = edited {
             call.function.arguments = edited.to_string();
         }
@@ -181,7 +201,10 @@ impl<'m> ToolResults<'m> {
     fn warn_about_orphans(&self) {
         let orphans = self.0.values().filter(|(_, used)| !used).count();
         if orphans > 0 {
-            tracing::warn!(results = orphans, "left out tool results whose calls are not in the conversation");
+            tracing::warn!(
+                results = orphans,
+                "left out tool results whose calls are not in the conversation"
+            );
         }
     }
 }
@@ -223,9 +246,13 @@ impl Turns {
 
     fn user(&mut self, content: &MessageContent, results: &mut ToolResults<'_>) {
         self.flush(results);
-        let is_not_empty = |part: &ContentPart| !matches!(part, ContentPart::Text(text) if text.text.is_empty());
+        let is_not_empty =
+            |part: &ContentPart| !matches!(part, ContentPart::Text(text) if text.text.is_empty());
         let shared = std::mem::take(&mut self.shared);
-        let parts: Vec<_> = shared.into_iter().chain(parts::parts(content).into_iter().filter(is_not_empty)).collect();
+        let parts: Vec<_> = shared
+            .into_iter()
+            .chain(parts::parts(content).into_iter().filter(is_not_empty))
+            .collect();
         if !parts.is_empty() {
             self.done.push(Turn::User(parts));
         }
@@ -253,7 +280,9 @@ impl Turns {
         if blocks.iter().all(|block| matches!(block, Block::Reasoning(_))) {
             return;
         }
-        let calls = blocks.iter().filter_map(|block| if let Block::Call(call) = block { Some(call) } else { None });
+        let calls = blocks
+            .iter()
+            .filter_map(|block| if let Block::Call(call) = block { Some(call) } else { None });
         let results: Vec<_> = calls.map(|call| results.take(call)).collect();
         self.done.push(Turn::Assistant(blocks));
         if !results.is_empty() {

@@ -12,8 +12,7 @@ use crate::{
     },
 };
 
-const SHARED: &str =
-    "Note of the server, not of the user: you or one of your tools have handed a file over to the user";
+const SHARED: &str = "Note of the server, not of the user: you or one of your tools have handed a file over to the user";
 
 /// Returns the parts of a content; a text is one part.
 pub(super) fn parts(content: &MessageContent) -> Vec<ContentPart> {
@@ -24,7 +23,10 @@ pub(super) fn parts(content: &MessageContent) -> Vec<ContentPart> {
 }
 
 /// Returns a content as text, in which words stand for files. `text` makes what is shown of each text.
-pub(in crate::llm) fn content_as_text(content: &MessageContent, mut text: impl FnMut(&str) -> String) -> String {
+pub(in crate::llm) fn content_as_text(
+    content: &MessageContent,
+    mut text: impl FnMut(&str) -> String,
+) -> String {
     match content {
         MessageContent::Text(content) => text(content),
         MessageContent::Parts(parts) => parts_as_text(parts, text),
@@ -32,8 +34,13 @@ pub(in crate::llm) fn content_as_text(content: &MessageContent, mut text: impl F
 }
 
 /// Returns parts as text, like [`content_as_text`].
-pub(in crate::llm) fn parts_as_text(parts: &[ContentPart], mut text: impl FnMut(&str) -> String) -> String {
-    let texts = parts.iter().map(|part| wire::media(part).map_or_else(&mut text, |(kind, _)| wire::placeholder(kind)));
+pub(in crate::llm) fn parts_as_text(
+    parts: &[ContentPart],
+    mut text: impl FnMut(&str) -> String,
+) -> String {
+    let texts = parts
+        .iter()
+        .map(|part| wire::media(part).map_or_else(&mut text, |(kind, _)| wire::placeholder(kind)));
     texts.collect::<Vec<_>>().join(" ")
 }
 
@@ -48,7 +55,8 @@ pub(in crate::llm) fn texts(content: &MessageContent) -> String {
                 let part = normalised(part);
                 let Ok((_, media)) = wire::media(&part) else { continue };
                 texts.push_str(media.file_name().unwrap_or_default());
-                texts.extend(attachments::text_of(media).and_then(Result::ok).map(|(text, _)| text));
+                texts
+                    .extend(attachments::text_of(media).and_then(Result::ok).map(|(text, _)| text));
             }
         }
     }
@@ -59,9 +67,13 @@ pub(in crate::llm) fn texts(content: &MessageContent) -> String {
 pub(super) fn shared_file(content: &JsonObject) -> Vec<ContentPart> {
     let text = |name: &str| content.get(name).and_then(Value::as_str);
     let mime_type = text(FILE_TYPE).unwrap_or("a file");
-    let name = text(FILE_NAME).map(|name| format!("\"{}\", ", name.replace(['"', '\n', '\r'], " ")));
+    let name =
+        text(FILE_NAME).map(|name| format!("\"{}\", ", name.replace(['"', '\n', '\r'], " ")));
     let image = text(FILE_URL).filter(|url| url.starts_with("data:image/")).map(|url| {
-        let source = PartSource::Url { value: url.to_owned(), mime_type: text(FILE_TYPE).map(str::to_owned) };
+        let source = PartSource::Url {
+            value: url.to_owned(),
+            mime_type: text(FILE_TYPE).map(str::to_owned),
+        };
         normalised(&ContentPart::image(source))
     });
     let place = if image.is_some() { " It is the next attachment." } else { "" };
@@ -79,8 +91,12 @@ fn normalised(part: &ContentPart) -> ContentPart {
     }
     inline_data::correct(&mut media.source);
     let mime_type = media.source.mime_type().map(essence).unwrap_or_default();
-    let has_kind = matches!(mime_type.split('/').next(), Some("image" | "audio" | "video" | "text"));
-    ContentPart::media(if has_kind || mime_type == "application/pdf" { &mime_type } else { kind }, media)
+    let has_kind =
+        matches!(mime_type.split('/').next(), Some("image" | "audio" | "video" | "text"));
+    ContentPart::media(
+        if has_kind || mime_type == "application/pdf" { &mime_type } else { kind },
+        media,
+    )
 }
 
 #[cfg(test)]
@@ -110,7 +126,10 @@ mod tests {
         let as_data = ContentPart::Image(inline("data:image/png;base64,iVBORw0KGgo", "image/jpeg"));
         assert_eq!(normalised(&as_data), ContentPart::Image(inline("iVBORw0KGgo=", "image/png")));
         let text = ContentPart::Document(url("data:text/plain;charset=utf-8;base64,YSxi", None));
-        assert_eq!(normalised(&text), ContentPart::Document(inline("YSxi", "text/plain;charset=utf-8")));
+        assert_eq!(
+            normalised(&text),
+            ContentPart::Document(inline("YSxi", "text/plain;charset=utf-8"))
+        );
         let plain = ContentPart::Document(url("data:,a,b", None));
         assert_eq!(normalised(&plain), ContentPart::Document(inline("YSxi", "text/plain")));
         for other in ["https://a/data:,b", "data:no-comma", "a,b", ""] {
@@ -128,15 +147,21 @@ mod tests {
             ("text/csv", ContentPart::Document),
             ("application/pdf", ContentPart::Document),
         ] {
-            for given in [ContentPart::Image, ContentPart::Audio, ContentPart::Video, ContentPart::Document] {
+            for given in
+                [ContentPart::Image, ContentPart::Audio, ContentPart::Video, ContentPart::Document]
+            {
                 let media = inline("AA==", mime_type);
                 assert_eq!(normalised(&given(media.clone())), kind(media), "{mime_type}");
                 let media = url("https://a/b", Some(mime_type));
                 assert_eq!(normalised(&given(media.clone())), kind(media), "{mime_type}");
             }
         }
-        for given in [ContentPart::Image, ContentPart::Audio, ContentPart::Video, ContentPart::Document] {
-            for media in [inline("AA==", ""), inline("AA==", "application/zip"), url("https://a/b", None)] {
+        for given in
+            [ContentPart::Image, ContentPart::Audio, ContentPart::Video, ContentPart::Document]
+        {
+            for media in
+                [inline("AA==", ""), inline("AA==", "application/zip"), url("https://a/b", None)]
+            {
                 assert_eq!(normalised(&given(media.clone())), given(media));
             }
         }

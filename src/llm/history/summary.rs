@@ -8,7 +8,8 @@ use sha2::{Digest as _, Sha256};
 
 use crate::base::text::hex;
 use crate::protocol::{
-    ActivityMessage, Event, JsonObject, Message, MessageId, event::ActivitySnapshot, own_names::CONTEXT_SUMMARY,
+    ActivityMessage, Event, JsonObject, Message, MessageId, event::ActivitySnapshot,
+    own_names::CONTEXT_SUMMARY,
 };
 
 const SUMMARY: &str = "summary";
@@ -47,7 +48,11 @@ impl<'m> StoredSummary<'m> {
         let find = |id: &str| before.iter().position(|message| **message.id() == *id);
         let (first, last) = (find(member(FIRST)?)?, find(member(LAST)?)?);
         let text = member(SUMMARY).filter(|text| !text.trim().is_empty())?;
-        (first <= last && member(DIGEST)? == digest(&before[first..=last])).then_some(Self { text, first, last })
+        (first <= last && member(DIGEST)? == digest(&before[first..=last])).then_some(Self {
+            text,
+            first,
+            last,
+        })
     }
 }
 
@@ -58,7 +63,8 @@ pub(in crate::llm) fn is_summary(message: &Message) -> bool {
 
 fn activity(message: &Message) -> Option<&ActivityMessage> {
     let Message::Activity(activity) = message else { return None };
-    (activity.activity_type == CONTEXT_SUMMARY && activity.subagent_run_id.is_none()).then_some(activity)
+    (activity.activity_type == CONTEXT_SUMMARY && activity.subagent_run_id.is_none())
+        .then_some(activity)
 }
 
 /// Makes the activity of a summary, and the event that stores it. `messages` are those that it stands for.
@@ -103,7 +109,9 @@ mod tests {
     fn conversation() -> Vec<Message> {
         let talk = [("u1", "one"), ("u2", "two"), ("u3", "three")];
         talk.into_iter()
-            .flat_map(|(id, text)| [Message::user(id, text), Message::assistant(format!("a-{id}"), text)])
+            .flat_map(|(id, text)| {
+                [Message::user(id, text), Message::assistant(format!("a-{id}"), text)]
+            })
             .collect()
     }
 
@@ -117,7 +125,10 @@ mod tests {
     #[test]
     fn a_summary_is_found_with_its_messages() {
         let messages = with_summary();
-        assert_eq!(StoredSummary::newest(&messages), Some(StoredSummary { text: "They counted.", first: 0, last: 3 }));
+        assert_eq!(
+            StoredSummary::newest(&messages),
+            Some(StoredSummary { text: "They counted.", first: 0, last: 3 })
+        );
         assert_eq!(StoredSummary::newest(&conversation()), None);
     }
 
@@ -127,7 +138,9 @@ mod tests {
         let (message, event) = stored("s".to_owned(), &messages[..4]).unwrap();
         let mut transcript = messages;
         let Event::ActivitySnapshot(event) = event else { panic!("{event:?}") };
-        let (Message::Activity(activity), id) = (&message, &event.message_id) else { panic!("{message:?}") };
+        let (Message::Activity(activity), id) = (&message, &event.message_id) else {
+            panic!("{message:?}")
+        };
         assert_eq!((&activity.id, &activity.content), (id, &event.content));
         transcript.push(message);
         assert!(StoredSummary::newest(&transcript).is_some());

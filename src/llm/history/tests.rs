@@ -50,7 +50,11 @@ fn a_conversation_becomes_turns() {
             Turn::Instructions("Be brief.".into()),
             Turn::Instructions("Be kind.".into()),
             user("Weather?"),
-            assistant(vec![Block::Reasoning(thought), Block::Text("I look.".into()), call("c", "f", "{}")]),
+            assistant(vec![
+                Block::Reasoning(thought),
+                Block::Text("I look.".into()),
+                call("c", "f", "{}")
+            ]),
             Turn::ToolResults(vec![result("c", "f", "sunny", false)]),
             assistant(vec![Block::Text("Sunny!".into())]),
         ]
@@ -60,9 +64,9 @@ fn a_conversation_becomes_turns() {
 #[test]
 fn the_artefact_of_a_text_follows_it_if_its_provider_is_known() {
     let blocks = |metadata: Value| {
-        let message =
-            json!({ "id": "2", "role": "assistant", "content": "Hi.", "encryptedValue": "sig", "metadata": metadata });
-        let turns = turns(&messages(json!([{ "id": "1", "role": "user", "content": "Hi" }, message])));
+        let message = json!({ "id": "2", "role": "assistant", "content": "Hi.", "encryptedValue": "sig", "metadata": metadata });
+        let turns =
+            turns(&messages(json!([{ "id": "1", "role": "user", "content": "Hi" }, message])));
         let Turn::Assistant(blocks) = &turns[1] else { panic!("{turns:?}") };
         blocks.clone()
     };
@@ -73,7 +77,10 @@ fn the_artefact_of_a_text_follows_it_if_its_provider_is_known() {
         provider: Some("gemini".into()),
     };
     let text = || Block::Text("Hi.".into());
-    assert_eq!(blocks(json!({ "agui-server.provider": "gemini" })), [text(), Block::Reasoning(hidden)]);
+    assert_eq!(
+        blocks(json!({ "agui-server.provider": "gemini" })),
+        [text(), Block::Reasoning(hidden)]
+    );
     assert_eq!(blocks(json!({})), [text()]);
 }
 
@@ -89,7 +96,11 @@ fn calls_in_separate_messages_become_one_turn_followed_by_its_results() {
     let results = vec![result("1", "f", "one", false), result("2", "f", "two", false)];
     assert_eq!(
         turns,
-        [assistant(vec![call("1", "f", "{}"), call("2", "f", "{}")]), Turn::ToolResults(results), user("hurry")]
+        [
+            assistant(vec![call("1", "f", "{}"), call("2", "f", "{}")]),
+            Turn::ToolResults(results),
+            user("hurry")
+        ]
     );
 }
 
@@ -117,7 +128,10 @@ fn a_call_without_a_result_gets_one() {
     ]));
     let Turn::ToolResults(results) = &turns(&history)[1] else { panic!() };
     assert_eq!(results[0], result("1", "f", UNANSWERED, true));
-    assert_eq!(open_calls(&history[..2]).iter().map(|(call, _)| call.id.as_str()).collect::<Vec<_>>(), ["1"]);
+    assert_eq!(
+        open_calls(&history[..2]).iter().map(|(call, _)| call.id.as_str()).collect::<Vec<_>>(),
+        ["1"]
+    );
 }
 
 #[test]
@@ -128,7 +142,9 @@ fn failed_results_are_marked_and_edited_arguments_replace_the_models() {
         { "id": "r2", "role": "tool", "toolCallId": "2", "content": "declined", "metadata": { "agui-server.failed": true } },
         { "id": "r3", "role": "tool", "toolCallId": "3", "content": "done", "metadata": { "agui-server.editedArgs": { "n": 2 } } },
     ])));
-    let [Turn::Assistant(said), Turn::ToolResults(results)] = &turns[..] else { panic!("{turns:?}") };
+    let [Turn::Assistant(said), Turn::ToolResults(results)] = &turns[..] else {
+        panic!("{turns:?}")
+    };
     assert_eq!(said[2], call("3", "f", r#"{"n":2}"#));
     let expected = [("1", "Error: too far", true), ("2", "declined", true), ("3", "done", false)]
         .map(|(id, text, failed)| result(id, "f", text, failed));
@@ -144,7 +160,9 @@ fn files_in_data_urls_are_data_in_messages_and_results() {
         { "id": "r", "role": "tool", "toolCallId": "1", "content": image },
     ])));
     let data = PartSource::Data { value: "AA==".to_owned(), mime_type: "image/png".to_owned() };
-    let [Turn::User(parts), _, Turn::ToolResults(results)] = &turns[..] else { panic!("{turns:?}") };
+    let [Turn::User(parts), _, Turn::ToolResults(results)] = &turns[..] else {
+        panic!("{turns:?}")
+    };
     assert_eq!(parts[..], [ContentPart::image(data)]);
     assert_eq!(results[0].content, parts.clone().into());
 }
@@ -164,11 +182,23 @@ fn a_repeated_call_id_is_left_out() {
 fn hidden_reasoning_is_recognised_by_metadata_type_or_missing_text() {
     for (message, redacted) in [
         (json!({ "content": "", "encryptedValue": "x" }), true),
-        (json!({ "content": "", "encryptedValue": "x", "metadata": { "agui-server.redacted": false } }), false),
-        (json!({ "content": "", "encryptedValue": "x", "metadata": { "agui-server.provider": "anthropic" } }), false),
+        (
+            json!({ "content": "", "encryptedValue": "x", "metadata": { "agui-server.redacted": false } }),
+            false,
+        ),
+        (
+            json!({ "content": "", "encryptedValue": "x", "metadata": { "agui-server.provider": "anthropic" } }),
+            false,
+        ),
         (json!({ "content": "text", "encryptedValue": "x" }), false),
-        (json!({ "content": "", "encryptedValue": "x", "encryptedValueType": "anthropic.signature" }), false),
-        (json!({ "content": "", "encryptedValue": "x", "encryptedValueType": "anthropic.redacted_thinking" }), true),
+        (
+            json!({ "content": "", "encryptedValue": "x", "encryptedValueType": "anthropic.signature" }),
+            false,
+        ),
+        (
+            json!({ "content": "", "encryptedValue": "x", "encryptedValueType": "anthropic.redacted_thinking" }),
+            true,
+        ),
     ] {
         let mut message = message;
         message["id"] = "r".into();
@@ -192,10 +222,16 @@ fn a_summary_takes_the_place_of_its_messages_and_instructions_stay() {
     ]));
     let (summary, _) = summary::stored("It is sunny.".to_owned(), &talk[..4]).unwrap();
     talk.push(summary);
-    let [Turn::Instructions(kind), Turn::User(parts)] = &turns(&talk)[..] else { panic!("{:?}", turns(&talk)) };
+    let [Turn::Instructions(kind), Turn::User(parts)] = &turns(&talk)[..] else {
+        panic!("{:?}", turns(&talk))
+    };
     assert_eq!(kind, "Be kind.");
     let [ContentPart::Text(note), now] = &parts[..] else { panic!("{parts:?}") };
-    assert!(note.text.starts_with("[Note of the server") && note.text.ends_with("It is sunny."), "{}", note.text);
+    assert!(
+        note.text.starts_with("[Note of the server") && note.text.ends_with("It is sunny."),
+        "{}",
+        note.text
+    );
     assert_eq!(*now, ContentPart::text("And now?"));
 }
 
@@ -219,10 +255,15 @@ fn a_file_that_was_handed_over_comes_with_the_next_message_of_the_user() {
             "[Note of the server, not of the user: you or one of your tools have handed a file over to the user: image/png.]",
         ],
     );
-    let source = PartSource::Data { value: "iVBORw0KGgo=".to_owned(), mime_type: "image/png".to_owned() };
+    let source =
+        PartSource::Data { value: "iVBORw0KGgo=".to_owned(), mime_type: "image/png".to_owned() };
     let [cat, csv, other] = expected.map(ContentPart::text);
-    let last = Turn::User(vec![cat, ContentPart::image(source), csv, other, ContentPart::text("Darker!")]);
+    let last =
+        Turn::User(vec![cat, ContentPart::image(source), csv, other, ContentPart::text("Darker!")]);
     let done = Turn::ToolResults(vec![result("c", "f", "done", false)]);
     let calls = assistant(vec![call("c", "f", "{}")]);
-    assert_eq!(turns, [user("A cat!"), calls, done, assistant(vec![Block::Text("Here.".to_owned())]), last]);
+    assert_eq!(
+        turns,
+        [user("A cat!"), calls, done, assistant(vec![Block::Text("Here.".to_owned())]), last]
+    );
 }

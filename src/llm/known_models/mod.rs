@@ -18,14 +18,19 @@ use serde::Deserialize;
 
 pub use self::server_profile::ProfileOptions;
 pub(in crate::llm) use self::server_profile::{
-    Documents, ReasoningMember, StructuredOutputs, SystemMessages, ThinkTags, ThinkingMember, TokenLimit,
-    ToolChoiceForm,
+    Documents, ReasoningMember, StructuredOutputs, SystemMessages, ThinkTags, ThinkingMember,
+    TokenLimit, ToolChoiceForm,
 };
 use self::{rule_table::RuleTable, tool_limits::ByProvider};
 pub(in crate::llm) use self::{
-    server_profile::{MessagesServer, Profile, RequiredReasoning, ThoughtBrackets, WrittenForm, WrittenSyntax},
+    server_profile::{
+        MessagesServer, Profile, RequiredReasoning, ThoughtBrackets, WrittenForm, WrittenSyntax,
+    },
     tool_limits::ToolLimits,
-    vendor_rules::{ClaudeRules, GeminiRules, OpenAiRules, Sampling, ThinkingControl, ThinkingOff, ThinkingTypes},
+    vendor_rules::{
+        ClaudeRules, GeminiRules, OpenAiRules, Sampling, ThinkingControl, ThinkingOff,
+        ThinkingTypes,
+    },
 };
 use super::transport::{SetupError, is_of_domain};
 use crate::protocol::JsonObject;
@@ -107,7 +112,11 @@ pub(in crate::llm) struct KnownWindow {
 }
 
 #[derive(Deserialize)]
-#[serde(untagged, deny_unknown_fields, expecting = "expected a number of tokens, or a table with `total` and `input`")]
+#[serde(
+    untagged,
+    deny_unknown_fields,
+    expecting = "expected a number of tokens, or a table with `total` and `input`"
+)]
 enum ConfiguredWindow {
     Shared(u64),
     Apart { total: u64, input: u64 },
@@ -129,8 +138,10 @@ impl KnownModels {
     /// # Errors
     /// If the text is not TOML of this form.
     pub fn with(text: &str) -> Result<Self, SetupError> {
-        let tables = KnownTables::read(EMBEDDED).and_then(|embedded| Ok(embedded.extended(KnownTables::read(text)?)));
-        let known = tables.and_then(Known::new).map_err(|problem| SetupError::KnownModels { problem })?;
+        let tables = KnownTables::read(EMBEDDED)
+            .and_then(|embedded| Ok(embedded.extended(KnownTables::read(text)?)));
+        let known =
+            tables.and_then(Known::new).map_err(|problem| SetupError::KnownModels { problem })?;
         Ok(Self(Arc::new(known)))
     }
 
@@ -151,7 +162,12 @@ impl KnownModels {
     pub(in crate::llm) fn window(&self, model: &str) -> Option<KnownWindow> {
         // Bedrock puts a region and the vendor before the name.
         let model = model.split_once("anthropic.").map_or(model, |(_, name)| name);
-        let fits = self.0.tables.windows.iter().filter(|(name, _)| rule_table::begins_with_name(model, name));
+        let fits = self
+            .0
+            .tables
+            .windows
+            .iter()
+            .filter(|(name, _)| rule_table::begins_with_name(model, name));
         fits.max_by_key(|(name, _)| name.len()).map(|(_, window)| *window)
     }
 
@@ -167,8 +183,11 @@ impl KnownModels {
     /// Returns the ways of the server with the Messages API at `url`.
     pub(in crate::llm) fn messages_server(&self, url: &Url) -> MessagesServer {
         let mut latest = self.0.tables.messages_servers.iter().rev();
-        let found = latest.find(|(_, server)| server.domains.iter().any(|domain| is_of_domain(url, domain)));
-        found.map(|(name, server)| MessagesServer { name: name.clone(), ..server.clone() }).unwrap_or_default()
+        let found = latest
+            .find(|(_, server)| server.domains.iter().any(|domain| is_of_domain(url, domain)));
+        found
+            .map(|(name, server)| MessagesServer { name: name.clone(), ..server.clone() })
+            .unwrap_or_default()
     }
 
     /// Returns the profile of a configuration, for a server at `url`.
@@ -187,8 +206,11 @@ impl KnownModels {
             // A user's servers are the last ones.
             None => {
                 let mut latest = profiles.values().rev();
-                let of_domain = latest.clone().find(|it| it.domains.iter().any(|domain| is_of_domain(url, domain)));
-                let of_port = || latest.find(|it| url.port().is_some_and(|port| it.ports.contains(&port)));
+                let of_domain = latest
+                    .clone()
+                    .find(|it| it.domains.iter().any(|domain| is_of_domain(url, domain)));
+                let of_port =
+                    || latest.find(|it| url.port().is_some_and(|port| it.ports.contains(&port)));
                 of_domain.or_else(of_port).or(profiles.get(server_profile::COMPATIBLE))
             }
         };
@@ -231,10 +253,16 @@ impl KnownTables {
         tables.anthropic.check::<ClaudeRules>("anthropic")?;
         tables.gemini.check::<GeminiRules>("gemini")?;
         // An empty one would be found everywhere.
-        let of_thoughts = tables.thoughts.iter().flat_map(|it| [&it.opening, &it.closing].into_iter().chain(&it.then));
+        let of_thoughts = tables
+            .thoughts
+            .iter()
+            .flat_map(|it| [&it.opening, &it.closing].into_iter().chain(&it.then));
         let of_calls = tables.written_calls.iter().map(|it| &it.opening);
         if of_thoughts.chain(of_calls).any(String::is_empty) {
-            return Err("the brackets of `thoughts` and the openings of `written_calls` cannot be empty".to_owned());
+            return Err(
+                "the brackets of `thoughts` and the openings of `written_calls` cannot be empty"
+                    .to_owned(),
+            );
         }
         Ok(tables)
     }
@@ -263,9 +291,11 @@ impl Known {
         let servers = &tables.servers;
         let profiles = servers.keys().map(|name| {
             let mut profile = Profile::read(name, servers)?;
-            let thoughts = tables.thoughts.iter().filter(|it| it.everywhere || !profile.parses_output);
+            let thoughts =
+                tables.thoughts.iter().filter(|it| it.everywhere || !profile.parses_output);
             profile.thoughts = thoughts.cloned().collect();
-            profile.written_calls = tables.written_calls.iter().filter(|_| !profile.parses_output).cloned().collect();
+            profile.written_calls =
+                tables.written_calls.iter().filter(|_| !profile.parses_output).cloned().collect();
             Ok((name.clone(), Arc::new(profile)))
         });
         let profiles = profiles.collect::<Result<_, String>>()?;

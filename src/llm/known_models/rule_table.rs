@@ -92,7 +92,8 @@ impl ModelRule {
         let has_versions = self.from.is_some() || self.before.is_some();
         let Some(name) = name else { return !has_conditions && !has_versions };
         let is_in_range = name.version.map_or(!has_versions, |version| {
-            self.from.is_none_or(|from| version >= from) && self.before.is_none_or(|before| version < before)
+            self.from.is_none_or(|from| version >= from)
+                && self.before.is_none_or(|before| version < before)
         });
         is_in_range
             && (self.families.is_empty() || self.families.contains(&name.family))
@@ -115,8 +116,10 @@ fn has_name(model: &str, name: &str) -> bool {
 
 fn version<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<ModelVersion>, D::Error> {
     let text = String::deserialize(deserializer)?;
-    let version = text.split_once('.').and_then(|(major, minor)| Some((major.parse().ok()?, minor.parse().ok()?)));
-    version
-        .map(Some)
-        .ok_or_else(|| de::Error::custom(format!("invalid version \"{text}\": expected one such as \"5.4\"")))
+    let version = text
+        .split_once('.')
+        .and_then(|(major, minor)| Some((major.parse().ok()?, minor.parse().ok()?)));
+    version.map(Some).ok_or_else(|| {
+        de::Error::custom(format!("invalid version \"{text}\": expected one such as \"5.4\""))
+    })
 }

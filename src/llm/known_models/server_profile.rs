@@ -312,7 +312,10 @@ impl Profile {
     /// # Errors
     /// If a member is unknown or missing, or if the bases of servers form a circle.
     pub(super) fn read(name: &str, servers: &IndexMap<String, JsonObject>) -> Result<Self, String> {
-        let read = |members| serde_json::from_value::<Self>(Value::Object(members)).map_err(|error| error.to_string());
+        let read = |members| {
+            serde_json::from_value::<Self>(Value::Object(members))
+                .map_err(|error| error.to_string())
+        };
         let profile = members(name, servers, servers.len()).and_then(read);
         let profile = profile.map_err(|problem| format!("[servers.{name}]: {problem}"))?;
         Ok(Self { name: name.to_owned(), ..profile })
@@ -322,10 +325,17 @@ impl Profile {
     pub(in crate::llm) fn lacking_options(&self) -> Vec<&str> {
         let has_budget = matches!(
             self.thinking_member,
-            ThinkingMember::Reasoning | ThinkingMember::EnableThinking | ThinkingMember::ChatTemplateKwargs
+            ThinkingMember::Reasoning
+                | ThinkingMember::EnableThinking
+                | ThinkingMember::ChatTemplateKwargs
         );
-        let derived = [("thinking_budget", has_budget), ("strict_tools", self.strict), ("image_detail", self.images)];
-        let derived = derived.into_iter().filter(|(_, is_taken)| !is_taken).map(|(option, _)| option);
+        let derived = [
+            ("thinking_budget", has_budget),
+            ("strict_tools", self.strict),
+            ("image_detail", self.images),
+        ];
+        let derived =
+            derived.into_iter().filter(|(_, is_taken)| !is_taken).map(|(option, _)| option);
         self.lacking.iter().map(String::as_str).chain(derived).collect()
     }
 
@@ -334,13 +344,20 @@ impl Profile {
     }
 
     pub(in crate::llm) fn takes_stop(&self, model: &str) -> bool {
-        self.models_with_stop.as_ref().is_none_or(|names| names.iter().any(|name| model.contains(name)))
+        self.models_with_stop
+            .as_ref()
+            .is_none_or(|names| names.iter().any(|name| model.contains(name)))
     }
 }
 
 /// Returns the members of a server: its own, and those of its base, which may have a base, too.
-fn members(name: &str, servers: &IndexMap<String, JsonObject>, most_bases: usize) -> Result<JsonObject, String> {
-    let mut own = servers.get(name).ok_or_else(|| format!("there is no server \"{name}\""))?.clone();
+fn members(
+    name: &str,
+    servers: &IndexMap<String, JsonObject>,
+    most_bases: usize,
+) -> Result<JsonObject, String> {
+    let mut own =
+        servers.get(name).ok_or_else(|| format!("there is no server \"{name}\""))?.clone();
     let base = own.remove(BASE);
     let base = base.as_ref().map(|base| base.as_str().unwrap_or_default());
     let Some(base) = base.or((name != COMPATIBLE).then_some(COMPATIBLE)) else { return Ok(own) };

@@ -23,7 +23,8 @@ fn problem(text: &str) -> String {
 
 #[test]
 fn the_embedded_file_is_valid_and_unknown_members_are_refused() {
-    let known = KnownTables::read(EMBEDDED).and_then(Known::new).map_err(|problem| panic!("{problem}"));
+    let known =
+        KnownTables::read(EMBEDDED).and_then(Known::new).map_err(|problem| panic!("{problem}"));
     assert!(known.is_ok_and(|known| known.profiles.len() == 17));
     for (text, expected) in [
         ("[[openai]]\nname = [\"a\"]", "unknown field `name`"),
@@ -79,12 +80,22 @@ fn a_users_entry_for_a_new_model_takes_effect() {
         "#,
     )
     .unwrap();
-    assert_eq!(known.window("gpt-9-mini").unwrap(), KnownWindow { total: 9_000_000, input: 9_000_000 });
+    assert_eq!(
+        known.window("gpt-9-mini").unwrap(),
+        KnownWindow { total: 9_000_000, input: 9_000_000 }
+    );
     assert_eq!(known.window("claude-opus-5").unwrap(), KnownWindow { total: 7, input: 5 });
     assert_eq!(known.window("claude-opus-4-7").unwrap().total, 1_000_000);
     let rules = known.openai("gpt-9").unwrap();
-    assert_eq!((rules.efforts.join(" "), rules.default_effort.as_str()), ("low huge".to_owned(), "huge"));
-    assert!(rules.has_verbosity && rules.warning.is_some() && known.openai("gpt-7").unwrap().warning.is_none());
+    assert_eq!(
+        (rules.efforts.join(" "), rules.default_effort.as_str()),
+        ("low huge".to_owned(), "huge")
+    );
+    assert!(
+        rules.has_verbosity
+            && rules.warning.is_some()
+            && known.openai("gpt-7").unwrap().warning.is_none()
+    );
     let like = known.anthropic("our-deployment").unwrap();
     assert_eq!(like, ClaudeRules { max_output: 7, ..known.anthropic("claude-opus-5").unwrap() });
     assert_eq!(known.anthropic("claude-saga-3").unwrap().thinking, ThinkingTypes::Budget);
@@ -130,10 +141,17 @@ fn names_of_claude_are_read_on_all_platforms() {
         ("m", None),
         ("", None),
     ] {
-        assert_eq!(parse(name), expected.map(|(family, version)| (family.to_owned(), version)), "{name}");
+        assert_eq!(
+            parse(name),
+            expected.map(|(family, version)| (family.to_owned(), version)),
+            "{name}"
+        );
     }
     assert_eq!(known.anthropic("claude-opus-latest"), None);
-    assert_eq!(known.anthropic("us.anthropic.claude-mythos-preview-v1:0"), known.anthropic("claude-mythos-preview"));
+    assert_eq!(
+        known.anthropic("us.anthropic.claude-mythos-preview-v1:0"),
+        known.anthropic("claude-mythos-preview")
+    );
 }
 
 #[test]
@@ -162,19 +180,27 @@ fn the_rules_of_claude_are_those_of_the_published_tables() {
         ("claude-haiku-5-5", Adaptive, DisabledUpToHigh, 5, 128_000),
     ] {
         let rules = rules(name);
-        assert_eq!((rules.thinking, rules.off, rules.efforts.len()), (thinking, off, efforts), "{name}");
+        assert_eq!(
+            (rules.thinking, rules.off, rules.efforts.len()),
+            (thinking, off, efforts),
+            "{name}"
+        );
         assert_eq!(rules.max_output, max_output, "{name}");
     }
     let forced = |name| rules(name).forced_tools;
     assert!(forced("claude-opus-5") && forced("claude-haiku-5-5") && forced("claude-sonnet-4-5"));
-    assert!(!forced("claude-opus-5-5") && !forced("claude-sonnet-5-5") && !forced("claude-fable-5-1"));
+    assert!(
+        !forced("claude-opus-5-5") && !forced("claude-sonnet-5-5") && !forced("claude-fable-5-1")
+    );
     assert!(!forced("claude-mythos-preview"));
     let binds = |name| rules(name).binds_thinking;
     assert!(!binds("claude-fable-5") && !binds("claude-opus-5") && binds("claude-haiku-5-5"));
     assert!(binds("claude-fable-5-1") && binds("claude-opus-5-5") && binds("claude-opus-6"));
     let system = |name| rules(name).system_messages;
     assert!(system("claude-opus-4-8") && system("claude-sonnet-5-5") && system("claude-fable-5"));
-    assert!(!system("claude-opus-4-7") && !system("claude-sonnet-5") && !system("claude-haiku-5-5"));
+    assert!(
+        !system("claude-opus-4-7") && !system("claude-sonnet-5") && !system("claude-haiku-5-5")
+    );
 }
 
 #[test]
@@ -190,10 +216,14 @@ fn names_of_gemini_have_a_version() {
         ("gemma-4-31b-it", None),
         ("", None),
     ] {
-        let parsed = vendor_rules::parse_gemini(name, &known.0.tables.gemini).and_then(|name| name.version);
+        let parsed =
+            vendor_rules::parse_gemini(name, &known.0.tables.gemini).and_then(|name| name.version);
         assert_eq!(parsed, version, "{name}");
         let rules = known.gemini(name);
-        assert!(version.is_some() || rules.sampling && rules.penalties, "{name} takes what all models take");
+        assert!(
+            version.is_some() || rules.sampling && rules.penalties,
+            "{name} takes what all models take"
+        );
     }
 }
 
@@ -201,14 +231,25 @@ fn names_of_gemini_have_a_version() {
 fn geminis_thinking_is_a_budget_or_a_level() {
     let thinking = |name: &str| KnownModels::default().gemini(name).thinking;
     let levels = |name: &str| match thinking(name) {
-        ThinkingControl::Level { levels, by_default } => (levels.len(), levels[0].clone(), by_default),
+        ThinkingControl::Level { levels, by_default } => {
+            (levels.len(), levels[0].clone(), by_default)
+        }
         other => panic!("{name}: {other:?}"),
     };
     assert_eq!(thinking("gemini-2.0-flash"), ThinkingControl::Missing);
     assert_eq!(thinking("gemma-3-27b-it"), ThinkingControl::Missing);
-    assert!(matches!(thinking("gemini-2.5-pro"), ThinkingControl::Budget { least: 128, can_be_off: false, .. }));
-    assert!(matches!(thinking("gemini-2.5-flash"), ThinkingControl::Budget { can_be_off: true, .. }));
-    assert!(matches!(thinking("gemini-2.5-flash-lite"), ThinkingControl::Budget { least: 512, .. }));
+    assert!(matches!(
+        thinking("gemini-2.5-pro"),
+        ThinkingControl::Budget { least: 128, can_be_off: false, .. }
+    ));
+    assert!(matches!(
+        thinking("gemini-2.5-flash"),
+        ThinkingControl::Budget { can_be_off: true, .. }
+    ));
+    assert!(matches!(
+        thinking("gemini-2.5-flash-lite"),
+        ThinkingControl::Budget { least: 512, .. }
+    ));
     for (name, expected) in [
         ("gemini-3-pro-preview", (2, "LOW", true)),
         ("gemini-3-flash-preview", (4, "MINIMAL", true)),
@@ -243,7 +284,9 @@ fn windows_are_known_by_names_with_dates_and_variants_and_other_models_have_none
     ] {
         assert_eq!(total(model), Some(tokens), "{model}");
     }
-    for model in ["m", "llama3.1:8b", "gpt-6", "gpt-5.9", "gpt-4", "gpt-4o1", "o35", "claude", "gemini-9"] {
+    for model in
+        ["m", "llama3.1:8b", "gpt-6", "gpt-5.9", "gpt-4", "gpt-4o1", "o35", "claude", "gemini-9"]
+    {
         assert_eq!(total(model), None, "{model}");
     }
 }
@@ -252,7 +295,9 @@ fn windows_are_known_by_names_with_dates_and_variants_and_other_models_have_none
 fn the_documentation_has_the_members_of_rules_and_the_servers() {
     let row = |first: String| {
         let mut lines = include_str!("../../../docs/models.md").lines();
-        lines.find(|line| line.starts_with(&first)).unwrap_or_else(|| panic!("docs/models.md has no row {first}"))
+        lines
+            .find(|line| line.starts_with(&first))
+            .unwrap_or_else(|| panic!("docs/models.md has no row {first}"))
     };
     fn members<T: serde::de::DeserializeOwned>() -> String {
         serde_json::from_value::<T>(serde_json::json!({ "?": 1 })).err().unwrap().to_string()
@@ -270,12 +315,18 @@ fn the_documentation_has_the_members_of_rules_and_the_servers() {
     }
     for (name, members) in KnownTables::read(EMBEDDED).unwrap().servers {
         let row = row(format!("| `{name}` |"));
-        let list = |member: &str| members.get(member).and_then(|list| list.as_array()).into_iter().flatten();
+        let list = |member: &str| {
+            members.get(member).and_then(|list| list.as_array()).into_iter().flatten()
+        };
         let domains = list("domains").map(|domain| format!("`{}`", domain.as_str().unwrap()));
         let ports = list("ports").map(|port| format!("port {port}"));
-        let members = ["token_limit", "thinking_member"].iter().filter_map(|member| members.get(*member)?.as_str());
-        let members = members.map(|member| member.replace("reasoning_enabled", "reasoning.enabled"));
-        let missing: Vec<_> = domains.chain(ports).chain(members).filter(|shown| !row.contains(shown)).collect();
+        let members = ["token_limit", "thinking_member"]
+            .iter()
+            .filter_map(|member| members.get(*member)?.as_str());
+        let members =
+            members.map(|member| member.replace("reasoning_enabled", "reasoning.enabled"));
+        let missing: Vec<_> =
+            domains.chain(ports).chain(members).filter(|shown| !row.contains(shown)).collect();
         assert!(missing.is_empty(), "{name}: {missing:?}");
     }
 }

@@ -64,12 +64,15 @@ impl ToolLimits {
         let first = name.bytes().next();
         (1..=self.name_chars).contains(&name.len())
             && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-'))
-            && (self.digit_first || first.is_some_and(|first| first.is_ascii_alphabetic() || first == b'_'))
+            && (self.digit_first
+                || first.is_some_and(|first| first.is_ascii_alphabetic() || first == b'_'))
     }
 
     pub(in crate::llm) fn takes_property(&self, name: &str) -> bool {
-        let is_letter = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'.' | b'-');
-        self.property_chars == 0 || (1..=self.property_chars).contains(&name.len()) && name.bytes().all(is_letter)
+        let is_letter =
+            |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'.' | b'-');
+        self.property_chars == 0
+            || (1..=self.property_chars).contains(&name.len()) && name.bytes().all(is_letter)
     }
 
     pub(in crate::llm) fn refuses_at_top(&self, keyword: &str) -> bool {

@@ -80,7 +80,11 @@ pub(super) fn parse_openai(model: &str, table: &RuleTable) -> Option<ModelName> 
         family if table.has_family(family) => (family, None),
         _ => ("o-series", Some((first.strip_prefix('o')?.parse().ok()?, 0))),
     };
-    Some(ModelName { family: family.to_owned(), version, words: parts.map(str::to_owned).collect() })
+    Some(ModelName {
+        family: family.to_owned(),
+        version,
+        words: parts.map(str::to_owned).collect(),
+    })
 }
 
 /// Reads versions such as `5.4` and `4o`.
@@ -209,7 +213,11 @@ pub(super) fn parse_gemini(model: &str, _: &RuleTable) -> Option<ModelName> {
     let name = model.rsplit('/').next().unwrap_or_default().to_ascii_lowercase();
     let Some(rest) = name.strip_prefix("gemini-") else { return Some(ModelName::default()) };
     let version = Some(gemini_version(rest).unwrap_or(NEWEST));
-    Some(ModelName { family: "gemini".to_owned(), version, words: rest.split('-').map(str::to_owned).collect() })
+    Some(ModelName {
+        family: "gemini".to_owned(),
+        version,
+        words: rest.split('-').map(str::to_owned).collect(),
+    })
 }
 
 /// `None` if the text does not begin with a number.

@@ -49,14 +49,22 @@ impl ApiHost {
     }
 
     /// Changes a request of the Messages API to that of a cloud. `base` is the base URL, `betas` are all beta features.
-    pub(super) fn address_claude(self, base: &Url, model: &str, betas: &[&str], sent: &mut ProviderRequest) {
+    pub(super) fn address_claude(
+        self,
+        base: &Url,
+        model: &str,
+        betas: &[&str],
+        sent: &mut ProviderRequest,
+    ) {
         let Value::Object(body) = &mut sent.json else { return };
         let mut url = base.clone();
         let version = match self {
             Self::Vendor => return,
             Self::Vertex => {
                 let path = base.path().trim_end_matches('/');
-                url.set_path(&format!("{path}/publishers/anthropic/models/{model}:streamRawPredict"));
+                url.set_path(&format!(
+                    "{path}/publishers/anthropic/models/{model}:streamRawPredict"
+                ));
                 "vertex-2023-10-16"
             }
             Self::Bedrock => {
@@ -68,7 +76,8 @@ impl ApiHost {
                 if !betas.is_empty() {
                     body.entry("anthropic_beta").or_insert(betas.into());
                 }
-                sent.headers.insert(ACCEPT, HeaderValue::from_static("application/vnd.amazon.eventstream"));
+                sent.headers
+                    .insert(ACCEPT, HeaderValue::from_static("application/vnd.amazon.eventstream"));
                 "bedrock-2023-05-31"
             }
         };
@@ -86,7 +95,10 @@ impl ApiHost {
             Self::Vendor | Self::Bedrock => "models/",
         };
         let mut url = base.clone();
-        url.set_path(&format!("{}/{folder}{model}:streamGenerateContent", base.path().trim_end_matches('/')));
+        url.set_path(&format!(
+            "{}/{folder}{model}:streamGenerateContent",
+            base.path().trim_end_matches('/')
+        ));
         url.query_pairs_mut().append_pair("alt", "sse");
         sent.url = Some(url);
         if self == Self::Vertex {
@@ -109,7 +121,8 @@ fn remove_call_ids(body: &mut Value) {
 }
 
 fn is_bedrock(host: &str) -> bool {
-    host.ends_with(".amazonaws.com") && host.split('.').any(|label| label.starts_with("bedrock-runtime"))
+    host.ends_with(".amazonaws.com")
+        && host.split('.').any(|label| label.starts_with("bedrock-runtime"))
 }
 
 #[cfg(test)]
@@ -127,9 +140,15 @@ mod tests {
         for (url, expected) in [
             (None, ApiHost::Vendor),
             (Some("https://bedrock-runtime.eu-west-1.amazonaws.com"), ApiHost::Bedrock),
-            (Some("https://vpce-1.bedrock-runtime.eu-west-1.vpce.amazonaws.com/"), ApiHost::Bedrock),
+            (
+                Some("https://vpce-1.bedrock-runtime.eu-west-1.vpce.amazonaws.com/"),
+                ApiHost::Bedrock,
+            ),
             (Some("https://bedrock-runtime.example.org"), ApiHost::Vendor),
-            (Some("https://aiplatform.googleapis.com/v1/projects/p/locations/global"), ApiHost::Vertex),
+            (
+                Some("https://aiplatform.googleapis.com/v1/projects/p/locations/global"),
+                ApiHost::Vertex,
+            ),
             (Some("https://gateway.example.org/projects/p/v1"), ApiHost::Vendor),
         ] {
             let (host, _) = ApiHost::of(&options(url), "https://vendor").unwrap();
@@ -140,9 +159,15 @@ mod tests {
 
     #[test]
     fn credentials_need_the_url_of_a_cloud_that_serves_the_api() {
-        let missing = ApiHost::of(&options(None).with_gcp_credentials(), "https://vendor").unwrap_err().to_string();
-        assert!(missing.starts_with("`base_url`: the credentials of a cloud need its URL"), "{missing}");
-        let other = Gemini::new(options(Some("http://h")).with_aws_credentials()).unwrap_err().to_string();
+        let missing = ApiHost::of(&options(None).with_gcp_credentials(), "https://vendor")
+            .unwrap_err()
+            .to_string();
+        assert!(
+            missing.starts_with("`base_url`: the credentials of a cloud need its URL"),
+            "{missing}"
+        );
+        let other =
+            Gemini::new(options(Some("http://h")).with_aws_credentials()).unwrap_err().to_string();
         assert_eq!(other, "`credentials`: AWS has no Gemini API");
     }
 }

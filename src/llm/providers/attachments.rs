@@ -29,7 +29,11 @@ pub(super) struct Attachments {
 impl Attachments {
     pub(super) fn new(turns: &[Turn]) -> Self {
         let last_answer = turns.iter().rposition(|turn| matches!(turn, Turn::Assistant(_)));
-        Self { first_new: last_answer.map_or(0, |last| last + 1), is_new: true, skipped: Vec::new() }
+        Self {
+            first_new: last_answer.map_or(0, |last| last + 1),
+            is_new: true,
+            skipped: Vec::new(),
+        }
     }
 
     /// Sets the turn that the next parts belong to, by its index.
@@ -58,7 +62,9 @@ impl Attachments {
         };
         let label = label(kind, media);
         match text_of(media) {
-            Some(Ok((text, false))) => format!("Attached {label}:\n{text}\n(End of the attachment.)"),
+            Some(Ok((text, false))) => {
+                format!("Attached {label}:\n{text}\n(End of the attachment.)")
+            }
             Some(Ok((text, true))) => {
                 self.skip_rest(kind, media);
                 format!("Attached {label}, cut because it is too long:\n{text}\n{CUT_MARK}")
@@ -73,7 +79,10 @@ impl Attachments {
 
     /// Returns the content of a text file, for an API that takes it as a file of its own. `None` for other parts, and for
     /// text that cannot be read.
-    pub(super) fn text_file<'p>(&mut self, part: &'p ContentPart) -> Option<(&'p MediaPart, String)> {
+    pub(super) fn text_file<'p>(
+        &mut self,
+        part: &'p ContentPart,
+    ) -> Option<(&'p MediaPart, String)> {
         let (kind, media) = media(part).ok()?;
         let (mut text, was_cut) = text_of(media)?.ok()?;
         if was_cut {
@@ -113,7 +122,8 @@ fn fault(part: &ContentPart) -> Option<&'static str> {
 
 /// Returns the kind, the name and the type, for the model.
 fn label(kind: &str, media: &MediaPart) -> String {
-    let name = media.file_name().map(|name| format!(" \"{}\"", name.replace(['"', '\n', '\r'], " ")));
+    let name =
+        media.file_name().map(|name| format!(" \"{}\"", name.replace(['"', '\n', '\r'], " ")));
     let mime_type = media.source.mime_type().map(|mime_type| format!(" ({})", essence(mime_type)));
     format!("{kind}{}{}", name.unwrap_or_default(), mime_type.unwrap_or_default())
 }
@@ -127,12 +137,16 @@ pub(in crate::llm) fn text_of(media: &MediaPart) -> Option<Result<(String, bool)
     }
     // Four characters are three bytes. Cutting between groups keeps the rest decodable.
     let most = MAX_TEXT_BYTES / 3 * 4 + 4;
-    let kept: Vec<u8> = value.bytes().filter(|byte| !byte.is_ascii_whitespace()).take(most + 1).collect();
+    let kept: Vec<u8> =
+        value.bytes().filter(|byte| !byte.is_ascii_whitespace()).take(most + 1).collect();
     let was_cut = kept.len() > most;
     let Ok(bytes) = LENIENT.decode(&kept[..kept.len().min(most)]) else {
         return Some(Err("its data is not base64"));
     };
-    Some(decode(&bytes, charset(mime_type).as_deref(), was_cut).ok_or("its text is not in a known charset"))
+    Some(
+        decode(&bytes, charset(mime_type).as_deref(), was_cut)
+            .ok_or("its text is not in a known charset"),
+    )
 }
 
 fn is_text(mime_type: &str, name: Option<&str>) -> bool {
@@ -177,7 +191,9 @@ fn decode(bytes: &[u8], charset: Option<&str>, mut was_cut: bool) -> Option<(Str
     was_cut |= kept.len() < bytes.len();
     let utf16 = |unit: fn([u8; 2]) -> u16| {
         let units = kept.chunks_exact(2).map(|pair| unit([pair[0], pair[1]]));
-        char::decode_utf16(units).map(|c| c.unwrap_or(char::REPLACEMENT_CHARACTER)).collect::<String>()
+        char::decode_utf16(units)
+            .map(|c| c.unwrap_or(char::REPLACEMENT_CHARACTER))
+            .collect::<String>()
     };
     let text = match charset {
         "utf-8" | "utf8" | "us-ascii" | "ascii" => match std::str::from_utf8(kept) {
@@ -200,7 +216,9 @@ fn decode(bytes: &[u8], charset: Option<&str>, mut was_cut: bool) -> Option<(Str
 fn windows_1252(byte: u8) -> char {
     const FROM_80: &str = "€\u{81}‚ƒ„…†‡ˆ‰Š‹Œ\u{8d}Ž\u{8f}\u{90}‘’“”•–—˜™š›œ\u{9d}žŸ";
     match byte {
-        0x80..=0x9f => FROM_80.chars().nth(usize::from(byte - 0x80)).unwrap_or(char::REPLACEMENT_CHARACTER),
+        0x80..=0x9f => {
+            FROM_80.chars().nth(usize::from(byte - 0x80)).unwrap_or(char::REPLACEMENT_CHARACTER)
+        }
         _ => char::from(byte),
     }
 }
@@ -213,7 +231,8 @@ mod tests {
 
     fn document(mime_type: &str, bytes: &[u8], name: Option<&str>) -> ContentPart {
         let value = LENIENT.encode(bytes);
-        let mut media = MediaPart::from(PartSource::Data { value, mime_type: mime_type.to_owned() });
+        let mut media =
+            MediaPart::from(PartSource::Data { value, mime_type: mime_type.to_owned() });
         media.metadata = name.map(|name| json!({"filename": name}));
         ContentPart::Document(media)
     }
@@ -238,10 +257,16 @@ mod tests {
             ("", "a.yaml"),
         ] {
             let (text, skipped) = replaced(&document(mime_type, "x,ü\n".as_bytes(), Some(name)));
-            assert!(text.contains(name) && text.contains("x,ü\n") && skipped.is_empty(), "{mime_type}: {text}");
+            assert!(
+                text.contains(name) && text.contains("x,ü\n") && skipped.is_empty(),
+                "{mime_type}: {text}"
+            );
         }
         let unnamed = document("text/plain", b"hi", None);
-        assert_eq!(replaced(&unnamed).0, "Attached document (text/plain):\nhi\n(End of the attachment.)");
+        assert_eq!(
+            replaced(&unnamed).0,
+            "Attached document (text/plain):\nhi\n(End of the attachment.)"
+        );
     }
 
     #[test]
@@ -254,11 +279,16 @@ mod tests {
             ("text/plain; format=flowed; Charset=\"windows-1252\"", b"a\xe9"),
             ("text/plain; charset=utf-16be", b"\0a\0\xe9"),
         ] {
-            assert!(replaced(&document(mime_type, bytes, None)).0.contains("\naé\n"), "{mime_type} {bytes:?}");
+            assert!(
+                replaced(&document(mime_type, bytes, None)).0.contains("\naé\n"),
+                "{mime_type} {bytes:?}"
+            );
         }
         assert_eq!(windows_1252(0x80), '€');
         assert_eq!(windows_1252(0x9f), 'Ÿ');
-        for (mime_type, bytes) in [("text/plain", &b"a\xe9"[..]), ("text/plain; charset=klingon", b"a")] {
+        for (mime_type, bytes) in
+            [("text/plain", &b"a\xe9"[..]), ("text/plain; charset=klingon", b"a")]
+        {
             let (text, skipped) = replaced(&document(mime_type, bytes, None));
             assert_eq!(skipped, ["its text is not in a known charset"]);
             assert!(text.starts_with("(Attached: document (text/plain)."), "{text}");
@@ -267,17 +297,23 @@ mod tests {
 
     #[test]
     fn a_long_text_is_cut_between_characters() {
-        let (text, skipped) = replaced(&document("text/plain", "é".repeat(MAX_TEXT_BYTES).as_bytes(), None));
+        let (text, skipped) =
+            replaced(&document("text/plain", "é".repeat(MAX_TEXT_BYTES).as_bytes(), None));
         assert_eq!(text.matches('é').count(), MAX_TEXT_BYTES / 2);
         assert_eq!(skipped, ["only its first 256 KiB were given to the model"]);
-        let (text, skipped) = replaced(&document("text/plain", "#".repeat(MAX_TEXT_BYTES).as_bytes(), None));
+        let (text, skipped) =
+            replaced(&document("text/plain", "#".repeat(MAX_TEXT_BYTES).as_bytes(), None));
         assert_eq!((text.matches('#').count(), skipped.len()), (MAX_TEXT_BYTES, 0));
     }
 
     #[test]
     fn an_unreadable_attachment_is_described_to_the_model_and_reported_once() {
         let video = document("video/mp4", b"", Some("a\"b.mp4"));
-        let turns = [Turn::User(vec![video.clone()]), Turn::Assistant(Vec::new()), Turn::User(vec![video.clone()])];
+        let turns = [
+            Turn::User(vec![video.clone()]),
+            Turn::Assistant(Vec::new()),
+            Turn::User(vec![video.clone()]),
+        ];
         let mut attachments = Attachments::new(&turns);
         for turn in [0, 2] {
             attachments.enter(turn);
@@ -302,12 +338,17 @@ mod tests {
             ("A===", Some("its data is not base64, or is cut")),
             ("data:image/png;base64,AA==", Some("its data is not base64, or is cut")),
         ] {
-            let source = PartSource::Data { value: value.to_owned(), mime_type: "image/png".to_owned() };
+            let source =
+                PartSource::Data { value: value.to_owned(), mime_type: "image/png".to_owned() };
             let mut attachments = Attachments::new(&[]);
             let sent = attachments.sent(&ContentPart::Image(source.into()), |_| Ok::<_, &str>(()));
-            let reasons: Vec<_> = attachments.skipped.into_iter().map(|skipped| skipped.reason).collect();
+            let reasons: Vec<_> =
+                attachments.skipped.into_iter().map(|skipped| skipped.reason).collect();
             assert_eq!(reasons, Vec::from_iter(expected), "{value}");
-            assert_eq!(sent.err().map(|note| note.contains(expected.unwrap_or_default())), expected.map(|_| true));
+            assert_eq!(
+                sent.err().map(|note| note.contains(expected.unwrap_or_default())),
+                expected.map(|_| true)
+            );
         }
     }
 

@@ -13,7 +13,9 @@ pub(in crate::llm) fn effort<'o>(
     let wanted = match (options.thinking_of(requested), configured, rules) {
         (None, ..) => configured?,
         (Some(Thinking::Off), Some("none"), _) => "none",
-        (Some(Thinking::Off), _, Some(rules)) => rules.efforts.first().map_or("low", String::as_str),
+        (Some(Thinking::Off), _, Some(rules)) => {
+            rules.efforts.first().map_or("low", String::as_str)
+        }
         // A model with an effort takes `low`; one without may not reason at all.
         (Some(Thinking::Off), configured, None) => configured.map(|_| "low")?,
         (Some(_), Some(effort), _) if !matches!(effort, "none" | "minimal") => effort,

@@ -51,11 +51,16 @@ impl PortableTools {
     /// Changes the tools, the choice and the calls of a request, and leaves tools out that have no form that the provider
     /// takes.
     pub(in crate::llm) fn prepare(&self, request: &mut ModelRequest) -> SentNames {
-        let taken = request.tools.iter().map(|tool| &tool.name).filter(|name| self.limits.takes_name(name));
+        let taken =
+            request.tools.iter().map(|tool| &tool.name).filter(|name| self.limits.takes_name(name));
         let mut names = SentNames { taken: taken.cloned().collect(), sent: HashMap::new() };
         if !request.tools.iter().all(|tool| self.is_portable(tool)) {
             let thread = request.thread.as_ref();
-            request.tools = request.tools.iter().filter_map(|tool| self.portable(tool, thread, &mut names)).collect();
+            request.tools = request
+                .tools
+                .iter()
+                .filter_map(|tool| self.portable(tool, thread, &mut names))
+                .collect();
         }
         for turn in &mut request.turns {
             match turn {
@@ -67,7 +72,9 @@ impl PortableTools {
                     }
                 }
                 Turn::ToolResults(results) => {
-                    results.iter_mut().for_each(|result| names.replace(&mut result.name, &self.limits));
+                    results
+                        .iter_mut()
+                        .for_each(|result| names.replace(&mut result.name, &self.limits));
                 }
                 Turn::Instructions(_) | Turn::User(_) => {}
             }
@@ -86,10 +93,17 @@ impl PortableTools {
 
     fn is_portable(&self, tool: &ToolSpec) -> bool {
         let is_described = !tool.description.trim().is_empty();
-        is_described && self.limits.takes_name(&tool.name) && tool_schema::is_plain(&tool.parameters, &self.limits)
+        is_described
+            && self.limits.takes_name(&tool.name)
+            && tool_schema::is_plain(&tool.parameters, &self.limits)
     }
 
-    fn portable(&self, tool: &ToolSpec, thread: Option<&ThreadKey>, names: &mut SentNames) -> Option<ToolSpec> {
+    fn portable(
+        &self,
+        tool: &ToolSpec,
+        thread: Option<&ThreadKey>,
+        names: &mut SentNames,
+    ) -> Option<ToolSpec> {
         let mut portable = tool.clone();
         portable.description = purpose(tool);
         names.replace(&mut portable.name, &self.limits);
@@ -108,7 +122,11 @@ impl PortableTools {
                 if self.warned.get(thread, &tool.name).is_none() {
                     self.warned.set(thread, &tool.name, ());
                     repaired(Partner::ToolServer, Repair::ToolLeftOut);
-                    tracing::warn!(tool = tool.name, reason, "left out a tool that the model's provider would refuse");
+                    tracing::warn!(
+                        tool = tool.name,
+                        reason,
+                        "left out a tool that the model's provider would refuse"
+                    );
                 }
                 None
             }
@@ -132,7 +150,9 @@ impl SentNames {
             };
             match &mut event {
                 Ok(ModelEvent::Start { block: BlockStart::Call { name, .. }, .. }) => restore(name),
-                Ok(ModelEvent::WrittenCalls { calls, .. }) => calls.iter_mut().for_each(|call| restore(&mut call.name)),
+                Ok(ModelEvent::WrittenCalls { calls, .. }) => {
+                    calls.iter_mut().for_each(|call| restore(&mut call.name))
+                }
                 _ => {}
             }
             event
@@ -148,7 +168,9 @@ impl SentNames {
             name.clone_from(sent);
             return;
         }
-        let sent = (0..).map(|attempt| portable_name(name, limits, attempt)).find(|sent| !self.taken.contains(sent));
+        let sent = (0..)
+            .map(|attempt| portable_name(name, limits, attempt))
+            .find(|sent| !self.taken.contains(sent));
         let sent = sent.unwrap_or_default();
         self.taken.insert(sent.clone());
         self.sent.insert(std::mem::replace(name, sent.clone()), sent);

@@ -3,7 +3,8 @@
 use serde_json::Value;
 
 /// Keywords that the service refuses in a strict schema.
-const REFUSED: &[&str] = &["allOf", "oneOf", "not", "dependentRequired", "dependentSchemas", "if", "then", "else"];
+const REFUSED: &[&str] =
+    &["allOf", "oneOf", "not", "dependentRequired", "dependentSchemas", "if", "then", "else"];
 
 /// Returns `true` if each object of the schema is closed and requires all its members, as
 /// <https://developers.openai.com/api/docs/guides/structured-outputs>, "Supported schemas", demands.
@@ -14,14 +15,17 @@ pub(in crate::llm) fn allows_strict(schema: &Value) -> bool {
                 None => members.get("type").is_none_or(|kind| kind != "object"),
                 Some(properties) => {
                     let required = members.get("required").and_then(Value::as_array);
-                    let is_required =
-                        |name: &String| required.is_some_and(|names| names.iter().any(|required| required == name));
+                    let is_required = |name: &String| {
+                        required.is_some_and(|names| names.iter().any(|required| required == name))
+                    };
                     members.get("additionalProperties") == Some(&Value::Bool(false))
                         && properties.keys().all(is_required)
                         && properties.values().all(allows_strict)
                 }
             };
-            let others = members.iter().filter(|(name, _)| !matches!(name.as_str(), "properties" | "enum" | "const"));
+            let others = members
+                .iter()
+                .filter(|(name, _)| !matches!(name.as_str(), "properties" | "enum" | "const"));
             is_closed
                 && !REFUSED.iter().any(|name| members.contains_key(*name))
                 && others.map(|(_, value)| value).all(allows_strict)
@@ -42,7 +46,9 @@ mod tests {
         let closed = json!({"type": "object", "properties": {"a": {"type": ["string", "null"]}}, "required": ["a"],
             "additionalProperties": false});
         assert!(allows_strict(&closed));
-        assert!(allows_strict(&json!({"type": "object", "properties": {}, "additionalProperties": false})));
+        assert!(allows_strict(
+            &json!({"type": "object", "properties": {}, "additionalProperties": false})
+        ));
         assert!(allows_strict(&json!({"type": "array", "items": closed})));
         assert!(allows_strict(&json!({"anyOf": [closed, {"type": "null"}]})));
         for open in [
@@ -58,7 +64,9 @@ mod tests {
             assert!(!allows_strict(&open), "{open}");
         }
         // A member's name may be that of a keyword.
-        assert!(allows_strict(&json!({"type": "object", "properties": {"not": {"type": "string"}},
-            "required": ["not"], "additionalProperties": false})));
+        assert!(allows_strict(
+            &json!({"type": "object", "properties": {"not": {"type": "string"}},
+            "required": ["not"], "additionalProperties": false})
+        ));
     }
 }

@@ -28,7 +28,8 @@ pub(super) type Unportable = &'static str;
 
 /// Returns `true` if the provider surely takes a schema as it is. It costs a fraction of writing the schema into a request.
 pub(super) fn is_plain(schema: &Value, limits: &ToolLimits) -> bool {
-    let is_plain_at_top = |members: &JsonObject| !members.keys().any(|name| limits.refuses_at_top(name));
+    let is_plain_at_top =
+        |members: &JsonObject| !members.keys().any(|name| limits.refuses_at_top(name));
     schema.get("type").is_some_and(|kind| kind == "object")
         && schema.as_object().is_some_and(is_plain_at_top)
         && has_plain_members(schema, limits)
@@ -43,18 +44,24 @@ fn has_plain_members(value: &Value, limits: &ToolLimits) -> bool {
                 let is_plain = match name.as_str() {
                     "type" => value.as_str().is_some_and(|kind| TYPES.contains(&kind)),
                     "enum" => value.as_array().is_some_and(|list| !list.is_empty()),
-                    "required" => {
-                        value.as_array().is_some_and(|names| !names.is_empty() && names.iter().all(Value::is_string))
+                    "required" => value.as_array().is_some_and(|names| {
+                        !names.is_empty() && names.iter().all(Value::is_string)
+                    }),
+                    "properties" => {
+                        value.as_object().is_some_and(|all| all.values().all(Value::is_object))
                     }
-                    "properties" => value.as_object().is_some_and(|all| all.values().all(Value::is_object)),
                     "items" => value.is_object(),
                     "$ref" | "prefixItems" | "exclusiveMinimum" | "exclusiveMaximum" => false,
-                    name => !COMBINATIONS.contains(&name) && limits.takes_property(name) && !limits.refuses(name),
+                    name => {
+                        !COMBINATIONS.contains(&name)
+                            && limits.takes_property(name)
+                            && !limits.refuses(name)
+                    }
                 };
                 is_plain && has_plain_members(value, limits)
             };
-            let is_list_of_any =
-                members.get("type").is_some_and(|kind| kind == "array") && !members.contains_key("items");
+            let is_list_of_any = members.get("type").is_some_and(|kind| kind == "array")
+                && !members.contains_key("items");
             !is_list_of_any && members.iter().all(is_plain)
         }
         _ => true,
@@ -103,7 +110,9 @@ impl Flat {
             self.properties.insert(name, schema);
             return;
         };
-        let joined = known.as_object().is_some_and(|members| members.len() == 1 && members.contains_key("anyOf"));
+        let joined = known
+            .as_object()
+            .is_some_and(|members| members.len() == 1 && members.contains_key("anyOf"));
         if !joined {
             if *known != schema {
                 *known = json!({"anyOf": [known.take(), schema]});
@@ -137,7 +146,9 @@ impl<'s> Folding<'s> {
     }
 
     fn flatten(&mut self, schema: &'s Value, combinations: usize) -> Result<Flat, Unportable> {
-        let Some(combinations) = combinations.checked_sub(1) else { return Err("its combinations are too deep") };
+        let Some(combinations) = combinations.checked_sub(1) else {
+            return Err("its combinations are too deep");
+        };
         let mut flat = match self.resolved(schema) {
             target if !std::ptr::eq(target, schema) => self.flatten(target, combinations)?,
             _ => Flat::default(),
@@ -146,15 +157,20 @@ impl<'s> Folding<'s> {
             match (name.as_str(), value) {
                 ("$ref" | "type", _) => {}
                 ("properties", Value::Object(properties)) => {
-                    properties.iter().for_each(|(name, schema)| flat.add_property(name.clone(), schema.clone()));
+                    properties
+                        .iter()
+                        .for_each(|(name, schema)| flat.add_property(name.clone(), schema.clone()));
                 }
                 ("required", Value::Array(names)) => {
                     flat.required.extend(names.iter().filter_map(Value::as_str).map(str::to_owned));
                 }
                 ("allOf", Value::Array(parts)) if self.limits.refuses_at_top("allOf") => {
                     for part in parts {
-                        let Flat { properties, required, other } = self.flatten(part, combinations)?;
-                        properties.into_iter().for_each(|(name, schema)| flat.add_property(name, schema));
+                        let Flat { properties, required, other } =
+                            self.flatten(part, combinations)?;
+                        properties
+                            .into_iter()
+                            .for_each(|(name, schema)| flat.add_property(name, schema));
                         flat.required.extend(required);
                         flat.add_missing(other);
                     }
@@ -163,7 +179,9 @@ impl<'s> Folding<'s> {
                     self.add_alternatives(&mut flat, list, combinations)?;
                 }
                 // A constant may become a list of one value.
-                (name, _) if self.limits.refuses_at_top(if name == "const" { "enum" } else { name }) => {
+                (name, _)
+                    if self.limits.refuses_at_top(if name == "const" { "enum" } else { name }) =>
+                {
                     self.notes.extend(told(name, value));
                 }
                 _ => drop(flat.other.insert(name.clone(), value.clone())),
@@ -173,11 +191,21 @@ impl<'s> Folding<'s> {
     }
 
     /// Joins the members of alternatives. Those that all of them require are required.
-    fn add_alternatives(&mut self, flat: &mut Flat, list: &'s [Value], combinations: usize) -> Result<(), Unportable> {
-        let objects: Vec<_> = list.iter().filter(|alternative: &&'s Value| self.takes_object(alternative)).collect();
+    fn add_alternatives(
+        &mut self,
+        flat: &mut Flat,
+        list: &'s [Value],
+        combinations: usize,
+    ) -> Result<(), Unportable> {
         let objects: Vec<_> =
-            objects.into_iter().map(|alternative| self.flatten(alternative, combinations)).collect::<Result<_, _>>()?;
-        let Some((first, rest)) = objects.split_first() else { return Err("none of its alternatives is an object") };
+            list.iter().filter(|alternative: &&'s Value| self.takes_object(alternative)).collect();
+        let objects: Vec<_> = objects
+            .into_iter()
+            .map(|alternative| self.flatten(alternative, combinations))
+            .collect::<Result<_, _>>()?;
+        let Some((first, rest)) = objects.split_first() else {
+            return Err("none of its alternatives is an object");
+        };
         let is_common = |name: &&String| rest.iter().all(|other| other.required.contains(name));
         let common: Vec<_> = first.required.iter().filter(is_common).cloned().collect();
         if objects.iter().any(|object| object.required.len() > common.len()) {
@@ -185,14 +213,17 @@ impl<'s> Folding<'s> {
                 0 => "none of them".to_owned(),
                 _ => object.required.join(" and "),
             });
-            self.notes
-                .push(format!("Required arguments, by alternatives: {}.", names.collect::<Vec<_>>().join("; or ")));
+            self.notes.push(format!(
+                "Required arguments, by alternatives: {}.",
+                names.collect::<Vec<_>>().join("; or ")
+            ));
         }
         flat.required.extend(common);
         for Flat { properties, other, .. } in objects {
             properties.into_iter().for_each(|(name, schema)| flat.add_property(name, schema));
             // Definitions stay; a title or an exclusion of other members is that of the alternative.
-            let definitions = other.into_iter().filter(|(name, _)| name == "$defs" || name == "definitions");
+            let definitions =
+                other.into_iter().filter(|(name, _)| name == "$defs" || name == "definitions");
             flat.add_missing(definitions);
         }
         Ok(())
@@ -203,7 +234,8 @@ impl<'s> Folding<'s> {
         // `true` and `false`, which few providers know.
         let Value::Object(members) = schema else { return Ok(json!({})) };
         if let Some(Value::String(reference)) = members.get("$ref") {
-            let is_known = reference.strip_prefix('#').is_some_and(|path| self.root.pointer(path).is_some());
+            let is_known =
+                reference.strip_prefix('#').is_some_and(|path| self.root.pointer(path).is_some());
             if is_known && !self.limits.ref_siblings {
                 return Ok(json!({"$ref": reference}));
             }
@@ -222,7 +254,8 @@ impl<'s> Folding<'s> {
         }
         self.complete(&mut cleaned, members);
         if !words.is_empty() {
-            let description = cleaned.get("description").and_then(Value::as_str).unwrap_or_default();
+            let description =
+                cleaned.get("description").and_then(Value::as_str).unwrap_or_default();
             let description = format!("{description} ({})", words.join(", "));
             cleaned.insert("description".to_owned(), description.trim_start().into());
         }
@@ -232,35 +265,53 @@ impl<'s> Folding<'s> {
     /// Returns the value of a keyword; `None` if no provider can read it.
     fn member(&self, name: &str, value: &Value, depth: usize) -> Result<Option<Value>, Unportable> {
         let all = |schemas: &[Value]| {
-            schemas.iter().map(|schema| self.cleaned(schema, depth)).collect::<Result<Value, Unportable>>()
+            schemas
+                .iter()
+                .map(|schema| self.cleaned(schema, depth))
+                .collect::<Result<Value, Unportable>>()
         };
         Ok(match (name, value) {
             ("const" | "default" | "examples", _) => Some(value.clone()),
             ("properties" | "$defs" | "definitions", Value::Object(schemas)) => {
-                if name == "properties" && !schemas.keys().all(|name| self.limits.takes_property(name)) {
+                if name == "properties"
+                    && !schemas.keys().all(|name| self.limits.takes_property(name))
+                {
                     return Err("the provider refuses the name of an argument");
                 }
-                let schemas = schemas.iter().map(|(name, schema)| Ok((name.clone(), self.cleaned(schema, depth)?)));
+                let schemas = schemas
+                    .iter()
+                    .map(|(name, schema)| Ok((name.clone(), self.cleaned(schema, depth)?)));
                 Some(Value::Object(schemas.collect::<Result<_, Unportable>>()?))
             }
-            ("items", Value::Array(schemas)) if !schemas.is_empty() => Some(json!({"anyOf": all(schemas)?})),
-            ("items" | "not" | "if" | "then" | "else", Value::Object(_)) => Some(self.cleaned(value, depth)?),
+            ("items", Value::Array(schemas)) if !schemas.is_empty() => {
+                Some(json!({"anyOf": all(schemas)?}))
+            }
+            ("items" | "not" | "if" | "then" | "else", Value::Object(_)) => {
+                Some(self.cleaned(value, depth)?)
+            }
             ("additionalProperties", Value::Object(_)) => Some(self.cleaned(value, depth)?),
-            ("anyOf" | "oneOf" | "allOf" | "prefixItems", Value::Array(schemas)) if !schemas.is_empty() => {
+            ("anyOf" | "oneOf" | "allOf" | "prefixItems", Value::Array(schemas))
+                if !schemas.is_empty() =>
+            {
                 Some(all(schemas)?)
             }
-            ("required", Value::Array(names)) => Some(names.iter().filter(|name| name.is_string()).cloned().collect()),
+            ("required", Value::Array(names)) => {
+                Some(names.iter().filter(|name| name.is_string()).cloned().collect())
+            }
             ("enum", Value::Array(list)) if !list.is_empty() => Some(value.clone()),
             ("type", Value::String(kind)) if TYPES.contains(&kind.as_str()) => Some(value.clone()),
             ("type", Value::Array(kinds)) if !kinds.is_empty() => Some(value.clone()),
-            ("$ref", Value::String(path)) => {
-                path.strip_prefix('#').and_then(|path| self.root.pointer(path)).map(|_| value.clone())
-            }
+            ("$ref", Value::String(path)) => path
+                .strip_prefix('#')
+                .and_then(|path| self.root.pointer(path))
+                .map(|_| value.clone()),
             // Draft 4 has `true`.
-            ("exclusiveMinimum" | "exclusiveMaximum", value) => value.is_number().then(|| value.clone()),
+            ("exclusiveMinimum" | "exclusiveMaximum", value) => {
+                value.is_number().then(|| value.clone())
+            }
             (
-                "properties" | "$defs" | "definitions" | "items" | "anyOf" | "oneOf" | "allOf" | "prefixItems"
-                | "required" | "enum" | "type" | "$ref",
+                "properties" | "$defs" | "definitions" | "items" | "anyOf" | "oneOf" | "allOf"
+                | "prefixItems" | "required" | "enum" | "type" | "$ref",
                 _,
             )
             | (_, Value::Null) => None,
@@ -270,7 +321,8 @@ impl<'s> Folding<'s> {
     }
 
     fn complete(&self, cleaned: &mut JsonObject, members: &JsonObject) {
-        for (limit, exclusive) in [("minimum", "exclusiveMinimum"), ("maximum", "exclusiveMaximum")] {
+        for (limit, exclusive) in [("minimum", "exclusiveMinimum"), ("maximum", "exclusiveMaximum")]
+        {
             if members.get(exclusive) == Some(&Value::Bool(true))
                 && !self.limits.refuses(exclusive)
                 && let Some(number) = cleaned.shift_remove(limit)

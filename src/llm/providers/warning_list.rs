@@ -10,7 +10,10 @@ pub(super) struct WarningList<'m> {
 impl<'m> WarningList<'m> {
     /// Begins with what is known of the model itself.
     pub(super) fn new(options: &'m ModelOptions, of_model: Option<&str>) -> Self {
-        let list = of_model.iter().map(|warning| format!("`model`: {} {warning}", options.model)).collect();
+        let list = of_model
+            .iter()
+            .map(|warning| format!("`model`: {} {warning}", options.model))
+            .collect();
         Self { options, list }
     }
 
@@ -20,7 +23,11 @@ impl<'m> WarningList<'m> {
 
     /// Warns about each of the options that is set.
     pub(super) fn not_sent(&mut self, options: &[&str], problem: &str) {
-        for (option, _) in options.iter().filter_map(|name| self.options.option(name)).filter(|(_, is_set)| *is_set) {
+        for (option, _) in options
+            .iter()
+            .filter_map(|name| self.options.option(name))
+            .filter(|(_, is_set)| *is_set)
+        {
             self.add(option, problem, "it is not sent");
         }
     }

@@ -36,7 +36,14 @@ pub(in crate::llm) fn token_usage(
     let total_tokens = total.or_else(|| input_tokens?.checked_add(output_tokens?));
     input_tokens.or(output_tokens).or(total_tokens)?;
     let (provider, model) = (Some(provider.to_owned()), Some(model.to_owned()));
-    Some(TokenUsage { provider, model, input_tokens, output_tokens, total_tokens, ..TokenUsage::default() })
+    Some(TokenUsage {
+        provider,
+        model,
+        input_tokens,
+        output_tokens,
+        total_tokens,
+        ..TokenUsage::default()
+    })
 }
 
 /// Returns a MIME type in the form that providers know: `image/jpg` is a common name for the registered `image/jpeg`.
@@ -57,11 +64,18 @@ pub(in crate::llm) fn media(part: &ContentPart) -> Result<(&'static str, &MediaP
 }
 
 /// Returns what is told of a file that the model does not get; `None` for a text.
-pub(in crate::llm) fn skipped_attachment(part: &ContentPart, reason: &str) -> Option<SkippedAttachment> {
+pub(in crate::llm) fn skipped_attachment(
+    part: &ContentPart,
+    reason: &str,
+) -> Option<SkippedAttachment> {
     media(part).ok().map(|(kind, media)| skipped_medium(kind, media, reason))
 }
 
-pub(super) fn skipped_medium(kind: &'static str, media: &MediaPart, reason: &str) -> SkippedAttachment {
+pub(super) fn skipped_medium(
+    kind: &'static str,
+    media: &MediaPart,
+    reason: &str,
+) -> SkippedAttachment {
     SkippedAttachment {
         kind,
         name: media.file_name().map(str::to_owned),
@@ -90,7 +104,10 @@ pub(in crate::llm) fn known_image_type(mime_type: &str) -> Result<String, &'stat
 }
 
 /// Returns the id of a file that is at the provider, or the reason for which another provider's is not sent.
-pub(in crate::llm) fn own_file<'m>(media: &'m MediaPart, own: &str) -> Result<&'m str, &'static str> {
+pub(in crate::llm) fn own_file<'m>(
+    media: &'m MediaPart,
+    own: &str,
+) -> Result<&'m str, &'static str> {
     match &media.source {
         PartSource::File { value, provider, .. } if provider.as_deref() == Some(own) => Ok(value),
         _ => Err("this model cannot read files of another provider"),
@@ -159,7 +176,9 @@ pub(in crate::llm) fn marked_instructions(text: &str) -> String {
 }
 
 /// Returns the instructions at the beginning of a conversation, and the turns after them.
-pub(in crate::llm) fn leading_instructions(turns: &[Turn]) -> (impl Iterator<Item = &str>, &[Turn]) {
+pub(in crate::llm) fn leading_instructions(
+    turns: &[Turn],
+) -> (impl Iterator<Item = &str>, &[Turn]) {
     let count = turns.iter().take_while(|turn| matches!(turn, Turn::Instructions(_))).count();
     let (leading, rest) = turns.split_at(count);
     let texts = leading.iter().filter_map(|turn| match turn {
@@ -195,7 +214,10 @@ impl RoleMessages {
     pub(in crate::llm) fn complete(&mut self, text: fn(&str) -> Value) -> bool {
         let is_first_new = self.0.first().is_none_or(|first| first.role != "user");
         if is_first_new {
-            self.0.insert(0, RoleMessage { role: "user", is_whole: false, parts: vec![text(FIRST_USER_TEXT)] });
+            self.0.insert(
+                0,
+                RoleMessage { role: "user", is_whole: false, parts: vec![text(FIRST_USER_TEXT)] },
+            );
         }
         if self.0.last().is_some_and(|last| last.role != "user") {
             self.push("user", vec![text(LAST_USER_TEXT)]);
@@ -209,7 +231,9 @@ pub(in crate::llm) fn forced_call_in_words(choice: &ToolChoice) -> Option<String
     match choice {
         ToolChoice::Auto | ToolChoice::None => None,
         ToolChoice::Required => Some("Call a tool now, before you write anything else.".to_owned()),
-        ToolChoice::Tool(name) => Some(format!("Call the tool `{name}` now, before you write anything else.")),
+        ToolChoice::Tool(name) => {
+            Some(format!("Call the tool `{name}` now, before you write anything else."))
+        }
     }
 }
 
@@ -225,7 +249,9 @@ pub(in crate::llm) fn calls(turns: &[Turn]) -> impl Iterator<Item = &ToolCall> {
 }
 
 /// Returns what a provider reads: images, audio, video and PDFs. Files with text are read as text everywhere.
-pub(in crate::llm) fn media_input([image, audio, video, pdf]: [bool; 4]) -> MultimodalInputCapabilities {
+pub(in crate::llm) fn media_input(
+    [image, audio, video, pdf]: [bool; 4],
+) -> MultimodalInputCapabilities {
     let [image, audio, video, pdf] = [image, audio, video, pdf].map(Some);
     MultimodalInputCapabilities { image, audio, video, pdf, file: Some(true) }
 }
@@ -239,7 +265,10 @@ mod tests {
         let empty = json!({"type": "object", "properties": {}});
         assert_eq!(schema(&Value::Null), empty);
         assert_eq!(schema(&json!({})), empty);
-        assert_eq!(schema(&json!({"properties": {"a": {}}})), json!({"type": "object", "properties": {"a": {}}}));
+        assert_eq!(
+            schema(&json!({"properties": {"a": {}}})),
+            json!({"type": "object", "properties": {"a": {}}})
+        );
         let without_properties = json!({"type": "object", "required": ["a"]});
         assert_eq!(schema(&without_properties)["properties"], json!({}));
     }
@@ -254,7 +283,10 @@ mod tests {
         assert_eq!(written("{}{'a': True}"), "{}");
         assert_eq!(written("{'a': True,}"), r#"{"a":true}"#);
         assert_eq!(written(r#""{\"a\":1}""#), r#"{"a":1}"#);
-        assert_eq!(Value::from(arguments(" {\"b\":1,\"a\":[2]} ")).to_string(), r#"{"b":1,"a":[2]}"#);
+        assert_eq!(
+            Value::from(arguments(" {\"b\":1,\"a\":[2]} ")).to_string(),
+            r#"{"b":1,"a":[2]}"#
+        );
     }
 
     #[test]

@@ -92,15 +92,23 @@ impl ChangingKey {
         mut places: Vec<KeyPlace>,
     ) -> Result<Option<Self>, SetupError> {
         let connection = &options.connection;
-        let source = match (options.credentials, &connection.api_key_file, connection.api_key_command.as_slice()) {
+        let source = match (
+            options.credentials,
+            &connection.api_key_file,
+            connection.api_key_command.as_slice(),
+        ) {
             (Some(CloudCredentials::Gcp), ..) => {
                 places = vec![(AUTHORIZATION, "Bearer ")];
                 KeySource::Gcp(GcpCredentials::new().map_err(SetupError::Tls)?)
             }
-            (Some(CloudCredentials::Aws), ..) => KeySource::Aws(AwsCredentials::new(url).map_err(SetupError::Tls)?),
+            (Some(CloudCredentials::Aws), ..) => {
+                KeySource::Aws(AwsCredentials::new(url).map_err(SetupError::Tls)?)
+            }
             (None, Some(path), _) => KeySource::File(path.clone()),
             (None, None, []) => return Ok(None),
-            (None, None, command) => KeySource::Command { command: command.to_vec(), ttl: connection.api_key_ttl },
+            (None, None, command) => {
+                KeySource::Command { command: command.to_vec(), ttl: connection.api_key_ttl }
+            }
         };
         Ok(Some(Self { places, shared: Arc::new(SharedKey { source, state: Mutex::default() }) }))
     }
@@ -119,14 +127,22 @@ impl ChangingKey {
                 Some(_) => RENEWAL_GRACE,
                 None => RENEWAL_TIMEOUT,
             };
-            (state.last.as_ref().map(|last| last.key.clone()), wait, self.shared.renewal(&mut state))
+            (
+                state.last.as_ref().map(|last| last.key.clone()),
+                wait,
+                self.shared.renewal(&mut state),
+            )
         };
         let renewed = timeout(wait, renewal).await.unwrap_or_else(|_| Err(late()));
         renewed.or_else(|error| last.ok_or(error))
     }
 
     /// Returns another key than the one that a request of this time was refused with, if there is one by now.
-    pub(super) async fn after_refusal(&self, refused: &RequestKey, asked_at: Instant) -> Option<RequestKey> {
+    pub(super) async fn after_refusal(
+        &self,
+        refused: &RequestKey,
+        asked_at: Instant,
+    ) -> Option<RequestKey> {
         let is_other = |key: &RequestKey| !key.secrets().eq(refused.secrets());
         let renewal = {
             let mut state = self.shared.state.lock();
@@ -143,10 +159,16 @@ impl ChangingKey {
     ///
     /// # Errors
     /// A text for the log.
-    pub(super) fn headers(&self, key: &RequestKey, url: &Url, body: &[u8]) -> Result<HeaderMap, String> {
+    pub(super) fn headers(
+        &self,
+        key: &RequestKey,
+        url: &Url,
+        body: &[u8],
+    ) -> Result<HeaderMap, String> {
         match key {
             RequestKey::Text(key) => {
-                let header = |(name, prefix): &KeyPlace| Ok((name.clone(), key_header(prefix, key)?));
+                let header =
+                    |(name, prefix): &KeyPlace| Ok((name.clone(), key_header(prefix, key)?));
                 let headers = self.places.iter().map(header).collect::<Result<_, SetupError>>();
                 headers.map_err(|error| error.to_string())
             }
@@ -181,7 +203,10 @@ impl SharedKey {
             Ok(read) => Ok(state.last.insert(read).key.clone()),
             Err(error) => {
                 if state.last.is_some() {
-                    tracing::warn!(error, "the key of a model provider cannot be renewed; the last one stays in use");
+                    tracing::warn!(
+                        error,
+                        "the key of a model provider cannot be renewed; the last one stays in use"
+                    );
                 }
                 Err(error)
             }
@@ -191,19 +216,27 @@ impl SharedKey {
     async fn read(&self) -> Result<LastKey, String> {
         let (key, ttl, lifetime) = match &self.source {
             KeySource::File(path) => {
-                let read = tokio::fs::read(path).await.map_err(|error| format!("cannot be read: {error}"));
-                let key = read.and_then(line).map_err(|problem| format!("the file {} {problem}", path.display()))?;
+                let read =
+                    tokio::fs::read(path).await.map_err(|error| format!("cannot be read: {error}"));
+                let key = read
+                    .and_then(line)
+                    .map_err(|problem| format!("the file {} {problem}", path.display()))?;
                 (RequestKey::Text(key), Duration::ZERO, None)
             }
             KeySource::Command { command, ttl } => {
                 let key = output(command).await.and_then(line);
-                let key = key.map_err(|problem| format!("the command {:?} {problem}", command[0]))?;
+                let key =
+                    key.map_err(|problem| format!("the command {:?} {problem}", command[0]))?;
                 (RequestKey::Text(key), *ttl, None)
             }
             KeySource::Gcp(credentials) => {
                 let token = credentials.token().await?;
                 let lifetime = Duration::from_secs(token.expires_in);
-                (RequestKey::Text(token.access_token), lifetime.saturating_sub(RENEW_BEFORE), Some(lifetime))
+                (
+                    RequestKey::Text(token.access_token),
+                    lifetime.saturating_sub(RENEW_BEFORE),
+                    Some(lifetime),
+                )
             }
             KeySource::Aws(credentials) => {
                 let (keys, lifetime) = credentials.keys().await?;
@@ -265,9 +298,12 @@ mod tests {
     async fn a_file_is_read_for_each_request_and_the_last_key_is_kept() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("key");
-        let key = changing(Connection { api_key_file: Some(path.clone()), ..Connection::default() });
+        let key =
+            changing(Connection { api_key_file: Some(path.clone()), ..Connection::default() });
         assert!(current(&key).await.unwrap_err().contains("cannot be read"));
-        for (content, expected) in [("one\n", "one"), ("two", "two"), ("", "two"), ("three\n\n", "three")] {
+        for (content, expected) in
+            [("one\n", "one"), ("two", "two"), ("", "two"), ("three\n\n", "three")]
+        {
             std::fs::write(&path, content).unwrap();
             assert_eq!(current(&key).await.as_deref(), Ok(expected));
         }
@@ -287,7 +323,11 @@ mod tests {
             key.after_refusal(&RequestKey::Text(key_of.into()), asked_at).await.map(text)
         };
         let asked_at = Instant::now();
-        assert_eq!(refused("key-0", asked_at).await.as_deref(), Some("key-1"), "another request has read it");
+        assert_eq!(
+            refused("key-0", asked_at).await.as_deref(),
+            Some("key-1"),
+            "another request has read it"
+        );
         assert_eq!(refused("key-1", asked_at).await.as_deref(), Some("key-2"));
         assert_eq!(refused("key-2", asked_at).await, None, "it was read for this request");
         let short = of_command(&counting, Duration::ZERO);
@@ -312,7 +352,8 @@ mod tests {
         assert!(begun.elapsed() < Duration::from_secs(20), "{:?}", begun.elapsed());
         // A refused key is no key: the request waits for the renewal.
         let refused = RequestKey::Text("key".into());
-        let waiting = timeout(Duration::from_millis(100), key.after_refusal(&refused, Instant::now()));
+        let waiting =
+            timeout(Duration::from_millis(100), key.after_refusal(&refused, Instant::now()));
         assert!(waiting.await.is_err());
     }
 
@@ -320,7 +361,10 @@ mod tests {
     async fn requests_without_a_key_share_one_run_of_the_command() {
         let folder = tempfile::tempdir().unwrap();
         let count = folder.path().join("count").display().to_string();
-        let key = of_command(&format!("echo x >> {count}; sleep 0.2; wc -l < {count}"), Duration::from_secs(60));
+        let key = of_command(
+            &format!("echo x >> {count}; sleep 0.2; wc -l < {count}"),
+            Duration::from_secs(60),
+        );
         let all = futures::future::join_all((0..20).map(|_| current(&key))).await;
         assert!(all.iter().all(|key| key.as_deref() == Ok("1")), "{all:?}");
     }
@@ -328,9 +372,15 @@ mod tests {
     #[tokio::test]
     async fn a_command_that_fails_is_named_with_what_it_says() {
         for (script, problem) in [
-            ("echo no account >&2; exit 3", "the command \"sh\" failed (exit status: 3): no account"),
+            (
+                "echo no account >&2; exit 3",
+                "the command \"sh\" failed (exit status: 3): no account",
+            ),
             ("true", "the command \"sh\" has no key"),
-            ("printf 'a\\nb'", "the command \"sh\" has something else than a key: one line of text is needed"),
+            (
+                "printf 'a\\nb'",
+                "the command \"sh\" has something else than a key: one line of text is needed",
+            ),
         ] {
             assert_eq!(current(&of_command(script, Duration::ZERO)).await, Err(problem.to_owned()));
         }

@@ -60,8 +60,10 @@ pub struct Connection {
 /// The base URL may contain a password or a key, so only its host is shown.
 impl fmt::Debug for Connection {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let host =
-            self.base_url.as_ref().map(|url| Url::parse(url).ok().and_then(|url| url.host_str().map(str::to_owned)));
+        let host = self
+            .base_url
+            .as_ref()
+            .map(|url| Url::parse(url).ok().and_then(|url| url.host_str().map(str::to_owned)));
         f.debug_struct("Connection")
             .field("host", &host)
             .field("api_key", &self.api_key)
@@ -86,7 +88,9 @@ pub enum SetupError {
     #[error("the base URL of the model provider is not an http or https URL")]
     Url,
     /// An environment variable with a key is not set.
-    #[error("the environment variable {variable} is not set: put the key of the model provider into it")]
+    #[error(
+        "the environment variable {variable} is not set: put the key of the model provider into it"
+    )]
     MissingKey {
         /// The variable's name.
         variable: &'static str,
@@ -127,7 +131,8 @@ impl Connection {
     }
 
     pub(in crate::llm) fn url(&self, default: &str) -> Result<Url, SetupError> {
-        let url = Url::parse(self.base_url.as_deref().unwrap_or(default)).map_err(|_| SetupError::Url)?;
+        let url =
+            Url::parse(self.base_url.as_deref().unwrap_or(default)).map_err(|_| SetupError::Url)?;
         let is_http = matches!(url.scheme(), "http" | "https") && url.has_host();
         if is_http { Ok(url) } else { Err(SetupError::Url) }
     }
@@ -163,8 +168,10 @@ impl Connection {
         let key = self.api_key.iter().map(|key| key.expose_secret().to_owned());
         let headers = self.headers.iter().map(|(_, value)| value.expose_secret().to_owned());
         let password = url.password().map(str::to_owned);
-        let query =
-            url.query_pairs().filter(|(name, _)| !name.contains("version")).map(|(_, value)| value.into_owned());
+        let query = url
+            .query_pairs()
+            .filter(|(name, _)| !name.contains("version"))
+            .map(|(_, value)| value.into_owned());
         key.chain(headers).chain(password).chain(query).collect()
     }
 }
@@ -189,6 +196,9 @@ mod tests {
     #[test]
     fn a_missing_key_is_named() {
         let error = Connection::from_env("AGUI_TEST_NO_SUCH_KEY").unwrap_err().to_string();
-        assert!(error.starts_with("the environment variable AGUI_TEST_NO_SUCH_KEY is not set"), "{error}");
+        assert!(
+            error.starts_with("the environment variable AGUI_TEST_NO_SUCH_KEY is not set"),
+            "{error}"
+        );
     }
 }

@@ -20,7 +20,8 @@ const UNAVAILABLE: &str = "\
 const CODE_MEMBERS: &[&str] = &["code", "type", "status", "error_type", "status_code"];
 /// The members in which gateways pass on the error of the provider behind them, as an object or as its JSON:
 /// <https://openrouter.ai/docs/api/reference/errors-and-debugging>, <https://github.com/BerriAI/litellm/pull/16231>.
-const WRAPPED_MEMBERS: &[&str] = &["error", "innererror", "metadata", "raw", "provider_specific_fields"];
+const WRAPPED_MEMBERS: &[&str] =
+    &["error", "innererror", "metadata", "raw", "provider_specific_fields"];
 const MAX_WRAPPINGS: usize = 5;
 /// Bounds the memory; answers have far fewer.
 const MAX_BLOCKS: usize = 1024;
@@ -28,7 +29,12 @@ const MAX_BLOCKS: usize = 1024;
 const MAX_HELD_BYTES: usize = 8 << 20;
 
 pub(in crate::llm) trait Decoder: Send + 'static {
-    fn event(&mut self, name: Option<&str>, data: &str, output: &mut AnswerEvents) -> Result<DecodeStep, DecodeFault>;
+    fn event(
+        &mut self,
+        name: Option<&str>,
+        data: &str,
+        output: &mut AnswerEvents,
+    ) -> Result<DecodeStep, DecodeFault>;
 
     /// Closes the open blocks and adds the reason of the stop, after the last event. Does nothing and returns `false` if
     /// the answer is incomplete.
@@ -56,7 +62,10 @@ impl DecodeFault {
     /// object that has it as the member `error`, or a text. Without a message, all of it is the message.
     pub(in crate::llm) fn from_provider(error: &Value) -> Self {
         let error = error.get("error").filter(|inner| !inner.is_null()).unwrap_or(error);
-        let text = error.as_str().or_else(|| error.get("message")?.as_str()).filter(|text| !text.trim().is_empty());
+        let text = error
+            .as_str()
+            .or_else(|| error.get("message")?.as_str())
+            .filter(|text| !text.trim().is_empty());
         let message = match (text, error) {
             (Some(text), _) => text.to_owned(),
             (None, Value::Null) => "it gave no reason".to_owned(),
@@ -91,8 +100,9 @@ impl FailureKind {
         if wrappings == 0 || own.is_some_and(|own| own != Self::Other) {
             return own;
         }
-        let mut wrapped =
-            WRAPPED_MEMBERS.iter().filter_map(|member| Self::of_wrapped(error.get(member)?, wrappings - 1));
+        let mut wrapped = WRAPPED_MEMBERS
+            .iter()
+            .filter_map(|member| Self::of_wrapped(error.get(member)?, wrappings - 1));
         wrapped.find(|kind| *kind != Self::Other).or(own)
     }
 
@@ -111,7 +121,9 @@ impl FailureKind {
             return Some(Self::of_status(status));
         }
         match text {
-            "rate_limit_exceeded" | "rate_limit_error" | "RESOURCE_EXHAUSTED" => Some(Self::RateLimited),
+            "rate_limit_exceeded" | "rate_limit_error" | "RESOURCE_EXHAUSTED" => {
+                Some(Self::RateLimited)
+            }
             code if is_in(UNAVAILABLE, code) => Some(Self::Unavailable),
             _ => None,
         }
@@ -122,7 +134,9 @@ impl FailureKind {
 pub(in crate::llm) fn check_open_blocks(count: usize) -> Result<(), DecodeFault> {
     match count {
         0..MAX_BLOCKS => Ok(()),
-        _ => Err(DecodeFault::Malformed(format!("the answer has more than {MAX_BLOCKS} open blocks"))),
+        _ => Err(DecodeFault::Malformed(format!(
+            "the answer has more than {MAX_BLOCKS} open blocks"
+        ))),
     }
 }
 
@@ -163,7 +177,9 @@ impl AnswerEvents {
     pub(in crate::llm) fn start(&mut self, block: BlockStart) -> Result<usize, DecodeFault> {
         let index = self.blocks;
         if index == MAX_BLOCKS {
-            return Err(DecodeFault::Malformed(format!("the answer has more than {MAX_BLOCKS} blocks")));
+            return Err(DecodeFault::Malformed(format!(
+                "the answer has more than {MAX_BLOCKS} blocks"
+            )));
         }
         self.blocks += 1;
         self.has_answer = true;
@@ -177,7 +193,8 @@ impl AnswerEvents {
     pub(in crate::llm) fn hold(&mut self, bytes: usize) -> Result<(), DecodeFault> {
         self.held += bytes;
         if self.held > MAX_HELD_BYTES {
-            let message = format!("the answer has more than {MAX_HELD_BYTES} bytes beside its texts");
+            let message =
+                format!("the answer has more than {MAX_HELD_BYTES} bytes beside its texts");
             return Err(DecodeFault::Malformed(message));
         }
         Ok(())
@@ -267,7 +284,8 @@ impl AnswerEvents {
 
     /// Ends an answer that the provider broke off for this reason.
     pub(super) fn break_off(&mut self, reason: StopReason) {
-        self.events.extend(self.open.drain(..).map(|index| ModelEvent::End { index, artefact: None }));
+        self.events
+            .extend(self.open.drain(..).map(|index| ModelEvent::End { index, artefact: None }));
         self.stop(reason);
     }
 }
@@ -297,7 +315,10 @@ mod tests {
             (json!({"status": "INTERNAL"}), Unavailable),
             (json!({"type": "rate_limit_error", "code": "insufficient_quota"}), QuotaUsedUp),
             (json!({"type": "insufficient_quota", "code": 429}), QuotaUsedUp),
-            (json!({"type": "invalid_request_error", "code": "context_length_exceeded"}), ContextTooLong),
+            (
+                json!({"type": "invalid_request_error", "code": "context_length_exceeded"}),
+                ContextTooLong,
+            ),
             (json!({"type": "exceed_context_size_error", "code": 500}), ContextTooLong),
             (json!({}), Other),
         ] {
@@ -305,7 +326,11 @@ mod tests {
             error["message"] = "no".into();
             let expected = DecodeFault::Failed { kind, message: "no".to_owned() };
             assert_eq!(DecodeFault::from_provider(&error), expected, "{error}");
-            assert_eq!(DecodeFault::from_provider(&json!({"type": "error", "error": error})), expected, "{error}");
+            assert_eq!(
+                DecodeFault::from_provider(&json!({"type": "error", "error": error})),
+                expected,
+                "{error}"
+            );
         }
     }
 

@@ -31,8 +31,15 @@ struct ExchangeParts {
 
 impl RecordedExchange {
     /// Begins an exchange. Nothing is recorded if the run is not, or without exchanges.
-    pub(super) fn start(recording: Option<&LiveRecording>, scrubber: &Arc<Scrubber>, url: &Url, body: &Bytes) -> Self {
-        let Some(recording) = recording.filter(|recording| recording.has_exchanges()) else { return Self(None) };
+    pub(super) fn start(
+        recording: Option<&LiveRecording>,
+        scrubber: &Arc<Scrubber>,
+        url: &Url,
+        body: &Bytes,
+    ) -> Self {
+        let Some(recording) = recording.filter(|recording| recording.has_exchanges()) else {
+            return Self(None);
+        };
         let port = url.port().map(|port| format!(":{port}")).unwrap_or_default();
         // The other parts of a URL can have keys.
         let url = format!("{}{port}{}", url.host_str().unwrap_or_default(), url.path());
@@ -42,7 +49,13 @@ impl RecordedExchange {
             begun: Instant::now(),
             body: if body.len() <= MAX_REQUEST_BYTES { body.clone() } else { Bytes::new() },
             answer_bytes: 0,
-            exchange: ProviderExchange { url, request: None, events: Vec::new(), cut: false, error: None },
+            exchange: ProviderExchange {
+                url,
+                request: None,
+                events: Vec::new(),
+                cut: false,
+                error: None,
+            },
         }))
     }
 
@@ -54,7 +67,11 @@ impl RecordedExchange {
             return;
         }
         let ms = u64::try_from(parts.begun.elapsed().as_millis()).unwrap_or(u64::MAX);
-        parts.exchange.events.push(ProviderReply { ms, name: event.name.clone(), data: event.data.clone() });
+        parts.exchange.events.push(ProviderReply {
+            ms,
+            name: event.name.clone(),
+            data: event.data.clone(),
+        });
     }
 
     pub(super) fn failed(&mut self, failure: &AttemptError) {
@@ -66,7 +83,9 @@ impl RecordedExchange {
 
 impl Drop for RecordedExchange {
     fn drop(&mut self) {
-        let Some(ExchangeParts { recording, scrubber, begun, body, answer_bytes, mut exchange }) = self.0.take() else {
+        let Some(ExchangeParts { recording, scrubber, begun, body, answer_bytes, mut exchange }) =
+            self.0.take()
+        else {
             return;
         };
         // Secrets are looked for on the writer's thread, because that takes milliseconds for a long conversation.

@@ -80,7 +80,12 @@ impl ProviderErrors {
 
     pub(super) fn unreachable(&self, error: reqwest::Error) -> AttemptError {
         let detail = error_chain(&error.without_url());
-        self.error(RunErrorCode::ModelUnreachable, "The model provider cannot be reached", Retry::Backoff, &detail)
+        self.error(
+            RunErrorCode::ModelUnreachable,
+            "The model provider cannot be reached",
+            Retry::Backoff,
+            &detail,
+        )
     }
 
     /// The server's own key cannot be read.
@@ -91,12 +96,22 @@ impl ProviderErrors {
 
     pub(super) fn not_recorded(&self) -> AttemptError {
         let message = "No recorded exchange with the model provider has this conversation";
-        self.error(RunErrorCode::NoRecordedExchange, message, Retry::Never, "requests are answered from recordings")
+        self.error(
+            RunErrorCode::NoRecordedExchange,
+            message,
+            Retry::Never,
+            "requests are answered from recordings",
+        )
     }
 
     pub(super) fn silent(&self, waited: Duration) -> AttemptError {
         let detail = format!("nothing came for {waited:?}");
-        self.error(RunErrorCode::ModelTimeout, "The model provider does not answer", Retry::Never, &detail)
+        self.error(
+            RunErrorCode::ModelTimeout,
+            "The model provider does not answer",
+            Retry::Never,
+            &detail,
+        )
     }
 
     pub(super) fn refused(&self, status: StatusCode, wait: Retry, body: &[u8]) -> AttemptError {
@@ -110,15 +125,20 @@ impl ProviderErrors {
             FailureKind::Filtered if is_about_request || number == 403 => {
                 return self.stopped(StopReason::Filtered, &detail);
             }
-            FailureKind::MalformedCall if is_about_request => return self.stopped(StopReason::MalformedCall, &detail),
+            FailureKind::MalformedCall if is_about_request => {
+                return self.stopped(StopReason::MalformedCall, &detail);
+            }
             _ => {}
         }
         match kind {
-            FailureKind::RateLimited if body_message.kind == FailureKind::QuotaUsedUp => self.quota_used_up(&detail),
+            FailureKind::RateLimited if body_message.kind == FailureKind::QuotaUsedUp => {
+                self.quota_used_up(&detail)
+            }
             FailureKind::RateLimited => self.rate_limited(wait, &detail),
             FailureKind::ContextTooLong => self.too_long(&detail),
             FailureKind::Unavailable => {
-                let message = format!("The model provider is not available now ({number}); try again later");
+                let message =
+                    format!("The model provider is not available now ({number}); try again later");
                 self.error(RunErrorCode::ModelUnavailable, message, wait, &detail)
             }
             _ if matches!(number, 401 | 403) => {
@@ -131,13 +151,23 @@ impl ProviderErrors {
             }
             _ if status.is_redirection() => {
                 let message = "The model provider answered with a redirect";
-                self.error(RunErrorCode::ModelRejected, message, Retry::Never, &format!("{detail}; check base_url"))
+                self.error(
+                    RunErrorCode::ModelRejected,
+                    message,
+                    Retry::Never,
+                    &format!("{detail}; check base_url"),
+                )
             }
             _ => {
-                let message =
-                    format!("The model provider refused the request ({number}){}", self.quote(&body_message.text));
+                let message = format!(
+                    "The model provider refused the request ({number}){}",
+                    self.quote(&body_message.text)
+                );
                 let refusal = Some(String::from_utf8_lossy(body).into_owned());
-                AttemptError { refusal, ..self.error(RunErrorCode::ModelRejected, message, Retry::Never, &detail) }
+                AttemptError {
+                    refusal,
+                    ..self.error(RunErrorCode::ModelRejected, message, Retry::Never, &detail)
+                }
             }
         }
     }
@@ -164,7 +194,12 @@ impl ProviderErrors {
             StreamError::TooLong(_) => {
                 let message = "The model provider sent an event that is too large for this server";
                 let advice = "Connection::max_event_bytes sets the limit";
-                self.error(RunErrorCode::ModelProtocol, message, Retry::Never, &format!("{detail}; {advice}"))
+                self.error(
+                    RunErrorCode::ModelProtocol,
+                    message,
+                    Retry::Never,
+                    &format!("{detail}; {advice}"),
+                )
             }
             _ => self.not_an_answer(&detail),
         }
@@ -188,7 +223,8 @@ impl ProviderErrors {
                 self.error(RunErrorCode::ModelUnavailable, message, Retry::Backoff, &detail)
             }
             _ => {
-                let message = format!("The model provider failed while it answered{}", self.quote(&said));
+                let message =
+                    format!("The model provider failed while it answered{}", self.quote(&said));
                 AttemptError {
                     refusal: Some(said),
                     ..self.error(RunErrorCode::ModelFailed, message, Retry::Never, &detail)
@@ -220,23 +256,44 @@ impl ProviderErrors {
 
     fn stopped(&self, reason: StopReason, detail: &str) -> AttemptError {
         let (code, message) = match reason {
-            StopReason::Filtered => {
-                (RunErrorCode::ModelFiltered, "A content filter of the model provider refused the request")
-            }
-            _ => (RunErrorCode::ModelCallMalformed, "The model provider could not read a call that the model wrote"),
+            StopReason::Filtered => (
+                RunErrorCode::ModelFiltered,
+                "A content filter of the model provider refused the request",
+            ),
+            _ => (
+                RunErrorCode::ModelCallMalformed,
+                "The model provider could not read a call that the model wrote",
+            ),
         };
         AttemptError { stop: Some(reason), ..self.error(code, message, Retry::Never, detail) }
     }
 
     fn not_an_answer(&self, detail: &str) -> AttemptError {
         let message = "The model provider sent a response that is not an answer";
-        self.error(RunErrorCode::ModelProtocol, message, Retry::Never, &format!("{detail}; check base_url"))
+        self.error(
+            RunErrorCode::ModelProtocol,
+            message,
+            Retry::Never,
+            &format!("{detail}; check base_url"),
+        )
     }
 
-    fn error(&self, code: RunErrorCode, message: impl Into<String>, retry: Retry, detail: &str) -> AttemptError {
+    fn error(
+        &self,
+        code: RunErrorCode,
+        message: impl Into<String>,
+        retry: Retry,
+        detail: &str,
+    ) -> AttemptError {
         let detail = shorten(&self.scrubber.scrub(detail), MAX_DETAIL_CHARS);
         let detail = format!("{}: {detail}", self.name);
-        AttemptError { error: ModelError::new(code.as_str(), message.into()), detail, retry, stop: None, refusal: None }
+        AttemptError {
+            error: ModelError::new(code.as_str(), message.into()),
+            detail,
+            retry,
+            stop: None,
+            refusal: None,
+        }
     }
 
     /// Secrets are removed before the message is cut, because a cut key is not recognised.
@@ -255,7 +312,8 @@ struct ProviderMessage {
 
 impl ProviderMessage {
     fn read(body: &[u8]) -> Self {
-        let mut value = lenient_json::parse(&String::from_utf8_lossy(body), Partner::Model).unwrap_or_default();
+        let mut value =
+            lenient_json::parse(&String::from_utf8_lossy(body), Partner::Model).unwrap_or_default();
         if let Value::Array(items) = &mut value {
             value = items.first_mut().map(Value::take).unwrap_or_default();
         }
@@ -298,32 +356,40 @@ mod tests {
         for body in ["", "<html>", "[]", "null", "7", "{\"error\":{}}"] {
             assert_eq!(ProviderMessage::read(body.as_bytes()).text, "", "{body}");
         }
-        let used_up = ProviderMessage::read(br#"{"error":{"message":"no","code":"insufficient_quota"}}"#);
+        let used_up =
+            ProviderMessage::read(br#"{"error":{"message":"no","code":"insufficient_quota"}}"#);
         assert_eq!(used_up.kind, FailureKind::QuotaUsedUp);
     }
 
     #[test]
     fn a_long_message_is_cut_and_control_characters_are_removed_for_the_client() {
-        let errors = ProviderErrors::new(&Url::parse("https://u:p@host:8/v1?key=1").unwrap(), Vec::new());
+        let errors =
+            ProviderErrors::new(&Url::parse("https://u:p@host:8/v1?key=1").unwrap(), Vec::new());
         let body = format!(r#"{{"error":{{"message":"a\nb\u001b{}"}}}}"#, "é ".repeat(500));
         let failure = errors.refused(StatusCode::BAD_REQUEST, Retry::Backoff, body.as_bytes());
         let message = failure.error.message();
-        assert!(message.starts_with("The model provider refused the request (400): a b é "), "{message}");
+        assert!(
+            message.starts_with("The model provider refused the request (400): a b é "),
+            "{message}"
+        );
         assert!(message.ends_with('…') && message.chars().count() < 400, "{message}");
         assert_eq!(failure.retry, Retry::Never);
     }
 
     #[test]
     fn a_message_for_the_client_names_no_addresses() {
-        let errors = ProviderErrors::new(&Url::parse("https://gpu-7.internal:8443/v1").unwrap(), Vec::new());
-        let said = "no model m at gpu-7.internal:8443 (10.0.0.5:8000), see https://docs.internal/m?x=1.";
+        let errors =
+            ProviderErrors::new(&Url::parse("https://gpu-7.internal:8443/v1").unwrap(), Vec::new());
+        let said =
+            "no model m at gpu-7.internal:8443 (10.0.0.5:8000), see https://docs.internal/m?x=1.";
         let body = json!({"error": {"message": said}}).to_string();
         let failure = errors.refused(StatusCode::BAD_REQUEST, Retry::Backoff, body.as_bytes());
-        let expected =
-            "The model provider refused the request (400): no model m at [address] ([address]), see [address].";
+        let expected = "The model provider refused the request (400): no model m at [address] ([address]), see [address].";
         assert_eq!(failure.error.message(), expected);
         let log = format!("{:?}", failure.into_error(Some("req_1")));
-        for text in ["gpu-7.internal:8443: answered 400 Bad Request", "10.0.0.5", "(request id req_1)"] {
+        for text in
+            ["gpu-7.internal:8443: answered 400 Bad Request", "10.0.0.5", "(request id req_1)"]
+        {
             assert!(log.contains(text), "{text} is not in {log}");
         }
     }
@@ -333,12 +399,29 @@ mod tests {
         let errors = ProviderErrors::new(&Url::parse("https://host").unwrap(), Vec::new());
         for (status, body) in [
             (400, r#"{"error":{"message":"no","code":"context_length_exceeded"}}"#),
-            (400, r#"{"type":"error","error":{"type":"invalid_request_error","message":"prompt is too long: 9 > 8"}}"#),
-            (500, r#"{"error":{"code":500,"message":"no","type":"exceed_context_size_error","n_ctx":256}}"#),
-            (413, r#"{"object":"error","message":"This model's maximum context length is 9 tokens"}"#),
+            (
+                400,
+                r#"{"type":"error","error":{"type":"invalid_request_error","message":"prompt is too long: 9 > 8"}}"#,
+            ),
+            (
+                500,
+                r#"{"error":{"code":500,"message":"no","type":"exceed_context_size_error","n_ctx":256}}"#,
+            ),
+            (
+                413,
+                r#"{"object":"error","message":"This model's maximum context length is 9 tokens"}"#,
+            ),
         ] {
-            let failure = errors.refused(StatusCode::from_u16(status).unwrap(), Retry::Backoff, body.as_bytes());
-            assert_eq!((failure.error.code(), failure.retry), ("context_too_long", Retry::Never), "{body}");
+            let failure = errors.refused(
+                StatusCode::from_u16(status).unwrap(),
+                Retry::Backoff,
+                body.as_bytes(),
+            );
+            assert_eq!(
+                (failure.error.code(), failure.retry),
+                ("context_too_long", Retry::Never),
+                "{body}"
+            );
         }
         let limit = br#"{"error":{"message":"Request too large: maximum context length"}}"#;
         let failure = errors.refused(StatusCode::TOO_MANY_REQUESTS, Retry::Backoff, limit);
@@ -349,7 +432,11 @@ mod tests {
             json!({"message": "no", "type": "exceed_context_size_error", "code": 500}),
         ] {
             let failure = errors.answer_failed(DecodeFault::from_provider(&error), false);
-            assert_eq!((failure.error.code(), failure.retry), ("context_too_long", Retry::Never), "{error}");
+            assert_eq!(
+                (failure.error.code(), failure.retry),
+                ("context_too_long", Retry::Never),
+                "{error}"
+            );
         }
         let limit = json!({"message": "Request too large: maximum context length", "code": "rate_limit_exceeded"});
         let failure = errors.answer_failed(DecodeFault::from_provider(&limit), false);
@@ -358,16 +445,25 @@ mod tests {
 
     #[test]
     fn a_request_id_is_found_in_the_headers_of_each_provider() {
-        let errors =
-            ProviderErrors::new(&Url::parse("https://host").unwrap(), vec!["a-secret-key-of-some-length".into()]);
+        let errors = ProviderErrors::new(
+            &Url::parse("https://host").unwrap(),
+            vec!["a-secret-key-of-some-length".into()],
+        );
         for (name, value, id) in [
             ("x-request-id", "req_1", Some("req_1")),
             ("request-id", "req_2", Some("req_2")),
-            ("x-ds-trace-id", "0123456789abcdef0123456789abcdef", Some("0123456789abcdef0123456789abcdef")),
+            (
+                "x-ds-trace-id",
+                "0123456789abcdef0123456789abcdef",
+                Some("0123456789abcdef0123456789abcdef"),
+            ),
             ("x-request-id", "a-secret-key-of-some-length", Some("[secret]")),
             ("x-other", "a", None),
         ] {
-            let headers = HeaderMap::from_iter([(http::HeaderName::from_static(name), value.parse().unwrap())]);
+            let headers = HeaderMap::from_iter([(
+                http::HeaderName::from_static(name),
+                value.parse().unwrap(),
+            )]);
             assert_eq!(errors.request_id(&headers).as_deref(), id, "{name}");
         }
     }
@@ -391,16 +487,28 @@ mod tests {
                 json!({"error": {"message": "Content Exists Risk", "type": "invalid_request_error"}}),
                 StopReason::Filtered,
             ),
-            (json!({"error": {"code": "data_inspection_failed", "message": "no"}}), StopReason::Filtered),
+            (
+                json!({"error": {"code": "data_inspection_failed", "message": "no"}}),
+                StopReason::Filtered,
+            ),
             (groq, StopReason::MalformedCall),
         ] {
-            let refused = errors.refused(StatusCode::BAD_REQUEST, Retry::Backoff, error.to_string().as_bytes());
+            let refused = errors.refused(
+                StatusCode::BAD_REQUEST,
+                Retry::Backoff,
+                error.to_string().as_bytes(),
+            );
             let in_stream = errors.answer_failed(DecodeFault::from_provider(&error), true);
             for failure in [refused, in_stream] {
-                assert_eq!((failure.stop, failure.retry), (Some(stop.clone()), Retry::Never), "{error}");
+                assert_eq!(
+                    (failure.stop, failure.retry),
+                    (Some(stop.clone()), Retry::Never),
+                    "{error}"
+                );
             }
         }
-        let too_many = errors.refused(StatusCode::TOO_MANY_REQUESTS, Retry::Backoff, b"content_filter");
+        let too_many =
+            errors.refused(StatusCode::TOO_MANY_REQUESTS, Retry::Backoff, b"content_filter");
         assert_eq!(too_many.stop, None);
     }
 
@@ -408,10 +516,19 @@ mod tests {
     fn an_error_is_what_the_code_of_the_provider_behind_a_gateway_says() {
         let kind = |error: Value| FailureKind::of_error(&error);
         for (error, expected) in [
-            (json!({"code": 400, "metadata": {"raw": "{\"error\":{\"code\":429}}"}}), FailureKind::RateLimited),
-            (json!({"message": "no", "error_type": "provider_overloaded"}), FailureKind::Unavailable),
+            (
+                json!({"code": 400, "metadata": {"raw": "{\"error\":{\"code\":429}}"}}),
+                FailureKind::RateLimited,
+            ),
+            (
+                json!({"message": "no", "error_type": "provider_overloaded"}),
+                FailureKind::Unavailable,
+            ),
             (json!({"metadata": {"error_type": "rate_limit_exceeded"}}), FailureKind::RateLimited),
-            (json!({"code": 502, "metadata": {"error_type": "invalid_request"}}), FailureKind::Unavailable),
+            (
+                json!({"code": 502, "metadata": {"error_type": "invalid_request"}}),
+                FailureKind::Unavailable,
+            ),
             (json!({"error": {"error": {"type": "overloaded_error"}}}), FailureKind::Unavailable),
             (json!({"code": 413}), FailureKind::ContextTooLong),
             (json!({"code": 400, "metadata": {"raw": "plain text"}}), FailureKind::Other),
@@ -426,8 +543,13 @@ mod tests {
     fn a_request_with_too_many_bytes_is_too_long() {
         let errors = ProviderErrors::new(&Url::parse("http://127.0.0.1:1/").unwrap(), Vec::new());
         for body in ["", "<html>", r#"{"error":{"type":"request_too_large","message":"no"}}"#] {
-            let failure = errors.refused(StatusCode::PAYLOAD_TOO_LARGE, Retry::Backoff, body.as_bytes());
-            assert_eq!((failure.error.code(), failure.retry), ("context_too_long", Retry::Never), "{body}");
+            let failure =
+                errors.refused(StatusCode::PAYLOAD_TOO_LARGE, Retry::Backoff, body.as_bytes());
+            assert_eq!(
+                (failure.error.code(), failure.retry),
+                ("context_too_long", Retry::Never),
+                "{body}"
+            );
         }
     }
 
@@ -438,7 +560,8 @@ mod tests {
         let quota = br#"{"error":{"type":"insufficient_quota","message":"pay"}}"#;
         let failure = errors.refused(StatusCode::TOO_MANY_REQUESTS, wait, quota);
         assert_eq!((failure.error.code(), failure.retry), ("model_rate_limited", Retry::Never));
-        let in_stream = DecodeFault::from_provider(&json!({"type": "insufficient_quota", "message": "pay"}));
+        let in_stream =
+            DecodeFault::from_provider(&json!({"type": "insufficient_quota", "message": "pay"}));
         let in_stream = errors.answer_failed(in_stream, false);
         assert_eq!((in_stream.error.code(), in_stream.retry), ("model_rate_limited", Retry::Never));
         assert_eq!(in_stream.error.message(), failure.error.message());

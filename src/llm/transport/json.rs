@@ -12,7 +12,11 @@ pub(in crate::llm) fn parse(data: &str, noun: &str) -> Result<Value, DecodeFault
 /// Parses an event that is an object.
 pub(in crate::llm) fn parse_object(data: &str, noun: &str) -> Result<Value, DecodeFault> {
     let event = parse(data, noun)?;
-    if event.is_object() { Ok(event) } else { Err(DecodeFault::Malformed(format!("{noun} is not an object"))) }
+    if event.is_object() {
+        Ok(event)
+    } else {
+        Err(DecodeFault::Malformed(format!("{noun} is not an object")))
+    }
 }
 
 pub(in crate::llm) fn text<'v>(value: &'v Value, key: &str) -> &'v str {

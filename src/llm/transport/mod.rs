@@ -156,7 +156,8 @@ impl Transport {
     ) -> ModelStream {
         let ProviderRequest { json, skipped, url, headers: more, first_block, thread } = request;
         let url = url.clone().unwrap_or_else(|| self.url.clone());
-        let (transport, mut form) = (self.clone(), self.refused.first_form(json, thread.as_ref(), &url));
+        let (transport, mut form) =
+            (self.clone(), self.refused.first_form(json, thread.as_ref(), &url));
         let (skipped, more, first_block) = (skipped.clone(), more.clone(), *first_block);
         Box::pin(async_stream::stream! {
             for attachment in skipped {
@@ -304,10 +305,12 @@ impl Transport {
         let key = changing.current().await.map_err(|error| self.errors.no_key(&error))?;
         let sent = self.send(signed(&key)?, request_id, owner).await;
         match &sent {
-            Err(failure) if failure.is_unauthorized() => match changing.after_refusal(&key, asked_at).await {
-                Some(other) => self.send(signed(&other)?, request_id, owner).await,
-                None => sent,
-            },
+            Err(failure) if failure.is_unauthorized() => {
+                match changing.after_refusal(&key, asked_at).await {
+                    Some(other) => self.send(signed(&other)?, request_id, owner).await,
+                    None => sent,
+                }
+            }
             _ => sent,
         }
     }
@@ -334,17 +337,27 @@ impl Transport {
             let body = read_excerpt(response, MAX_ERROR_BYTES, ERROR_TIMEOUT).await;
             return Err(self.errors.refused(status, retry::requested_wait(&headers, &body), &body));
         }
-        let content_type = response.headers().get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
+        let content_type =
+            response.headers().get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
         let content_type = content_type.unwrap_or_default().to_owned();
-        let limits = StreamLimits { max_event_bytes: self.max_event_bytes, idle_timeout: self.idle_timeout };
+        let limits =
+            StreamLimits { max_event_bytes: self.max_event_bytes, idle_timeout: self.idle_timeout };
         match essence(&content_type).as_str() {
-            "text/event-stream" => Ok(SentResponse::Stream(provider_events(response, limits, owner))),
-            "application/vnd.amazon.eventstream" => Ok(SentResponse::Stream(aws_events(response, limits, owner))),
-            "application/json" => match timeout(self.idle_timeout, read_whole(response, self.max_event_bytes)).await {
-                Ok(Ok(body)) => Ok(SentResponse::Whole(String::from_utf8_lossy(&body).into_owned())),
-                Ok(Err(error)) => Err(self.errors.interrupted(&error.to_string())),
-                Err(_) => Err(self.errors.silent(self.idle_timeout)),
-            },
+            "text/event-stream" => {
+                Ok(SentResponse::Stream(provider_events(response, limits, owner)))
+            }
+            "application/vnd.amazon.eventstream" => {
+                Ok(SentResponse::Stream(aws_events(response, limits, owner)))
+            }
+            "application/json" => {
+                match timeout(self.idle_timeout, read_whole(response, self.max_event_bytes)).await {
+                    Ok(Ok(body)) => {
+                        Ok(SentResponse::Whole(String::from_utf8_lossy(&body).into_owned()))
+                    }
+                    Ok(Err(error)) => Err(self.errors.interrupted(&error.to_string())),
+                    Err(_) => Err(self.errors.silent(self.idle_timeout)),
+                }
+            }
             _ => {
                 let body = read_excerpt(response, MAX_ERROR_BYTES, ERROR_TIMEOUT).await;
                 Err(self.errors.no_events(&content_type, &body))

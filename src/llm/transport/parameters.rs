@@ -111,7 +111,9 @@ impl Parameter {
                 removed = Some(value);
             }
         });
-        if let Some(schema) = removed.as_ref().and_then(|removed| removed.pointer("/format/schema")?.as_object()) {
+        if let Some(schema) =
+            removed.as_ref().and_then(|removed| removed.pointer("/format/schema")?.as_object())
+        {
             let block = json!({"type": "text", "text": schema_in_words(schema)});
             match json.get_mut("system") {
                 Some(Value::Array(system)) => system.push(block),
@@ -130,8 +132,16 @@ impl Parameter {
                 Value::Array(members) if self.is_of_lists && LISTS.contains(&name.as_str()) => {
                     for member in members.iter_mut().filter_map(Value::as_object_mut) {
                         visit(member);
-                        member.get_mut("function").and_then(Value::as_object_mut).into_iter().for_each(&mut *visit);
-                        let blocks = member.get_mut("content").and_then(Value::as_array_mut).into_iter().flatten();
+                        member
+                            .get_mut("function")
+                            .and_then(Value::as_object_mut)
+                            .into_iter()
+                            .for_each(&mut *visit);
+                        let blocks = member
+                            .get_mut("content")
+                            .and_then(Value::as_array_mut)
+                            .into_iter()
+                            .flatten();
                         blocks.filter_map(Value::as_object_mut).for_each(&mut *visit);
                     }
                 }

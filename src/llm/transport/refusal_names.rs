@@ -15,7 +15,8 @@ const LISTS: &[&str] = &["tools", "messages", "contents", "input", "system"];
 /// What stands in the paths of parameters, beside numbers and the names of groups and lists.
 const STEPS: &[&str] = &["body", "generation_config", "custom", "function", "content"];
 /// The members of a refusal that lead to its places. Others can repeat the request.
-const WRAPPERS: &[&str] = &["error", "message", "detail", "details", "errors", "fieldViolations", "field_violations"];
+const WRAPPERS: &[&str] =
+    &["error", "message", "detail", "details", "errors", "fieldViolations", "field_violations"];
 
 /// A parameter that a request has, and that may be left out of it or renamed.
 pub(super) struct Named {
@@ -40,10 +41,13 @@ pub(super) fn named(refusal: &str, request: &mut Value) -> Option<Named> {
     if targets.iter().any(|target| !matches!(target, Target::Request)) {
         return None;
     }
-    let (paths, names): (Vec<_>, Vec<_>) = words(&said.text).partition(|word| word.contains(['.', '[']));
+    let (paths, names): (Vec<_>, Vec<_>) =
+        words(&said.text).partition(|word| word.contains(['.', '[']));
     // A refusal can repeat a caller's text, with the name in it a thousand times, and each look reads the request.
     let (mut in_doubt, mut tried) = (None, HashSet::new());
-    for (word, is_path) in paths.iter().map(|path| (path, true)).chain(names.iter().map(|name| (name, false))) {
+    for (word, is_path) in
+        paths.iter().map(|path| (path, true)).chain(names.iter().map(|name| (name, false)))
+    {
         match Target::of(word, request) {
             Target::Parameter(parameter) if tried.insert(parameter.name) => {
                 match Named::new(parameter, request, word)? {
@@ -87,9 +91,13 @@ impl Said {
             Value::Object(members) => {
                 for (name, member) in members {
                     match (name.as_str(), member) {
-                        ("param" | "field", Value::String(place)) if has_places => self.places.push(place.clone()),
+                        ("param" | "field", Value::String(place)) if has_places => {
+                            self.places.push(place.clone())
+                        }
                         ("loc", Value::Array(path)) if has_places => {
-                            let path = path.iter().map(|step| step.as_str().map_or(step.to_string(), str::to_owned));
+                            let path = path
+                                .iter()
+                                .map(|step| step.as_str().map_or(step.to_string(), str::to_owned));
                             self.places.push(path.collect::<Vec<_>>().join("."));
                         }
                         (name, member) => self.read(member, has_places && WRAPPERS.contains(&name)),
@@ -116,7 +124,9 @@ impl Target {
         let (mut found, mut is_in_list) = (None, false);
         for step in path.split(|c| !is_letter(c)).filter(|step| !step.is_empty()) {
             let is_meant = |parameter: &&Parameter| {
-                parameter.name == step && (parameter.is_of_lists || !is_in_list) && parameter.is_in(request)
+                parameter.name == step
+                    && (parameter.is_of_lists || !is_in_list)
+                    && parameter.is_in(request)
             };
             found = PARAMETERS.iter().find(is_meant).or(found);
             is_in_list |= LISTS.contains(&step);
@@ -148,12 +158,16 @@ fn words(text: &str) -> impl Iterator<Item = &str> {
 fn has_word(value: &Value, word: &str) -> bool {
     let is_in = |text: &str| {
         let mut places = text.match_indices(word).map(|(at, _)| at);
-        places.any(|at| !text[..at].ends_with(is_letter) && !text[at + word.len()..].starts_with(is_letter))
+        places.any(|at| {
+            !text[..at].ends_with(is_letter) && !text[at + word.len()..].starts_with(is_letter)
+        })
     };
     match value {
         Value::String(text) => is_in(text),
         Value::Array(values) => values.iter().any(|value| has_word(value, word)),
-        Value::Object(members) => members.iter().any(|(name, member)| is_in(name) || has_word(member, word)),
+        Value::Object(members) => {
+            members.iter().any(|(name, member)| is_in(name) || has_word(member, word))
+        }
         _ => false,
     }
 }

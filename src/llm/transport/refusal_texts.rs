@@ -88,7 +88,8 @@ const MALFORMED_CALL: &[&[&str]] = &[&["failed to call a function"], &["malforme
 pub(super) fn kind_of(code: &str, message: &str) -> Option<FailureKind> {
     let message = message.to_lowercase();
     let fits = |codes: &[&str], messages: &[&[&str]]| {
-        codes.contains(&code) || messages.iter().any(|words| words.iter().all(|word| message.contains(word)))
+        codes.contains(&code)
+            || messages.iter().any(|words| words.iter().all(|word| message.contains(word)))
     };
     match code {
         "insufficient_quota" => Some(FailureKind::QuotaUsedUp),
@@ -118,9 +119,11 @@ mod tests {
         ] {
             assert_eq!(kind_of("", message), Some(FailureKind::ContextTooLong), "{message}");
         }
-        for message in
-            ["Unsupported parameter: 'max_tokens'", "the context is unclear", "max_tokens exceeds the limit of 4096"]
-        {
+        for message in [
+            "Unsupported parameter: 'max_tokens'",
+            "the context is unclear",
+            "max_tokens exceeds the limit of 4096",
+        ] {
             assert_eq!(kind_of("", message), None, "{message}");
         }
         assert_eq!(kind_of("context_length_exceeded", ""), Some(FailureKind::ContextTooLong));

@@ -63,7 +63,12 @@ impl Default for RefusedParameters {
 
 impl RefusedParameters {
     /// Returns a request without the parameters that were refused before.
-    pub(super) fn first_form(&self, json: &Value, thread: Option<&ThreadKey>, url: &Url) -> RequestForm {
+    pub(super) fn first_form(
+        &self,
+        json: &Value,
+        thread: Option<&ThreadKey>,
+        url: &Url,
+    ) -> RequestForm {
         let name = json.get("model").and_then(Value::as_str).unwrap_or_default();
         let model = (url.as_str().to_owned(), name.to_owned());
         let known = self.0.get(thread, &model).unwrap_or_default();
@@ -75,7 +80,14 @@ impl RefusedParameters {
             json.to_string()
         };
         let (thread, body) = (thread.cloned(), Bytes::from(body));
-        RequestForm { body, thread, model, left_out: Vec::new(), was_in_doubt: false, to_remember: Vec::new() }
+        RequestForm {
+            body,
+            thread,
+            model,
+            left_out: Vec::new(),
+            was_in_doubt: false,
+            to_remember: Vec::new(),
+        }
     }
 
     /// Remembers what was left out of a request that the model answers.
@@ -100,8 +112,10 @@ impl RequestForm {
     pub(super) fn change(&mut self, refusal: &str, trace: &CallTrace) -> bool {
         let Ok(mut json) = serde_json::from_slice::<Value>(&self.body) else { return false };
         let said = refusal.to_lowercase();
-        let is_about_thinking = ["invalid", "signature", "thinking"].iter().all(|word| said.contains(word));
-        let is_about_parameter = !is_about_thinking && REFUSALS.iter().any(|words| said.contains(words));
+        let is_about_thinking =
+            ["invalid", "signature", "thinking"].iter().all(|word| said.contains(word));
+        let is_about_parameter =
+            !is_about_thinking && REFUSALS.iter().any(|words| said.contains(words));
         let named = is_about_parameter.then(|| named(refusal, &mut json)).flatten();
         let named = named.filter(|named| self.is_new(named));
         let is_changed = named.is_some() || is_about_thinking && remove_thinking(&mut json);
@@ -122,7 +136,9 @@ impl RequestForm {
             let is_lasting = !is_in_doubt && !said.contains(ONLY_WITH_ANOTHER);
             self.to_remember.extend(is_lasting.then_some(parameter));
         } else {
-            tracing::warn!("a model provider refused the signature of earlier thinking; asking again without thinking");
+            tracing::warn!(
+                "a model provider refused the signature of earlier thinking; asking again without thinking"
+            );
         }
         self.body = Bytes::from(json.to_string());
         true
@@ -131,7 +147,10 @@ impl RequestForm {
     /// Two names of one limit would replace each other without an end, and one guess is enough.
     fn is_new(&self, named: &Named) -> bool {
         let name = named.parameter.name;
-        let was_left_out = self.left_out.iter().any(|other| other.name == name || other.other_name() == Some(name));
+        let was_left_out = self
+            .left_out
+            .iter()
+            .any(|other| other.name == name || other.other_name() == Some(name));
         !(was_left_out || named.is_in_doubt && self.was_in_doubt)
     }
 }
@@ -139,7 +158,8 @@ impl RequestForm {
 /// Signatures are valid at the server that made them, and for the model: <https://github.com/can1357/oh-my-pi/issues/6379>,
 /// <https://github.com/vybestack/llxprt-code/issues/2335>. Returns `false` if the request has no thinking.
 fn remove_thinking(json: &mut Value) -> bool {
-    let is_thinking = |block: &Value| matches!(block["type"].as_str(), Some("thinking" | "redacted_thinking"));
+    let is_thinking =
+        |block: &Value| matches!(block["type"].as_str(), Some("thinking" | "redacted_thinking"));
     let mut is_changed = false;
     for message in json.get_mut("messages").and_then(Value::as_array_mut).into_iter().flatten() {
         let Some(Value::Array(blocks)) = message.get_mut("content") else { continue };

@@ -67,7 +67,9 @@ pub(crate) enum ExchangesError {
     #[error("the URL of an exchange is that of no known API: {0}")]
     UnknownApi(String),
     /// The exchanges are with several APIs.
-    #[error("the recordings have exchanges with several APIs: put those of each into a folder of its own")]
+    #[error(
+        "the recordings have exchanges with several APIs: put those of each into a folder of its own"
+    )]
     SeveralApis,
 }
 
@@ -97,7 +99,8 @@ impl RecordedExchanges {
     pub(super) fn answer(&self, body: &[u8]) -> Option<impl Iterator<Item = ServerEvent>> {
         let request: Value = serde_json::from_slice(body).ok()?;
         let by_calls = || self.by_calls.get(&conversation(&request, false));
-        let position = *self.by_conversation.get(&conversation(&request, true)).or_else(by_calls)?;
+        let position =
+            *self.by_conversation.get(&conversation(&request, true)).or_else(by_calls)?;
         let events = self.exchanges.get(position)?.events.clone();
         Some(events.into_iter().map(|event| ServerEvent {
             name: event.name,
@@ -115,7 +118,9 @@ fn api_of(url: &str) -> Result<RecordedApi, ExchangesError> {
         _ if path.ends_with("/chat/completions") => Ok(RecordedApi::ChatCompletions),
         _ if path.ends_with("/responses") => Ok(RecordedApi::Responses),
         _ if path.ends_with("/messages") => Ok(RecordedApi::Messages),
-        _ if path.ends_with(":streamRawPredict") || path.ends_with("/invoke-with-response-stream") => {
+        _ if path.ends_with(":streamRawPredict")
+            || path.ends_with("/invoke-with-response-stream") =>
+        {
             Ok(RecordedApi::Messages)
         }
         _ if path.ends_with(":streamGenerateContent") => Ok(RecordedApi::Gemini),
@@ -126,8 +131,9 @@ fn api_of(url: &str) -> Result<RecordedApi, ExchangesError> {
 /// Returns what counts of a request's conversation.
 fn conversation(request: &Value, with_results: bool) -> String {
     let list = CONVERSATIONS.iter().find_map(|member| request.get(member)?.as_array());
-    let is_instruction =
-        |message: &&Value| matches!(message.get("role").and_then(Value::as_str), Some("system" | "developer"));
+    let is_instruction = |message: &&Value| {
+        matches!(message.get("role").and_then(Value::as_str), Some("system" | "developer"))
+    };
     let messages = list.into_iter().flatten().filter(|message| !is_instruction(message));
     Value::Array(messages.map(|message| plain(message, with_results)).collect()).to_string()
 }
@@ -144,7 +150,9 @@ fn plain(value: &Value, with_results: bool) -> Value {
                 return json!("result");
             }
             let members = object.iter().filter(|(name, _)| !VARYING.contains(&name.as_str()));
-            Value::Object(members.map(|(name, value)| (name.clone(), plain(value, with_results))).collect())
+            Value::Object(
+                members.map(|(name, value)| (name.clone(), plain(value, with_results))).collect(),
+            )
         }
         other => other.clone(),
     }

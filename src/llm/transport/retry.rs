@@ -64,7 +64,10 @@ mod tests {
     use super::*;
 
     fn headers(pairs: &[(&'static str, &str)]) -> HeaderMap {
-        pairs.iter().map(|(name, value)| (http::HeaderName::from_static(name), value.parse().unwrap())).collect()
+        pairs
+            .iter()
+            .map(|(name, value)| (http::HeaderName::from_static(name), value.parse().unwrap()))
+            .collect()
     }
 
     #[test]
@@ -79,15 +82,22 @@ mod tests {
         assert_eq!(asked(&[("retry-after", "-1")]), Retry::Backoff);
         assert_eq!(asked(&[("retry-after", "NaN")]), Retry::Backoff);
         assert_eq!(asked(&[("retry-after", "soon")]), Retry::Backoff);
-        assert_eq!(asked(&[("retry-after", "Sun, 06 Nov 1994 08:49:37 GMT")]), Retry::After(Duration::ZERO));
-        let Retry::After(wait) = asked(&[("retry-after", "Fri, 06 Nov 2099 08:49:37 GMT")]) else { panic!() };
+        assert_eq!(
+            asked(&[("retry-after", "Sun, 06 Nov 1994 08:49:37 GMT")]),
+            Retry::After(Duration::ZERO)
+        );
+        let Retry::After(wait) = asked(&[("retry-after", "Fri, 06 Nov 2099 08:49:37 GMT")]) else {
+            panic!()
+        };
         assert!(wait > MAX_WAIT);
     }
 
     #[test]
     fn the_wait_is_read_in_the_body_unless_a_header_has_it() {
         let body = |delay: &str| {
-            let info = format!(r#"{{"@type":"type.googleapis.com/google.rpc.RetryInfo","retryDelay":"{delay}"}}"#);
+            let info = format!(
+                r#"{{"@type":"type.googleapis.com/google.rpc.RetryInfo","retryDelay":"{delay}"}}"#
+            );
             format!(r#"{{"error":{{"code":429,"details":[{{"@type":"x"}},{info}]}}}}"#)
         };
         let asked = |body: &str| requested_wait(&HeaderMap::new(), body.as_bytes());
@@ -104,7 +114,8 @@ mod tests {
     #[test]
     fn waits_grow_to_a_limit_and_are_random() {
         for retries in [0, 1, 2, 5, 40, u32::MAX] {
-            let whole = FIRST_BACKOFF.saturating_mul(2_u32.saturating_pow(retries)).min(MAX_BACKOFF);
+            let whole =
+                FIRST_BACKOFF.saturating_mul(2_u32.saturating_pow(retries)).min(MAX_BACKOFF);
             let wait = backoff(retries);
             assert!(wait >= whole / 2 && wait <= whole, "{retries}: {wait:?}");
         }

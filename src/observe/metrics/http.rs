@@ -33,7 +33,9 @@ metrics! { HttpMetrics {
 impl HttpMetrics {
     /// `code` is one of those of `http::error`.
     pub(crate) fn refused(&self, status: u16, code: &'static str) {
-        self.refusals.get_or_create(&[("status", status.to_string().into()), ("code", code.into())]).inc();
+        self.refusals
+            .get_or_create(&[("status", status.to_string().into()), ("code", code.into())])
+            .inc();
     }
 
     pub(crate) fn connection_broke(&self, end: ConnectionEnd) {

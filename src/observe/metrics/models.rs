@@ -12,7 +12,8 @@ use super::{
 use crate::protocol::TokenUsage;
 
 /// In seconds.
-const CALL_BUCKETS: [f64; 12] = [0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 180.0, 600.0];
+const CALL_BUCKETS: [f64; 12] =
+    [0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 180.0, 600.0];
 
 /// The end of a call.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -78,7 +79,8 @@ impl ModelMetrics {
     pub(crate) fn ended(&self, prices: &Prices, call: &ModelCall<'_>) -> Option<f64> {
         let pair = self.pairs.bounded(&format!("{}\n{}", call.provider, call.model));
         let (provider, model) = pair.split_once('\n').unwrap_or((OTHER, OTHER));
-        let labels: Labels<2> = [("provider", provider.to_owned().into()), ("model", model.to_owned().into())];
+        let labels: Labels<2> =
+            [("provider", provider.to_owned().into()), ("model", model.to_owned().into())];
         let with = |name: &'static str, value: &'static str| {
             let [provider, model] = labels.clone();
             [provider, model, (name, value.into())]

@@ -42,7 +42,8 @@ impl ModelPrice {
 
     fn cost(&self, usage: &TokenUsage) -> f64 {
         let count = |tokens: Option<u64>| tokens.unwrap_or(0);
-        let (cached, written) = (count(usage.cached_input_tokens), count(usage.cache_write_input_tokens));
+        let (cached, written) =
+            (count(usage.cached_input_tokens), count(usage.cache_write_input_tokens));
         let plain = count(usage.input_tokens).saturating_sub(cached).saturating_sub(written);
         let sum = plain as f64 * self.input
             + cached as f64 * self.cached_input.unwrap_or(self.input)
@@ -87,7 +88,11 @@ mod tests {
 
     #[test]
     fn cached_tokens_are_a_part_of_the_input_with_a_price_of_their_own() {
-        let price = ModelPrice { cached_input: Some(0.1), cache_write: Some(1.25), ..ModelPrice::new(1.0, 10.0) };
+        let price = ModelPrice {
+            cached_input: Some(0.1),
+            cache_write: Some(1.25),
+            ..ModelPrice::new(1.0, 10.0)
+        };
         let prices: Prices = [("m".to_owned(), price)].into_iter().collect();
         let usage = TokenUsage {
             input_tokens: Some(1_000_000),

@@ -12,8 +12,10 @@ use super::{
 use crate::base::RunErrorCode;
 
 /// In seconds.
-const DURATION_BUCKETS: [f64; 14] = [0.01, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0, 600.0, 3600.0];
-const FIRST_BUCKETS: [f64; 12] = [0.001, 0.005, 0.01, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0];
+const DURATION_BUCKETS: [f64; 14] =
+    [0.01, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0, 600.0, 3600.0];
+const FIRST_BUCKETS: [f64; 12] =
+    [0.001, 0.005, 0.01, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0];
 /// In events.
 const LAG_BUCKETS: [f64; 8] = [0.0, 10.0, 50.0, 100.0, 500.0, 1_000.0, 10_000.0, 100_000.0];
 
@@ -79,15 +81,25 @@ metrics! { RunMetrics {
 impl RunMetrics {
     /// Counts a lost run that goes on here, or not.
     pub(crate) fn continued(&self, cause: &'static str, outcome: &'static str) {
-        self.continuations.get_or_create(&[("cause", cause.into()), ("outcome", outcome.into())]).inc();
+        self.continuations
+            .get_or_create(&[("cause", cause.into()), ("outcome", outcome.into())])
+            .inc();
     }
 
     pub(crate) fn ended(&self, run: &CountedRunEnd<'_>) {
         let CountedRunEnd { outcome, duration, first_event, first_token, repairs, .. } = *run;
         let (agent, code) = (self.agent(run.agent), run.code.map_or("", known_code));
-        self.ended.get_or_create(&[agent.label.clone(), ("outcome", outcome.into()), ("code", code.into())]).inc();
+        self.ended
+            .get_or_create(&[
+                agent.label.clone(),
+                ("outcome", outcome.into()),
+                ("code", code.into()),
+            ])
+            .inc();
         agent.duration.observe(duration.as_secs_f64());
-        for (histogram, time) in [(&agent.first_event, first_event), (&agent.first_token, first_token)] {
+        for (histogram, time) in
+            [(&agent.first_event, first_event), (&agent.first_token, first_token)]
+        {
             time.into_iter().for_each(|time| histogram.observe(time.as_secs_f64()));
         }
         agent.repairs.inc_by(repairs);

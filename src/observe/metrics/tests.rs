@@ -11,7 +11,8 @@ fn two_servers_in_one_process_count_apart() {
     let (one, two) = (Metrics::default(), Metrics::default());
     one.clone().runs.ended(&run("a", None));
     assert!(
-        one.to_text(TextFormat::Prometheus).contains("agui_runs_total{agent=\"a\",outcome=\"failed\",code=\"\"} 1")
+        one.to_text(TextFormat::Prometheus)
+            .contains("agui_runs_total{agent=\"a\",outcome=\"failed\",code=\"\"} 1")
     );
     assert!(!two.to_text(TextFormat::Prometheus).contains("agent="));
 }
@@ -33,23 +34,35 @@ fn the_metrics_are_those_of_the_documentation() {
     metrics.http.refused(404, "not_found");
     metrics.http.connection_broke(ConnectionEnd::Other);
     let text = metrics.to_text(TextFormat::Prometheus);
-    let served: BTreeSet<_> = text.lines().filter_map(|line| line.strip_prefix("# TYPE agui_")).collect();
+    let served: BTreeSet<_> =
+        text.lines().filter_map(|line| line.strip_prefix("# TYPE agui_")).collect();
 
-    let document = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/operations.md")).unwrap();
+    let document =
+        std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/operations.md"))
+            .unwrap();
     let section = document.split("\n## Metrics\n").nth(1).unwrap().split("\n## ").next().unwrap();
     let rows = section.lines().filter_map(|line| line.strip_prefix("| `"));
-    let rows: Vec<Vec<&str>> =
-        rows.map(|row| row.split('|').map(|cell| cell.trim_matches(['`', ' '])).collect()).collect();
+    let rows: Vec<Vec<&str>> = rows
+        .map(|row| row.split('|').map(|cell| cell.trim_matches(['`', ' '])).collect())
+        .collect();
     let documented: Vec<_> = rows.iter().map(|row| format!("{} {}", row[0], row[1])).collect();
-    assert_eq!(served, documented.iter().map(String::as_str).collect(), "served (left), documented (right)");
+    assert_eq!(
+        served,
+        documented.iter().map(String::as_str).collect(),
+        "served (left), documented (right)"
+    );
     for row in rows {
-        let mut labels = row[2].split(", ").map(|label| label.trim_matches('`')).filter(|label| !label.is_empty());
+        let mut labels = row[2]
+            .split(", ")
+            .map(|label| label.trim_matches('`'))
+            .filter(|label| !label.is_empty());
         let start = format!("agui_{}", row[0]);
-        let series = text
-            .lines()
-            .find(|line| line.starts_with(&format!("{start}{{")) || line.starts_with(&format!("{start}_count{{")));
+        let series = text.lines().find(|line| {
+            line.starts_with(&format!("{start}{{")) || line.starts_with(&format!("{start}_count{{"))
+        });
         assert!(
-            labels.all(|label| series.is_some_and(|series| series.contains(&format!("{label}=\"")))),
+            labels
+                .all(|label| series.is_some_and(|series| series.contains(&format!("{label}=\"")))),
             "{start}: {series:?}"
         );
     }
@@ -62,7 +75,10 @@ fn names_beyond_the_bound_and_unknown_codes_are_counted_as_other() {
         let name = format!("name-{n}");
         metrics.runs.ended(&run(&name, Some(&name)));
         metrics.tools.ended(&name, ToolOutcome::Ok, Duration::ZERO);
-        metrics.models.ended(&metrics.prices, &ModelCall { provider: &name, model: &name, ..ModelCall::default() });
+        metrics.models.ended(
+            &metrics.prices,
+            &ModelCall { provider: &name, model: &name, ..ModelCall::default() },
+        );
     }
     let text = metrics.to_text(TextFormat::Prometheus);
     let series = |start: &str| text.lines().filter(|line| line.starts_with(start)).count();
@@ -70,7 +86,8 @@ fn names_beyond_the_bound_and_unknown_codes_are_counted_as_other() {
         assert_eq!(series(start), labels::MAX_NAMES + 1, "{start}");
     }
     assert!(text.contains("agui_tool_calls_total{tool=\"other\",outcome=\"ok\"}"), "{text}");
-    let codes: BTreeSet<_> = text.lines().filter_map(|line| line.split("code=\"").nth(1)?.split('"').next()).collect();
+    let codes: BTreeSet<_> =
+        text.lines().filter_map(|line| line.split("code=\"").nth(1)?.split('"').next()).collect();
     assert_eq!(codes.into_iter().collect::<Vec<_>>(), ["other"]);
 }
 
@@ -90,9 +107,12 @@ fn providers_of_one_model_are_bounded() {
 
 #[test]
 fn a_run_has_a_cost_if_all_its_models_have_a_price() {
-    let prices: Prices = [("m".to_owned(), ModelPrice::new(2.0, 4.0)), ("free".to_owned(), ModelPrice::new(0.0, 0.0))]
-        .into_iter()
-        .collect();
+    let prices: Prices = [
+        ("m".to_owned(), ModelPrice::new(2.0, 4.0)),
+        ("free".to_owned(), ModelPrice::new(0.0, 0.0)),
+    ]
+    .into_iter()
+    .collect();
     let of = |model: &str| crate::protocol::TokenUsage {
         model: Some(model.to_owned()),
         input_tokens: Some(1_000_000),

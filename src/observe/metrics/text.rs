@@ -46,7 +46,9 @@ fn to_prometheus(text: &str) -> String {
     for line in text.lines() {
         if let Some(rest) = line.strip_prefix("# HELP ") {
             help = rest.split_once(' ');
-        } else if let Some((name, kind)) = line.strip_prefix("# TYPE ").and_then(|rest| rest.split_once(' ')) {
+        } else if let Some((name, kind)) =
+            line.strip_prefix("# TYPE ").and_then(|rest| rest.split_once(' '))
+        {
             let suffix = if kind == "counter" { "_total" } else { "" };
             let _ = help.take().map(|(_, help)| writeln!(out, "# HELP {name}{suffix} {help}"));
             let _ = writeln!(out, "# TYPE {name}{suffix} {kind}");
@@ -65,15 +67,17 @@ mod tests {
     #[test]
     fn counters_are_described_under_their_whole_name() {
         let text = "# HELP a_b Counts.\n# TYPE a_b counter\n# UNIT a_b b\na_b_total 1\n# HELP g Is.\n# TYPE g gauge\ng 2\n# EOF\n";
-        let expected =
-            "# HELP a_b_total Counts.\n# TYPE a_b_total counter\na_b_total 1\n# HELP g Is.\n# TYPE g gauge\ng 2\n";
+        let expected = "# HELP a_b_total Counts.\n# TYPE a_b_total counter\na_b_total 1\n# HELP g Is.\n# TYPE g gauge\ng 2\n";
         assert_eq!(to_prometheus(text), expected);
     }
 
     #[test]
     fn openmetrics_is_sent_to_clients_that_accept_it() {
         let of = |accept: &[&'static str]| TextFormat::negotiate(accept.iter().copied());
-        assert_eq!(of(&["application/openmetrics-text;version=1.0.0;q=0.5,*/*;q=0.1"]), TextFormat::OpenMetrics);
+        assert_eq!(
+            of(&["application/openmetrics-text;version=1.0.0;q=0.5,*/*;q=0.1"]),
+            TextFormat::OpenMetrics
+        );
         assert_eq!((of(&[]), of(&["*/*"])), (TextFormat::Prometheus, TextFormat::Prometheus));
     }
 }

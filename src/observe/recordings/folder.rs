@@ -41,7 +41,13 @@ pub(crate) fn name_of_stored_run(started_at: i64, thread: &str, run: &str, numbe
     format!("{name}.{WHOLE}")
 }
 
-fn name_with_digest(started_at: i64, thread: &str, run: &str, number: u64, digested: impl fmt::Display) -> String {
+fn name_with_digest(
+    started_at: i64,
+    thread: &str,
+    run: &str,
+    number: u64,
+    digested: impl fmt::Display,
+) -> String {
     let time = jiff::Timestamp::from_millisecond(started_at).unwrap_or_default();
     let time = format!("{time:.3}").replace(['-', ':'], "");
     let digest = hex(&Sha256::digest(format!("{thread}\n{run}\n{digested}"))[..6]);
@@ -104,7 +110,10 @@ impl RecordingFolder {
     /// Begins a recording.
     pub(super) fn create(&mut self, name: &Arc<str>, head: &[u8]) -> io::Result<()> {
         if head.len() as u64 > self.options.max_file_bytes {
-            tracing::warn!(bytes = head.len(), "a run is not recorded: its request is larger than a recording may be");
+            tracing::warn!(
+                bytes = head.len(),
+                "a run is not recorded: its request is larger than a recording may be"
+            );
             return Ok(());
         }
         private_file(&self.partial(name))?.write_all(head)?;
@@ -163,8 +172,13 @@ impl RecordingFolder {
 
     /// Removes the oldest recordings beyond the limits, but not `current`.
     fn remove_surplus(&mut self, current: Option<&Arc<str>>) {
-        while self.files.len() > self.options.max_files || self.bytes > self.options.max_folder_bytes {
-            let Some(oldest) = self.files.keys().find(|name| Some(*name) != current).cloned() else { return };
+        while self.files.len() > self.options.max_files
+            || self.bytes > self.options.max_folder_bytes
+        {
+            let Some(oldest) = self.files.keys().find(|name| Some(*name) != current).cloned()
+            else {
+                return;
+            };
             self.remove(&oldest);
         }
     }
@@ -188,8 +202,10 @@ mod tests {
     use super::*;
 
     fn names(folder: &Path) -> Vec<String> {
-        let mut names: Vec<_> =
-            fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+        let mut names: Vec<_> = fs::read_dir(folder)
+            .unwrap()
+            .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+            .collect();
         names.sort();
         names
     }
@@ -197,12 +213,17 @@ mod tests {
     #[test]
     fn a_name_has_nothing_of_an_identifier_that_a_file_system_could_read() {
         let name = file_name(1_795_431_838_123, "../../etc/passwd\0", "run\n.jsonl", 7);
-        assert!(name.starts_with("20261123T110358.123Z-000007-______etc_passwd_-run__jsonl-"), "{name}");
+        assert!(
+            name.starts_with("20261123T110358.123Z-000007-______etc_passwd_-run__jsonl-"),
+            "{name}"
+        );
         assert!(is_own_name(&name));
         let long = file_name(0, &"é".repeat(2000), &"x".repeat(2000), 0);
         assert!(long.len() < 120 && is_own_name(&long), "{long}");
         assert_ne!(file_name(0, "a", "b", 1), file_name(0, "a", "b", 2));
-        for other in ["", "notes", "20261123T110358.123Z", "20261123-110358.123Z-a", "ünïcödeünïcödeünïcöde"] {
+        for other in
+            ["", "notes", "20261123T110358.123Z", "20261123-110358.123Z-a", "ünïcödeünïcödeünïcöde"]
+        {
             assert!(!is_own_name(other), "{other}");
         }
     }
@@ -211,7 +232,8 @@ mod tests {
     fn the_oldest_recordings_are_removed_and_other_files_are_not() {
         let folder = tempfile::tempdir().unwrap();
         fs::write(folder.path().join("mine.jsonl"), "x".repeat(1000)).unwrap();
-        let options = RecordOptions { max_files: 2, max_folder_bytes: 100, ..RecordOptions::default() };
+        let options =
+            RecordOptions { max_files: 2, max_folder_bytes: 100, ..RecordOptions::default() };
         let mut recordings = RecordingFolder::open(folder.path(), options.clone()).unwrap();
         let all: Vec<Arc<str>> = (0..4).map(|at| file_name(at, "t", "r", 0).into()).collect();
         for name in &all[..3] {

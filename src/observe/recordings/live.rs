@@ -64,11 +64,19 @@ impl LiveRecording {
                 recorded.entry(name.clone()).or_default().push(value.clone());
             }
         }
-        let head = RecordingHead { headers: recorded, ..RecordingHead::new(agent.to_owned(), started_at, request) };
+        let head = RecordingHead {
+            headers: recorded,
+            ..RecordingHead::new(agent.to_owned(), started_at, request)
+        };
         // Serialized on the writer's thread: a request can have megabytes of attachments.
         let is_queued = writer.create(&file, REQUEST_BYTES, move || head.to_line());
         let begun = Instant::now();
-        let state = LiveState { lines: Vec::new(), last_portion: begun, is_cut: !is_queued, has_ended: false };
+        let state = LiveState {
+            lines: Vec::new(),
+            last_portion: begun,
+            is_cut: !is_queued,
+            has_ended: false,
+        };
         Self(Arc::new(LiveParts { writer, file, begun, state: Mutex::new(state) }))
     }
 
@@ -86,7 +94,9 @@ impl LiveRecording {
             Event::RunFinished(finished) => &finished.usage,
             Event::RunError(error) => &error.usage,
             _ => {
-                if state.lines.len() >= PORTION_BYTES || state.last_portion.elapsed() >= PORTION_TIME {
+                if state.lines.len() >= PORTION_BYTES
+                    || state.last_portion.elapsed() >= PORTION_TIME
+                {
                     parts.send_lines(&mut state);
                 }
                 return;
@@ -115,7 +125,8 @@ impl LiveRecording {
         }
         parts.send_lines(&mut state);
         let ms = millis(begun.saturating_duration_since(parts.begun));
-        state.is_cut |= !parts.writer.append(&parts.file, bytes, move || line(ms, "exchange", &make()));
+        state.is_cut |=
+            !parts.writer.append(&parts.file, bytes, move || line(ms, "exchange", &make()));
     }
 }
 

@@ -50,7 +50,9 @@ type WriterWork = Box<dyn FnOnce(&mut RecordingFolder, &Arc<str>) -> io::Result<
 
 impl fmt::Debug for RecordingWriter {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("RecordingWriter").field("options", &self.shared.options).finish_non_exhaustive()
+        f.debug_struct("RecordingWriter")
+            .field("options", &self.shared.options)
+            .finish_non_exhaustive()
     }
 }
 
@@ -69,7 +71,9 @@ impl RecordingWriter {
             queued_bytes: AtomicUsize::new(0),
         });
         let writer = Self { queue, shared: shared.clone() };
-        thread::Builder::new().name("recordings".to_owned()).spawn(move || run_jobs(folder, &shared, &jobs))?;
+        thread::Builder::new()
+            .name("recordings".to_owned())
+            .spawn(move || run_jobs(folder, &shared, &jobs))?;
         Ok(Some(writer))
     }
 
@@ -95,7 +99,12 @@ impl RecordingWriter {
 
     /// Begins a recording. `head` makes its first line, on the thread; it keeps about `cost` bytes in memory. Returns whether
     /// there was space for them.
-    pub(super) fn create(&self, file: &Arc<str>, cost: usize, head: impl FnOnce() -> Vec<u8> + Send + 'static) -> bool {
+    pub(super) fn create(
+        &self,
+        file: &Arc<str>,
+        cost: usize,
+        head: impl FnOnce() -> Vec<u8> + Send + 'static,
+    ) -> bool {
         self.send(file, cost, move |folder, file| folder.create(file, &head()).map(|()| false))
     }
 

@@ -16,7 +16,13 @@ impl TraceScope {
 }
 
 /// Returns the scope of a call of a model.
-pub(crate) fn begin_model(scope: &TraceScope, provider: &str, model: &str, agent: &str, thread: &str) -> TraceScope {
+pub(crate) fn begin_model(
+    scope: &TraceScope,
+    provider: &str,
+    model: &str,
+    agent: &str,
+    thread: &str,
+) -> TraceScope {
     let new = || {
         tracing::trace_span!(
             target: TRACE_TARGET,
@@ -64,7 +70,10 @@ pub(crate) fn end_model(scope: &TraceScope, end: &ModelEnd<'_>) {
     span.record("agui.outcome", outcome.name());
     span.record("agui.retries", i64::from(end.call.retries));
     span.record("agui.provider.request_id", end.request_id);
-    span.record("gen_ai.response.time_to_first_chunk", end.call.first_token.map(|time| time.as_secs_f64()));
+    span.record(
+        "gen_ai.response.time_to_first_chunk",
+        end.call.first_token.map(|time| time.as_secs_f64()),
+    );
     record_number(span, "gen_ai.usage.input_tokens", usage.input_tokens);
     record_number(span, "gen_ai.usage.output_tokens", usage.output_tokens);
     record_number(span, "gen_ai.usage.cache_read.input_tokens", usage.cached_input_tokens);

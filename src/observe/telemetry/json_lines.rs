@@ -28,11 +28,17 @@ where
     S: Subscriber + for<'s> LookupSpan<'s>,
     N: for<'w> FormatFields<'w> + 'static,
 {
-    fn format_event(&self, cx: &FmtContext<'_, S, N>, mut writer: Writer<'_>, event: &Event<'_>) -> fmt::Result {
+    fn format_event(
+        &self,
+        cx: &FmtContext<'_, S, N>,
+        mut writer: Writer<'_>,
+        event: &Event<'_>,
+    ) -> fmt::Result {
         let trace_id = cx.event_scope().and_then(|mut scope| {
             scope.find_map(|span| {
                 let extensions = span.extensions();
-                let fields: Value = serde_json::from_str(extensions.get::<FormattedFields<N>>()?).ok()?;
+                let fields: Value =
+                    serde_json::from_str(extensions.get::<FormattedFields<N>>()?).ok()?;
                 Some(fields.get(TRACE_ID)?.as_str()?.to_owned())
             })
         });

@@ -60,7 +60,11 @@ pub fn init(options: &LogOptions) -> io::Result<()> {
 
 /// Starts logging at the level `info`, or at that of `RUST_LOG`, unless the program has a subscriber.
 pub(crate) fn init_unless_set() -> io::Result<()> {
-    if tracing::dispatcher::has_been_set() { Ok(()) } else { subscribe(&LogOptions::default(), None) }
+    if tracing::dispatcher::has_been_set() {
+        Ok(())
+    } else {
+        subscribe(&LogOptions::default(), None)
+    }
 }
 
 /// Starts logging, panics included, and another layer whose filter is its own.
@@ -80,7 +84,11 @@ fn subscribe(options: &LogOptions, traces: Option<BoxedLayer>) -> io::Result<()>
     let lines = match options.format {
         LogFormat::Text => {
             let is_terminal = std::io::stderr().is_terminal();
-            fmt::layer().with_writer(std::io::stderr).with_target(false).with_ansi(is_terminal).boxed()
+            fmt::layer()
+                .with_writer(std::io::stderr)
+                .with_target(false)
+                .with_ansi(is_terminal)
+                .boxed()
         }
         LogFormat::Json => {
             let json = fmt::layer().fmt_fields(JsonFields::new()).event_format(JsonLines::new());
@@ -90,7 +98,9 @@ fn subscribe(options: &LogOptions, traces: Option<BoxedLayer>) -> io::Result<()>
     let _ = match traces {
         // A filter of the whole subscriber is cheaper than one of a layer.
         None => tracing_subscriber::registry().with(lines).with(filter).try_init(),
-        Some(traces) => tracing_subscriber::registry().with(vec![traces, lines.with_filter(filter).boxed()]).try_init(),
+        Some(traces) => tracing_subscriber::registry()
+            .with(vec![traces, lines.with_filter(filter).boxed()])
+            .try_init(),
     };
     Ok(())
 }
@@ -102,13 +112,22 @@ fn subscribe(options: &LogOptions, traces: Option<BoxedLayer>) -> io::Result<()>
 /// If the text is invalid.
 pub(crate) fn parse(filter: &str) -> io::Result<EnvFilter> {
     let invalid = |problem: String| {
-        io::Error::new(io::ErrorKind::InvalidInput, format!("{filter:?} is not a log level or filter: {problem}"))
+        io::Error::new(
+            io::ErrorKind::InvalidInput,
+            format!("{filter:?} is not a log level or filter: {problem}"),
+        )
     };
     let is_level = |text: &str| text.parse::<LevelFilter>().is_ok();
-    let mut words = filter.split(',').map(str::trim).filter(|part| !part.is_empty() && !part.contains(['=', '[', ']']));
+    let mut words = filter
+        .split(',')
+        .map(str::trim)
+        .filter(|part| !part.is_empty() && !part.contains(['=', '[', ']']));
     if let Some(word) = words.find(|word| !is_level(word)) {
-        let near = nearest(word, &LEVELS).map(|near| format!("did you mean {near:?}? otherwise ")).unwrap_or_default();
-        let problem = format!("{near}write one of {}; for one target \"{word}=debug\"", LEVELS.join(", "));
+        let near = nearest(word, &LEVELS)
+            .map(|near| format!("did you mean {near:?}? otherwise "))
+            .unwrap_or_default();
+        let problem =
+            format!("{near}write one of {}; for one target \"{word}=debug\"", LEVELS.join(", "));
         return Err(invalid(problem));
     }
     let parsed = EnvFilter::try_new(filter).map_err(|error| invalid(error.to_string()))?;
@@ -130,10 +149,18 @@ mod tests {
 
     #[test]
     fn the_mcp_library_is_limited_to_warnings_unless_the_filter_names_it() {
-        for (filter, is_limited) in
-            [("info", true), ("debug", true), ("off", false), ("error", false), ("info,rmcp=debug", false)]
-        {
-            assert_eq!(parse(filter).unwrap().to_string().contains("rmcp=warn"), is_limited, "{filter}");
+        for (filter, is_limited) in [
+            ("info", true),
+            ("debug", true),
+            ("off", false),
+            ("error", false),
+            ("info,rmcp=debug", false),
+        ] {
+            assert_eq!(
+                parse(filter).unwrap().to_string().contains("rmcp=warn"),
+                is_limited,
+                "{filter}"
+            );
         }
         assert!(parse("a=b=c").is_err());
     }
@@ -143,10 +170,15 @@ mod tests {
         for filter in ["info", "INFO", "2", "", "info,hyper=debug", "[span{id=1}]=debug", "off"] {
             assert!(parse(filter).is_ok(), "{filter}");
         }
-        for (filter, near) in [("warning", "did you mean \"warn\"?"), ("inf", "did you mean \"info\"?"), ("loud", "")] {
+        for (filter, near) in
+            [("warning", "did you mean \"warn\"?"), ("inf", "did you mean \"info\"?"), ("loud", "")]
+        {
             let problem = parse(filter).unwrap_err().to_string();
             let expected = format!("{filter:?} is not a log level or filter: {near}");
-            assert!(problem.starts_with(&expected) && problem.contains("debug, trace, off"), "{problem}");
+            assert!(
+                problem.starts_with(&expected) && problem.contains("debug, trace, off"),
+                "{problem}"
+            );
         }
         assert!(parse("verbose").is_err() && parse("info,verbose").is_err());
     }

@@ -12,8 +12,14 @@ pub(crate) struct TraceExport;
 /// Starts logging. Warns if the environment asks for an export.
 pub(crate) fn start(log: &LogOptions) -> io::Result<TraceExport> {
     logs::init(log)?;
-    for variable in ENDPOINTS.iter().filter(|name| std::env::var_os(name).is_some_and(|value| !value.is_empty())) {
-        tracing::warn!(variable, "this program exports no traces: build it with the feature `otel`");
+    for variable in ENDPOINTS
+        .iter()
+        .filter(|name| std::env::var_os(name).is_some_and(|value| !value.is_empty()))
+    {
+        tracing::warn!(
+            variable,
+            "this program exports no traces: build it with the feature `otel`"
+        );
     }
     Ok(TraceExport)
 }

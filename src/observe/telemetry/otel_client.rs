@@ -77,7 +77,10 @@ impl CollectorClient {
 }
 
 /// The URL may contain a key, so errors are without it.
-async fn exchange(client: reqwest::Client, request: reqwest::Request) -> Result<Response<Bytes>, HttpError> {
+async fn exchange(
+    client: reqwest::Client,
+    request: reqwest::Request,
+) -> Result<Response<Bytes>, HttpError> {
     let response = client.execute(request).await.map_err(reqwest::Error::without_url)?;
     let mut answer = Response::new(Bytes::new());
     *answer.status_mut() = response.status();

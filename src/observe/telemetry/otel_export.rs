@@ -37,11 +37,13 @@ pub(crate) fn start(log: &LogOptions) -> Result<TraceExport, Box<dyn Error>> {
 
 fn start_traces(log: &LogOptions) -> Result<SdkTracerProvider, Box<dyn Error>> {
     let failed = |error: &dyn fmt::Display| format!("traces cannot be exported: {error}");
-    let (client, resource) = (CollectorClient::new().map_err(|error| failed(&error))?, otel_variables::resource());
+    let (client, resource) =
+        (CollectorClient::new().map_err(|error| failed(&error))?, otel_variables::resource());
     // The exporter reads endpoint, headers and compression from the environment itself.
     let exporter = SpanExporter::builder().with_http().with_http_client(client).build();
     let exporter = exporter.map_err(|error| failed(&error))?;
-    let provider = SdkTracerProvider::builder().with_batch_exporter(exporter).with_resource(resource).build();
+    let provider =
+        SdkTracerProvider::builder().with_batch_exporter(exporter).with_resource(resource).build();
     let layer = tracing_opentelemetry::layer()
         .with_tracer(provider.tracer(env!("CARGO_PKG_NAME")))
         .with_location(false)
@@ -58,7 +60,9 @@ impl TraceExport {
     /// Sends the spans that are left, for [`SHUTDOWN_TIMEOUT`] at most.
     pub(crate) async fn shut_down(self) {
         let Some(provider) = self.0 else { return };
-        let stopped = tokio::task::spawn_blocking(move || provider.shutdown_with_timeout(SHUTDOWN_TIMEOUT)).await;
+        let stopped =
+            tokio::task::spawn_blocking(move || provider.shutdown_with_timeout(SHUTDOWN_TIMEOUT))
+                .await;
         if !matches!(stopped, Ok(Ok(()))) {
             tracing::warn!("the last spans were not sent to the collector");
         }

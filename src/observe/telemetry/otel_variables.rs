@@ -19,25 +19,35 @@ pub(super) fn is_enabled() -> Result<bool, String> {
     let unsupported = |variable: &str, value: &str, supported: &str| {
         Err(format!("{variable}={value} is not supported: use {supported}"))
     };
-    let is_disabled = variable("OTEL_SDK_DISABLED").is_some_and(|value| value.eq_ignore_ascii_case("true"));
-    let Some((name, endpoint)) = of_traces("ENDPOINT").filter(|_| !is_disabled) else { return Ok(false) };
+    let is_disabled =
+        variable("OTEL_SDK_DISABLED").is_some_and(|value| value.eq_ignore_ascii_case("true"));
+    let Some((name, endpoint)) = of_traces("ENDPOINT").filter(|_| !is_disabled) else {
+        return Ok(false);
+    };
     match variable("OTEL_TRACES_EXPORTER") {
         Some(value) if value == "none" => return Ok(false),
-        Some(value) if value != "otlp" => return unsupported("OTEL_TRACES_EXPORTER", &value, "otlp or none"),
+        Some(value) if value != "otlp" => {
+            return unsupported("OTEL_TRACES_EXPORTER", &value, "otlp or none");
+        }
         _ => {}
     }
-    if let Some((name, value)) = of_traces("PROTOCOL").filter(|(_, value)| value != "http/protobuf") {
+    if let Some((name, value)) = of_traces("PROTOCOL").filter(|(_, value)| value != "http/protobuf")
+    {
         return unsupported(&name, &value, "http/protobuf");
     }
     match endpoint.parse::<reqwest::Url>() {
         Ok(url) if ["http", "https"].contains(&url.scheme()) => Ok(true),
-        _ => Err(format!("{name} is invalid: use the URL of a collector, such as http://localhost:4318")),
+        _ => Err(format!(
+            "{name} is invalid: use the URL of a collector, such as http://localhost:4318"
+        )),
     }
 }
 
 /// The time of a request.
 pub(super) fn request_timeout() -> Duration {
-    let millis = of_traces("TIMEOUT").and_then(|(_, value)| value.trim().parse().ok()).filter(|millis| *millis > 0);
+    let millis = of_traces("TIMEOUT")
+        .and_then(|(_, value)| value.trim().parse().ok())
+        .filter(|millis| *millis > 0);
     millis.map_or(REQUEST_TIMEOUT, Duration::from_millis)
 }
 
@@ -51,10 +61,14 @@ fn of_traces(name: &str) -> Option<(String, String)> {
 /// servers of a service could not be told apart.
 pub(super) fn resource() -> Resource {
     let attributes = variable("OTEL_RESOURCE_ATTRIBUTES").unwrap_or_default();
-    let is_set = |name: &str| attributes.split(',').any(|entry| entry.split('=').next().map(str::trim) == Some(name));
-    let mut resource = Resource::builder().with_attribute(KeyValue::new("service.version", env!("CARGO_PKG_VERSION")));
+    let is_set = |name: &str| {
+        attributes.split(',').any(|entry| entry.split('=').next().map(str::trim) == Some(name))
+    };
+    let mut resource = Resource::builder()
+        .with_attribute(KeyValue::new("service.version", env!("CARGO_PKG_VERSION")));
     if !is_set(SERVICE_INSTANCE_ID) {
-        resource = resource.with_attribute(KeyValue::new(SERVICE_INSTANCE_ID, Uuid::new_v4().to_string()));
+        resource =
+            resource.with_attribute(KeyValue::new(SERVICE_INSTANCE_ID, Uuid::new_v4().to_string()));
     }
     if variable("OTEL_SERVICE_NAME").is_none() && !is_set(SERVICE_NAME) {
         resource = resource.with_service_name(env!("CARGO_PKG_NAME"));

@@ -22,7 +22,10 @@ impl<'de> FromJson<'de> for MessageContent {
         Ok(Some(text.into()))
     }
 
-    fn from_list<A: SeqAccess<'de>>(path: JsonPath<'_>, items: A) -> Result<Option<Self>, A::Error> {
+    fn from_list<A: SeqAccess<'de>>(
+        path: JsonPath<'_>,
+        items: A,
+    ) -> Result<Option<Self>, A::Error> {
         let mut parts = Vec::new();
         read_items(path, items, |part: Option<ContentPart>| parts.extend(part))?;
         Ok(Some(Self::Parts(parts)))
@@ -54,7 +57,10 @@ impl Tagged for ContentPart {
         })
     }
 
-    fn read<'de, A: MapAccess<'de>>(kind: PartKind, members: Members<'_, 'de, A>) -> Result<Option<Self>, A::Error> {
+    fn read<'de, A: MapAccess<'de>>(
+        kind: PartKind,
+        members: Members<'_, 'de, A>,
+    ) -> Result<Option<Self>, A::Error> {
         let part = match kind {
             PartKind::Text => Self::Text(WireObject::read(members)?),
             PartKind::Media(wrap) => wrap(read_object!(members => MediaPart {
@@ -120,10 +126,17 @@ impl Tagged for PartSource {
         from_name(tag)
     }
 
-    fn read<'de, A: MapAccess<'de>>(kind: SourceKind, members: Members<'_, 'de, A>) -> Result<Option<Self>, A::Error> {
+    fn read<'de, A: MapAccess<'de>>(
+        kind: SourceKind,
+        members: Members<'_, 'de, A>,
+    ) -> Result<Option<Self>, A::Error> {
         Ok(Some(match kind {
-            SourceKind::Data => read_object!(members => PartSource::Data { required value, required mime_type, }),
-            SourceKind::Url => read_object!(members => PartSource::Url { required value, optional mime_type, }),
+            SourceKind::Data => {
+                read_object!(members => PartSource::Data { required value, required mime_type, })
+            }
+            SourceKind::Url => {
+                read_object!(members => PartSource::Url { required value, optional mime_type, })
+            }
             SourceKind::File => read_object!(members => PartSource::File {
                 required value,
                 optional provider,

@@ -44,7 +44,8 @@ impl Ignored {
 
 impl fmt::Display for Ignored {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let counts = [(self.members, "member"), (self.messages, "message"), (self.parts, "content part")];
+        let counts =
+            [(self.members, "member"), (self.messages, "message"), (self.parts, "content part")];
         let mut separator = "";
         for (count, name) in counts.into_iter().filter(|(count, _)| *count > 0) {
             write!(f, "{separator}{count} {name}{}", if count == 1 { "" } else { "s" })?;

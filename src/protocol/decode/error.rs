@@ -37,7 +37,9 @@ impl DecodeError {
     /// Returns the JSON path of the error, if the error is at one place within the input.
     pub fn path(&self) -> Option<&str> {
         match self {
-            Self::Malformed { path, .. } | Self::TooManyValues { path, .. } if !path.is_empty() => Some(path),
+            Self::Malformed { path, .. } | Self::TooManyValues { path, .. } if !path.is_empty() => {
+                Some(path)
+            }
             _ => None,
         }
     }

@@ -13,7 +13,10 @@ use crate::protocol::{Message, Messages, Role};
 
 impl<'de> FromJson<'de> for Messages {
     const EXPECTED: &'static str = "an array";
-    fn from_list<A: SeqAccess<'de>>(path: JsonPath<'_>, items: A) -> Result<Option<Self>, A::Error> {
+    fn from_list<A: SeqAccess<'de>>(
+        path: JsonPath<'_>,
+        items: A,
+    ) -> Result<Option<Self>, A::Error> {
         // Avoids moving a long history as its list grows. Messages are rarely shorter than 200 bytes; the maximum bounds
         // the memory that a body without messages can claim.
         let mut list = Vec::with_capacity((path.diagnostics.body_len / 200).min(2048));
@@ -31,7 +34,10 @@ impl Tagged for Message {
         from_name(tag)
     }
 
-    fn read<'de, A: MapAccess<'de>>(role: Role, members: Members<'_, 'de, A>) -> Result<Option<Self>, A::Error> {
+    fn read<'de, A: MapAccess<'de>>(
+        role: Role,
+        members: Members<'_, 'de, A>,
+    ) -> Result<Option<Self>, A::Error> {
         Ok(Some(match role {
             Role::Developer => Self::Developer(WireObject::read(members)?),
             Role::System => Self::System(WireObject::read(members)?),

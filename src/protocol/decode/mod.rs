@@ -68,8 +68,14 @@ pub fn decode(body: &[u8]) -> Result<Decoded, DecodeError> {
     let diagnostics = Diagnostics::new(body.len(), MAX_OPEN_VALUES);
     match decode_with::<RunAgentInput>(body, &diagnostics) {
         Ok(Some(input)) => {
-            let (snake_case, open_values) = (diagnostics.snake_case.get(), diagnostics.open_values.get());
-            Ok(Decoded { input, ignored: diagnostics.ignored.into_inner(), snake_case, open_values })
+            let (snake_case, open_values) =
+                (diagnostics.snake_case.get(), diagnostics.open_values.get());
+            Ok(Decoded {
+                input,
+                ignored: diagnostics.ignored.into_inner(),
+                snake_case,
+                open_values,
+            })
         }
         Ok(None) => Err(DecodeError::Syntax("no input".to_owned())),
         Err(error) => {
@@ -101,7 +107,9 @@ pub(crate) fn count_values(body: &[u8]) -> Result<usize, DecodeError> {
 pub(crate) fn decode_value(body: &[u8]) -> Result<Value, DecodeError> {
     let diagnostics = Diagnostics::new(body.len(), MAX_VALUES);
     let value = decode_with::<Value>(body, &diagnostics);
-    value.map(Option::unwrap_or_default).map_err(|error| diagnostics.error.into_inner().unwrap_or(error))
+    value
+        .map(Option::unwrap_or_default)
+        .map_err(|error| diagnostics.error.into_inner().unwrap_or(error))
 }
 
 /// Reads a few members of an object. `T` must not contain a list, a map or a [`Value`]: the number of their values is
@@ -111,10 +119,15 @@ pub(crate) fn decode_value(body: &[u8]) -> Result<Value, DecodeError> {
 /// If the bytes are not JSON, are nested too deeply, or do not fit `T`.
 pub(crate) fn decode_members<'de, T: Deserialize<'de>>(body: &'de [u8]) -> Result<T, DecodeError> {
     let mut parser = serde_json::Deserializer::from_str(as_text(body)?);
-    T::deserialize(&mut parser).and_then(|read| parser.end().map(|()| read)).map_err(|error| syntax_error(&error))
+    T::deserialize(&mut parser)
+        .and_then(|read| parser.end().map(|()| read))
+        .map_err(|error| syntax_error(&error))
 }
 
-fn decode_with<'de, T: FromJson<'de>>(body: &'de [u8], diagnostics: &Diagnostics) -> Result<Option<T>, DecodeError> {
+fn decode_with<'de, T: FromJson<'de>>(
+    body: &'de [u8],
+    diagnostics: &Diagnostics,
+) -> Result<Option<T>, DecodeError> {
     let mut parser = serde_json::Deserializer::from_str(as_text(body)?);
     ValueSeed::<T>::at(JsonPath::root(diagnostics))
         .deserialize(&mut parser)
@@ -124,8 +137,9 @@ fn decode_with<'de, T: FromJson<'de>>(body: &'de [u8], diagnostics: &Diagnostics
 
 /// The text is checked once as a whole: from a `&str`, the parser does not check each string.
 fn as_text(body: &[u8]) -> Result<&str, DecodeError> {
-    std::str::from_utf8(body)
-        .map_err(|error| DecodeError::Syntax(format!("invalid UTF-8 at byte {}", error.valid_up_to())))
+    std::str::from_utf8(body).map_err(|error| {
+        DecodeError::Syntax(format!("invalid UTF-8 at byte {}", error.valid_up_to()))
+    })
 }
 
 fn syntax_error(error: &serde_json::Error) -> DecodeError {

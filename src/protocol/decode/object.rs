@@ -23,7 +23,8 @@ impl MemberName {
         while at < field.len() {
             let begins_word = field[at] == b'_';
             at += begins_word as usize;
-            name.text[name.len] = if begins_word { field[at].to_ascii_uppercase() } else { field[at] };
+            name.text[name.len] =
+                if begins_word { field[at].to_ascii_uppercase() } else { field[at] };
             name.len += 1;
             at += 1;
         }
@@ -84,7 +85,10 @@ impl<'de, T: WireObject> FromJson<'de> for T {
     fn from_null<E: Error>(path: JsonPath<'_>) -> Result<Option<Self>, E> {
         Err(path.unexpected(Self::EXPECTED, "null"))
     }
-    fn from_object<A: MapAccess<'de>>(path: JsonPath<'_>, map: A) -> Result<Option<Self>, A::Error> {
+    fn from_object<A: MapAccess<'de>>(
+        path: JsonPath<'_>,
+        map: A,
+    ) -> Result<Option<Self>, A::Error> {
         T::read(Members::new(path, map)).map(Some)
     }
 }
@@ -105,22 +109,39 @@ pub(in crate::protocol) struct Members<'a, 'de, A> {
 
 impl<'a, 'de, A: MapAccess<'de>> Members<'a, 'de, A> {
     pub(super) fn new(path: JsonPath<'a>, map: A) -> Self {
-        Self { path, tag: None, early: Vec::new().into_iter(), early_value: None, is_snake_case: false, map }
+        Self {
+            path,
+            tag: None,
+            early: Vec::new().into_iter(),
+            early_value: None,
+            is_snake_case: false,
+            map,
+        }
     }
 
-    pub(super) fn after_tag(path: JsonPath<'a>, tag: &'static str, early: Vec<EarlyMember<'de>>, map: A) -> Self {
+    pub(super) fn after_tag(
+        path: JsonPath<'a>,
+        tag: &'static str,
+        early: Vec<EarlyMember<'de>>,
+        map: A,
+    ) -> Self {
         Self { tag: Some(tag), early: early.into_iter(), ..Self::new(path, map) }
     }
 
     /// Moves to the next member that is one of `described`, and returns the key beside its name. Names in snake case are
     /// those of SDKs in Python.
-    pub(in crate::protocol) fn next<M: Copy>(&mut self, described: &[(&str, M)]) -> Result<Option<M>, A::Error> {
+    pub(in crate::protocol) fn next<M: Copy>(
+        &mut self,
+        described: &[(&str, M)],
+    ) -> Result<Option<M>, A::Error> {
         let (path, tag) = (self.path, self.tag);
         let find = |name: &str| {
             if let Some((_, member)) = described.iter().find(|(known, _)| *known == name) {
                 return Ok(Some((*member, false)));
             }
-            if let Some((_, member)) = described.iter().find(|(known, _)| is_snake_case_of(name, known)) {
+            if let Some((_, member)) =
+                described.iter().find(|(known, _)| is_snake_case_of(name, known))
+            {
                 path.diagnostics.snake_case.update(|count| count + 1);
                 return Ok(Some((*member, true)));
             }
@@ -160,9 +181,9 @@ impl<'a, 'de, A: MapAccess<'de>> Members<'a, 'de, A> {
         let seed = ValueSeed::at(self.path.member(name));
         let value = match self.early_value.take() {
             None => self.map.next_value_seed(seed)?,
-            Some(json) => {
-                seed.deserialize(&mut serde_json::Deserializer::from_str(json.get())).map_err(A::Error::custom)?
-            }
+            Some(json) => seed
+                .deserialize(&mut serde_json::Deserializer::from_str(json.get()))
+                .map_err(A::Error::custom)?,
         };
         if !self.is_snake_case || field.is_none() {
             *field = value;

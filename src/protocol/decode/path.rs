@@ -49,7 +49,11 @@ impl<'a> JsonPath<'a> {
         self.malformed(format!("expected {expected}, found {found}"))
     }
 
-    pub(in crate::protocol) fn required<T, E: de::Error>(&self, value: Option<T>, name: &'static str) -> Result<T, E> {
+    pub(in crate::protocol) fn required<T, E: de::Error>(
+        &self,
+        value: Option<T>,
+        name: &'static str,
+    ) -> Result<T, E> {
         value.ok_or_else(|| self.member(name).malformed("missing"))
     }
 
@@ -60,7 +64,8 @@ impl<'a> JsonPath<'a> {
         if open_values.get() <= *limit {
             return Ok(());
         }
-        self.diagnostics.record(|| DecodeError::TooManyValues { path: self.to_string(), limit: *limit });
+        self.diagnostics
+            .record(|| DecodeError::TooManyValues { path: self.to_string(), limit: *limit });
         Err(E::custom("too many values"))
     }
 }

@@ -8,8 +8,9 @@ use serde_json::{Map, Value, json};
 
 use super::{Decoded, decode};
 use crate::protocol::{
-    ActivityMessage, AssistantMessage, Context, DeveloperMessage, FunctionCall, MediaPart, ReasoningMessage,
-    ResumeEntry, RunAgentInput, SystemMessage, TextPart, ToolCall, ToolDefinition, ToolMessage, UserMessage,
+    ActivityMessage, AssistantMessage, Context, DeveloperMessage, FunctionCall, MediaPart,
+    ReasoningMessage, ResumeEntry, RunAgentInput, SystemMessage, TextPart, ToolCall,
+    ToolDefinition, ToolMessage, UserMessage,
 };
 
 type Members = &'static [&'static str];
@@ -47,7 +48,12 @@ fn members_of<T: DeserializeOwned>() -> Members {
         fn deserialize_any<V: Visitor<'de>>(self, _: V) -> Result<V::Value, Self::Error> {
             Err(Error::custom("not a struct"))
         }
-        fn deserialize_struct<V: Visitor<'de>>(self, _: &str, members: Members, _: V) -> Result<V::Value, Self::Error> {
+        fn deserialize_struct<V: Visitor<'de>>(
+            self,
+            _: &str,
+            members: Members,
+            _: V,
+        ) -> Result<V::Value, Self::Error> {
             *self.0 = members;
             Err(Error::custom("there is no value"))
         }
@@ -99,11 +105,16 @@ fn whole_input() -> Value {
 }
 
 fn members_at<'a>(input: &'a mut Value, place: &str) -> &'a mut Map<String, Value> {
-    input.pointer_mut(place).and_then(Value::as_object_mut).unwrap_or_else(|| panic!("no object at {place:?}"))
+    input
+        .pointer_mut(place)
+        .and_then(Value::as_object_mut)
+        .unwrap_or_else(|| panic!("no object at {place:?}"))
 }
 
 fn snake_case(name: &str) -> String {
-    let spelled = |c: char| if c.is_ascii_uppercase() { format!("_{}", c.to_ascii_lowercase()) } else { c.to_string() };
+    let spelled = |c: char| {
+        if c.is_ascii_uppercase() { format!("_{}", c.to_ascii_lowercase()) } else { c.to_string() }
+    };
     name.chars().map(spelled).collect()
 }
 
@@ -128,7 +139,11 @@ fn every_member_is_read_in_snake_case_and_the_protocols_spelling_wins() {
             members_at(&mut input, place).insert(snake_case(name), value.clone());
             let read = decoded(&input);
             assert_eq!(as_json(&read), as_json(&expected), "{place}/{name}");
-            assert!(read.ignored.is_empty() && read.snake_case == 1, "{place}/{name}: {}", read.ignored);
+            assert!(
+                read.ignored.is_empty() && read.snake_case == 1,
+                "{place}/{name}: {}",
+                read.ignored
+            );
             // Both spellings, in both orders.
             let other = if value.is_string() { json!("other") } else { value.clone() };
             let text = |first: (&str, &Value), second: (&str, &Value)| {
@@ -141,8 +156,11 @@ fn every_member_is_read_in_snake_case_and_the_protocols_spelling_wins() {
                 input.to_string().replace("\"<here>\"", &object)
             };
             let snake = snake_case(name);
-            for body in [text((name, &value), (&snake, &other)), text((&snake, &other), (name, &value))] {
-                let read = decode(body.as_bytes()).unwrap_or_else(|error| panic!("{error}: {body}"));
+            for body in
+                [text((name, &value), (&snake, &other)), text((&snake, &other), (name, &value))]
+            {
+                let read =
+                    decode(body.as_bytes()).unwrap_or_else(|error| panic!("{error}: {body}"));
                 assert_eq!(as_json(&read), as_json(&expected), "{place}/{name}: {body}");
             }
             tested += 1;
@@ -155,9 +173,10 @@ fn every_member_is_read_in_snake_case_and_the_protocols_spelling_wins() {
 fn an_input_in_snake_case_alone_is_read_whole() {
     fn respelled(value: Value) -> Value {
         match value {
-            Value::Object(members) => {
-                members.into_iter().map(|(name, value)| (snake_case(&name), respelled(value))).collect()
-            }
+            Value::Object(members) => members
+                .into_iter()
+                .map(|(name, value)| (snake_case(&name), respelled(value)))
+                .collect(),
             Value::Array(items) => items.into_iter().map(respelled).collect(),
             other => other,
         }
@@ -165,5 +184,10 @@ fn an_input_in_snake_case_alone_is_read_whole() {
     let whole = whole_input();
     let read = decoded(&respelled(whole.clone()));
     assert_eq!(as_json(&read), as_json(&decoded(&whole)));
-    assert!(read.ignored.is_empty() && read.snake_case >= 30, "{} {}", read.ignored, read.snake_case);
+    assert!(
+        read.ignored.is_empty() && read.snake_case >= 30,
+        "{} {}",
+        read.ignored,
+        read.snake_case
+    );
 }

@@ -23,7 +23,10 @@ pub(super) trait Tagged: Sized {
     type Kind: Copy;
 
     fn kind(tag: &str) -> Option<Self::Kind>;
-    fn read<'de, A: MapAccess<'de>>(kind: Self::Kind, members: Members<'_, 'de, A>) -> Result<Option<Self>, A::Error>;
+    fn read<'de, A: MapAccess<'de>>(
+        kind: Self::Kind,
+        members: Members<'_, 'de, A>,
+    ) -> Result<Option<Self>, A::Error>;
 }
 
 impl<'de, T: Tagged> FromJson<'de> for Option<T> {
@@ -33,13 +36,19 @@ impl<'de, T: Tagged> FromJson<'de> for Option<T> {
         Err(path.unexpected(Self::EXPECTED, "null"))
     }
 
-    fn from_object<A: MapAccess<'de>>(path: JsonPath<'_>, mut map: A) -> Result<Option<Self>, A::Error> {
+    fn from_object<A: MapAccess<'de>>(
+        path: JsonPath<'_>,
+        mut map: A,
+    ) -> Result<Option<Self>, A::Error> {
         let mut early = Vec::new();
         let early_name = |name: &str| (name != T::TAG).then(|| name.to_owned());
         while let Some(name) = map.next_key_seed(NameSeed(early_name))? {
             if let Some(name) = name {
                 if early.len() > MAX_EARLY_MEMBERS {
-                    return Err(path.malformed(format!("more than {MAX_EARLY_MEMBERS} members before {:?}", T::TAG)));
+                    return Err(path.malformed(format!(
+                        "more than {MAX_EARLY_MEMBERS} members before {:?}",
+                        T::TAG
+                    )));
                 }
                 early.push((name, map.next_value()?));
                 continue;

@@ -83,11 +83,17 @@ fn a_maximal_input_is_decoded_as_serde_decodes_it() {
 fn a_malformed_member_is_refused_with_its_path() {
     for (message, expected) in [
         (json!({ "id": "m", "role": "tool", "content": "" }), "messages[0].toolCallId: missing"),
-        (json!({ "id": 7, "role": "user", "content": "" }), "messages[0].id: expected a string, found a number"),
+        (
+            json!({ "id": 7, "role": "user", "content": "" }),
+            "messages[0].id: expected a string, found a number",
+        ),
         (json!({ "role": "user", "content": "" }), "messages[0].id: missing"),
         (json!({ "id": "m", "content": "" }), "messages[0].role: missing"),
         (json!({ "id": "m", "role": null, "content": "" }), "messages[0].role: missing"),
-        (json!({ "id": "m", "role": ["user"] }), "messages[0].role: expected a string, found an array"),
+        (
+            json!({ "id": "m", "role": ["user"] }),
+            "messages[0].role: expected a string, found an array",
+        ),
         (json!({ "id": "m", "role": "user" }), "messages[0].content: missing"),
         (json!({ "id": "m", "role": "user", "content": null }), "messages[0].content: missing"),
         (
@@ -102,7 +108,10 @@ fn a_malformed_member_is_refused_with_its_path() {
             json!({ "id": "m", "role": "activity", "activityType": "x", "content": "" }),
             "messages[0].content: expected an object, found a string",
         ),
-        (json!({ "id": "m", "role": "activity", "content": {} }), "messages[0].activityType: missing"),
+        (
+            json!({ "id": "m", "role": "activity", "content": {} }),
+            "messages[0].activityType: missing",
+        ),
         (
             json!({ "id": "m", "role": "user", "content": "", "metadata": true }),
             "messages[0].metadata: expected an object, found a boolean",
@@ -111,7 +120,10 @@ fn a_malformed_member_is_refused_with_its_path() {
             json!({ "id": "m", "role": "user", "content": "", "subagentRunId": 1 }),
             "messages[0].subagentRunId: expected a string, found a number",
         ),
-        (json!({ "id": "m", "role": "user", "content": [{ "type": "text" }] }), "messages[0].content[0].text: missing"),
+        (
+            json!({ "id": "m", "role": "user", "content": [{ "type": "text" }] }),
+            "messages[0].content[0].text: missing",
+        ),
         (
             json!({ "id": "m", "role": "user", "content": ["x"] }),
             "messages[0].content[0]: expected an object, found a string",
@@ -206,7 +218,8 @@ fn null_in_an_optional_position_reads_as_absent_and_nulls_inside_open_objects_st
     assert_eq!(serde_json::to_value(&read.input).unwrap(), expected);
     for member in ["state", "forwardedProps"] {
         let open = json!({ "a": null, "b": [null] });
-        let written = serde_json::to_value(decoded(&input_with(member, open.clone())).input).unwrap();
+        let written =
+            serde_json::to_value(decoded(&input_with(member, open.clone())).input).unwrap();
         assert_eq!(written[member], open);
     }
 }
@@ -244,7 +257,8 @@ fn client_text_in_log_lines_is_escaped_and_truncated() {
 
 #[test]
 fn a_binary_part_is_decoded_as_a_media_part() {
-    let part = |part: Value| match message(json!({ "id": "m", "role": "user", "content": [part] })) {
+    let part = |part: Value| match message(json!({ "id": "m", "role": "user", "content": [part] }))
+    {
         (Message::User(user), ignored) if ignored.is_empty() => match user.content {
             MessageContent::Parts(mut parts) => parts.remove(0),
             MessageContent::Text(_) => panic!("no parts"),
@@ -258,7 +272,8 @@ fn a_binary_part_is_decoded_as_a_media_part() {
         serde_json::to_value(image).unwrap(),
         json!({ "type": "image", "source": { "type": "data", "value": "AA==", "mimeType": "image/png" }, "metadata": { "filename": "a.png" } })
     );
-    let audio = part(json!({ "type": "binary", "mimeType": "audio/wav", "url": "https://x", "id": "f" }));
+    let audio =
+        part(json!({ "type": "binary", "mimeType": "audio/wav", "url": "https://x", "id": "f" }));
     assert!(
         matches!(&audio, ContentPart::Audio(media) if matches!(&media.source, PartSource::Url { value, .. } if value == "https://x"))
     );
@@ -266,7 +281,10 @@ fn a_binary_part_is_decoded_as_a_media_part() {
     assert!(
         matches!(&video, ContentPart::Video(media) if matches!(&media.source, PartSource::File { value, .. } if value == "f1"))
     );
-    assert!(matches!(part(json!({ "type": "binary", "mimeType": "text/csv", "data": "x" })), ContentPart::Document(_)));
+    assert!(matches!(
+        part(json!({ "type": "binary", "mimeType": "text/csv", "data": "x" })),
+        ContentPart::Document(_)
+    ));
 }
 
 #[test]
@@ -281,7 +299,12 @@ fn invalid_json_is_refused() {
         assert_eq!(error.path(), None);
     }
     let trailing = br#"{"threadId":"t","runId":"r","messages":[]} x"#;
-    assert!(decode(trailing).unwrap_err().to_string().starts_with("not valid JSON: trailing characters"));
+    assert!(
+        decode(trailing)
+            .unwrap_err()
+            .to_string()
+            .starts_with("not valid JSON: trailing characters")
+    );
 }
 
 #[test]
@@ -290,8 +313,12 @@ fn depth_is_bounded_in_all_places() {
     for body in [
         format!(r#"{{"threadId":"t","runId":"r","messages":[],"state":{deep}"#),
         format!(r#"{{"threadId":"t","runId":"r","messages":[{{"id":"m","content":{deep}"#),
-        format!(r#"{{"threadId":"t","runId":"r","messages":[{{"id":"m","role":"user","metadata":{{"a":{deep}"#),
-        format!(r#"{{"threadId":"t","runId":"r","messages":[{{"id":"m","role":"user","content":{deep}"#),
+        format!(
+            r#"{{"threadId":"t","runId":"r","messages":[{{"id":"m","role":"user","metadata":{{"a":{deep}"#
+        ),
+        format!(
+            r#"{{"threadId":"t","runId":"r","messages":[{{"id":"m","role":"user","content":{deep}"#
+        ),
         format!(r#"{{"unknown":{deep}"#),
         deep.clone(),
     ] {
@@ -305,7 +332,11 @@ fn depth_is_bounded_in_all_places() {
     let decoded = decode(ignored_values.as_bytes()).unwrap();
     assert!(decoded.input.messages.is_empty() && !decoded.ignored.is_empty());
     let nested = |levels: usize| {
-        format!(r#"{{"threadId":"t","runId":"r","messages":[],"state":{}{}}}"#, "[".repeat(levels), "]".repeat(levels))
+        format!(
+            r#"{{"threadId":"t","runId":"r","messages":[],"state":{}{}}}"#,
+            "[".repeat(levels),
+            "]".repeat(levels)
+        )
     };
     assert!(decode(nested(100).as_bytes()).is_ok());
     assert!(matches!(decode(nested(200).as_bytes()), Err(DecodeError::TooDeep(_))));
@@ -322,11 +353,15 @@ fn open_payloads_hold_a_bounded_number_of_values() {
     let state = format!("[{}0]", "0,".repeat(MAX_OPEN_VALUES));
     let body = format!(r#"{{"threadId":"t","runId":"r","messages":[],"state":{state}}}"#);
     let error = decode(body.as_bytes()).unwrap_err();
-    assert_eq!(error, DecodeError::TooManyValues { path: "state".to_owned(), limit: MAX_OPEN_VALUES });
+    assert_eq!(
+        error,
+        DecodeError::TooManyValues { path: "state".to_owned(), limit: MAX_OPEN_VALUES }
+    );
     // The values of all payloads count together.
     let metadata = format!("{{\"a\":[{}0]}}", "0,".repeat(MAX_OPEN_VALUES / 100));
     let message = format!(r#"{{"id":"m","role":"user","content":"","metadata":{metadata}}}"#);
-    let body = format!(r#"{{"threadId":"t","runId":"r","messages":[{}]}}"#, vec![message; 101].join(","));
+    let body =
+        format!(r#"{{"threadId":"t","runId":"r","messages":[{}]}}"#, vec![message; 101].join(","));
     assert!(matches!(decode(body.as_bytes()), Err(DecodeError::TooManyValues { .. })));
 }
 
@@ -348,7 +383,10 @@ fn a_second_role_or_type_is_refused() {
         ),
     ] {
         let body = format!(r#"{{"threadId":"t","runId":"r","messages":[{message}]}}"#);
-        assert_eq!(decode(body.as_bytes()).unwrap_err().to_string(), format!("{path}: given twice"));
+        assert_eq!(
+            decode(body.as_bytes()).unwrap_err().to_string(),
+            format!("{path}: given twice")
+        );
     }
 }
 
@@ -356,7 +394,9 @@ fn a_second_role_or_type_is_refused() {
 fn the_number_of_members_before_the_role_is_bounded() {
     let message = |members: usize| {
         let early: String = (0..members).map(|n| format!("\"x{n}\":0,")).collect();
-        format!(r#"{{"threadId":"t","runId":"r","messages":[{{"id":"m",{early}"role":"user","content":""}}]}}"#)
+        format!(
+            r#"{{"threadId":"t","runId":"r","messages":[{{"id":"m",{early}"role":"user","content":""}}]}}"#
+        )
     };
     assert_eq!(decode(message(1000).as_bytes()).unwrap().ignored.members, 1000);
     let error = decode(message(1001).as_bytes()).unwrap_err();
@@ -424,8 +464,7 @@ fn the_protocols_spelling_wins_over_snake_case() {
 
 #[test]
 fn half_of_a_surrogate_pair_becomes_a_replacement_character() {
-    let input =
-        r#"{"threadId":"t","runId":"r","messages":[{"id":"m","role":"user","content":"cut \ud83d, 😀 \ud83d\ude00"}]}"#;
+    let input = r#"{"threadId":"t","runId":"r","messages":[{"id":"m","role":"user","content":"cut \ud83d, 😀 \ud83d\ude00"}]}"#;
     let Decoded { input, .. } = decode(input.as_bytes()).unwrap();
     let message = serde_json::to_value(&input.messages[0]).unwrap();
     assert_eq!(message["content"], "cut \u{fffd}, 😀 😀");
@@ -448,7 +487,11 @@ fn what_pages_leave_out_of_tools_and_results_is_empty() {
         ],
     });
     let read = decoded(&input).input;
-    assert!(read.messages.iter().all(|message| matches!(message, Message::Tool(tool) if tool.content == "".into())));
+    assert!(
+        read.messages
+            .iter()
+            .all(|message| matches!(message, Message::Tool(tool) if tool.content == "".into()))
+    );
     assert!(read.tools.iter().all(|tool| tool.description.is_empty()));
     assert_eq!(read.tools[1].parameters, None);
     let text = r#"{"threadId":"t","runId":"r","messages":[],"state":{"a":NaN,"b":"\ud83d"}}"#;

@@ -11,8 +11,8 @@ use serde_json::{Map, Number, Value};
 
 use super::path::JsonPath;
 use crate::protocol::{
-    InterruptId, JsonObject, MessageId, Metadata, ResumeStatus, RunId, SubagentRunId, ThreadId, ToolCallId,
-    ToolCallKind,
+    InterruptId, JsonObject, MessageId, Metadata, ResumeStatus, RunId, SubagentRunId, ThreadId,
+    ToolCallId, ToolCallKind,
 };
 
 /// `Ok(None)` means that the value counts as absent, as `null` does unless a type says otherwise.
@@ -127,7 +127,10 @@ pub(super) fn from_name<'de, T: Deserialize<'de>>(name: &'de str) -> Option<T> {
 
 impl<'de, T: FromJson<'de>> FromJson<'de> for Vec<T> {
     const EXPECTED: &'static str = "an array";
-    fn from_list<A: SeqAccess<'de>>(path: JsonPath<'_>, items: A) -> Result<Option<Self>, A::Error> {
+    fn from_list<A: SeqAccess<'de>>(
+        path: JsonPath<'_>,
+        items: A,
+    ) -> Result<Option<Self>, A::Error> {
         let mut list = Self::new();
         read_items(path, items, |item| list.push(item))?;
         Ok(Some(list))
@@ -163,21 +166,30 @@ impl<'de> FromJson<'de> for Value {
     fn from_text<E: Error>(_: JsonPath<'_>, text: &str) -> Result<Option<Self>, E> {
         Ok(Some(Self::String(text.to_owned())))
     }
-    fn from_list<A: SeqAccess<'de>>(path: JsonPath<'_>, mut items: A) -> Result<Option<Self>, A::Error> {
+    fn from_list<A: SeqAccess<'de>>(
+        path: JsonPath<'_>,
+        mut items: A,
+    ) -> Result<Option<Self>, A::Error> {
         let mut list = Vec::new();
         while let Some(item) = items.next_element_seed(ValueSeed::<Self>::at(path))? {
             list.push(item.unwrap_or_default());
         }
         Ok(Some(Self::Array(list)))
     }
-    fn from_object<A: MapAccess<'de>>(path: JsonPath<'_>, members: A) -> Result<Option<Self>, A::Error> {
+    fn from_object<A: MapAccess<'de>>(
+        path: JsonPath<'_>,
+        members: A,
+    ) -> Result<Option<Self>, A::Error> {
         Ok(JsonObject::from_object(path, members)?.map(Self::Object))
     }
 }
 
 impl<'de> FromJson<'de> for JsonObject {
     const EXPECTED: &'static str = "an object";
-    fn from_object<A: MapAccess<'de>>(path: JsonPath<'_>, mut members: A) -> Result<Option<Self>, A::Error> {
+    fn from_object<A: MapAccess<'de>>(
+        path: JsonPath<'_>,
+        mut members: A,
+    ) -> Result<Option<Self>, A::Error> {
         let mut object = Map::new();
         while let Some(name) = members.next_key::<String>()? {
             let value = members.next_value_seed(ValueSeed::<Value>::at(path))?;
@@ -189,7 +201,10 @@ impl<'de> FromJson<'de> for JsonObject {
 
 impl<'de> FromJson<'de> for Metadata {
     const EXPECTED: &'static str = "an object";
-    fn from_object<A: MapAccess<'de>>(path: JsonPath<'_>, members: A) -> Result<Option<Self>, A::Error> {
+    fn from_object<A: MapAccess<'de>>(
+        path: JsonPath<'_>,
+        members: A,
+    ) -> Result<Option<Self>, A::Error> {
         Ok(JsonObject::from_object(path, members)?.map(Self::from))
     }
 }

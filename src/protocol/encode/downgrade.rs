@@ -50,9 +50,12 @@ impl StreamVersion {
         let may_change = match self {
             Self::Legacy => {
                 let has_parts = || json.contains("\"content\":[");
-                is_of("RUN_FINISHED") || (is_of("TOOL_CALL_RESULT") || is_of("MESSAGES_SNAPSHOT")) && has_parts()
+                is_of("RUN_FINISHED")
+                    || (is_of("TOOL_CALL_RESULT") || is_of("MESSAGES_SNAPSHOT")) && has_parts()
             }
-            Self::V1_0 => ["RUN_STARTED", "REASONING_ENCRYPTED_VALUE", "MESSAGES_SNAPSHOT"].into_iter().any(is_of),
+            Self::V1_0 => ["RUN_STARTED", "REASONING_ENCRYPTED_VALUE", "MESSAGES_SNAPSHOT"]
+                .into_iter()
+                .any(is_of),
             Self::Current => false,
         };
         if !may_change {
@@ -146,7 +149,8 @@ fn event_of_1_0(event: &Event) -> Option<Event> {
 }
 
 fn has_type(message: &Message) -> bool {
-    message.encrypted_value().1.is_some() || message.tool_calls().iter().any(|call| call.encrypted_value_type.is_some())
+    message.encrypted_value().1.is_some()
+        || message.tool_calls().iter().any(|call| call.encrypted_value_type.is_some())
 }
 
 fn remove_types(message: &mut Message) {
@@ -174,8 +178,9 @@ mod tests {
 
     #[test]
     fn outcomes_that_older_clients_cannot_read_are_left_out() {
-        let finished =
-            |outcome: &str| format!("{{\"type\":\"RUN_FINISHED\",\"threadId\":\"t\",\"runId\":\"r\"{outcome}}}");
+        let finished = |outcome: &str| {
+            format!("{{\"type\":\"RUN_FINISHED\",\"threadId\":\"t\",\"runId\":\"r\"{outcome}}}")
+        };
         let success = r#","outcome":{"type":"success"}"#;
         let interrupt = r#","outcome":{"type":"interrupt","interrupts":[{"id":"i","reason":"x"}]}"#;
         for (outcome, sent) in [
@@ -186,10 +191,16 @@ mod tests {
             ("", ""),
         ] {
             let expected = format!("data: {}\n\n", finished(sent));
-            assert_eq!(encoded(StreamVersion::Legacy, &finished(outcome)), [expected.clone(), expected]);
+            assert_eq!(
+                encoded(StreamVersion::Legacy, &finished(outcome)),
+                [expected.clone(), expected]
+            );
         }
         let error = r#"{"type":"RUN_ERROR","message":"no"}"#;
-        assert_eq!(encoded(StreamVersion::Legacy, error), [0, 1].map(|_| format!("data: {error}\n\n")));
+        assert_eq!(
+            encoded(StreamVersion::Legacy, error),
+            [0, 1].map(|_| format!("data: {error}\n\n"))
+        );
     }
 
     #[test]
@@ -225,12 +236,20 @@ mod tests {
                 r#""encryptedValue":"x"TYPE}]}"#
             ),
         ] {
-            let filled = |version: &str, kind: &str| event.replace("VERSION", version).replace("TYPE", kind);
-            let (current, older) = (filled("1.1", r#","encryptedValueType":"a.b""#), filled("1.0", ""));
-            for (declared, expected) in [(Some("1.0"), &older), (Some("1.1"), &current), (None, &current)] {
+            let filled =
+                |version: &str, kind: &str| event.replace("VERSION", version).replace("TYPE", kind);
+            let (current, older) =
+                (filled("1.1", r#","encryptedValueType":"a.b""#), filled("1.0", ""));
+            for (declared, expected) in
+                [(Some("1.0"), &older), (Some("1.1"), &current), (None, &current)]
+            {
                 let expected = format!("data: {expected}\n\n");
                 let version = StreamVersion::for_declared(declared);
-                assert_eq!(encoded(version, &current), [expected.clone(), expected], "{declared:?}");
+                assert_eq!(
+                    encoded(version, &current),
+                    [expected.clone(), expected],
+                    "{declared:?}"
+                );
             }
         }
     }

@@ -119,7 +119,9 @@ impl Encoder {
             Self::Sse(sse) => sse.line(json, out),
             Self::Proto(_) | Self::Dialect(_) => match serde_json::from_str(json) {
                 Ok(event) => self.event(&event, out),
-                Err(error) => tracing::error!(%error, "left out an event of a run's log that is not valid"),
+                Err(error) => {
+                    tracing::error!(%error, "left out an event of a run's log that is not valid")
+                }
             },
         }
     }

@@ -52,7 +52,9 @@ impl Sse {
             let prefix = &mut self.prefix;
             prefix.clear();
             prefix.reserve(PREFIX_BYTES + event.id.len());
-            for part in ["data: {\"type\":\"", event.event_type.as_str(), "\",\"", event.id_member, "\":"] {
+            for part in
+                ["data: {\"type\":\"", event.event_type.as_str(), "\",\"", event.id_member, "\":"]
+            {
                 prefix.extend_from_slice(part.as_bytes());
             }
             write_string(event.id, prefix);
@@ -75,15 +77,21 @@ struct Delta<'a> {
 /// Names all members, so that a new one cannot be forgotten here.
 fn plain_delta(event: &Event) -> Option<Delta<'_>> {
     let (id_member, id, delta, owner, base) = match event {
-        Event::TextMessageContent(TextMessageContent { message_id, delta, subagent_run_id, base }) => {
-            ("messageId", message_id.shared(), delta, subagent_run_id, base)
-        }
+        Event::TextMessageContent(TextMessageContent {
+            message_id,
+            delta,
+            subagent_run_id,
+            base,
+        }) => ("messageId", message_id.shared(), delta, subagent_run_id, base),
         Event::ToolCallArgs(ToolCallArgs { tool_call_id, delta, subagent_run_id, base }) => {
             ("toolCallId", tool_call_id.shared(), delta, subagent_run_id, base)
         }
-        Event::ReasoningMessageContent(ReasoningMessageContent { message_id, delta, subagent_run_id, base }) => {
-            ("messageId", message_id.shared(), delta, subagent_run_id, base)
-        }
+        Event::ReasoningMessageContent(ReasoningMessageContent {
+            message_id,
+            delta,
+            subagent_run_id,
+            base,
+        }) => ("messageId", message_id.shared(), delta, subagent_run_id, base),
         _ => return None,
     };
     let is_plain = owner.is_none() && base.is_empty();
@@ -133,8 +141,10 @@ mod tests {
             ToolCallStart::new("c", "tool").into(),
             TextMessageEnd::new("m2").into(),
         ];
-        let serde: String =
-            events.iter().map(|event| format!("data: {}\n\n", serde_json::to_string(event).unwrap())).collect();
+        let serde: String = events
+            .iter()
+            .map(|event| format!("data: {}\n\n", serde_json::to_string(event).unwrap()))
+            .collect();
         assert_eq!(encoded(&events), serde);
     }
 }

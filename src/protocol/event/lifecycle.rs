@@ -6,7 +6,9 @@ use serde::{Deserialize, Serialize};
 use utoipa::{ToSchema, openapi::Ref};
 
 use super::base::event;
-use crate::protocol::{Interrupt, PROTOCOL_VERSION, RunAgentInput, RunId, ThreadId, TokenUsage, ToolCallId};
+use crate::protocol::{
+    Interrupt, PROTOCOL_VERSION, RunAgentInput, RunId, ThreadId, TokenUsage, ToolCallId,
+};
 
 event! {
     run_scoped own_new

@@ -18,13 +18,18 @@ pub(crate) use lifecycle::run_error_code;
 pub use lifecycle::{RunError, RunFinished, RunOutcome, RunStarted, StepFinished, StepStarted};
 pub use passthrough::{Custom, Raw};
 pub use reasoning::{
-    EncryptedValueSubtype, ReasoningEncryptedValue, ReasoningEnd, ReasoningMessageChunk, ReasoningMessageContent,
-    ReasoningMessageEnd, ReasoningMessageStart, ReasoningRole, ReasoningStart,
+    EncryptedValueSubtype, ReasoningEncryptedValue, ReasoningEnd, ReasoningMessageChunk,
+    ReasoningMessageContent, ReasoningMessageEnd, ReasoningMessageStart, ReasoningRole,
+    ReasoningStart,
 };
 pub use state::{MessagesSnapshot, StateDelta, StateSnapshot};
 pub use subagent::{SubagentError, SubagentFinished, SubagentOutcome, SubagentStarted};
-pub use text_message::{TextMessageChunk, TextMessageContent, TextMessageEnd, TextMessageRole, TextMessageStart};
-pub use tool_call::{ToolCallArgs, ToolCallChunk, ToolCallEnd, ToolCallResult, ToolCallStart, ToolRole};
+pub use text_message::{
+    TextMessageChunk, TextMessageContent, TextMessageEnd, TextMessageRole, TextMessageStart,
+};
+pub use tool_call::{
+    ToolCallArgs, ToolCallChunk, ToolCallEnd, ToolCallResult, ToolCallStart, ToolRole,
+};
 
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;

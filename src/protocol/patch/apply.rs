@@ -39,7 +39,9 @@ enum PatchProblem {
     TooDeep(String),
     #[error("the document would be too large after this copy")]
     TooLarge,
-    #[error("too much of the document would be moved and copied; send smaller patches, or a snapshot")]
+    #[error(
+        "too much of the document would be moved and copied; send smaller patches, or a snapshot"
+    )]
     TooCostly,
 }
 
@@ -78,7 +80,10 @@ enum Undo<'p> {
 /// changes.undo(&mut state);
 /// assert_eq!(state["steps"], serde_json::json!([]));
 /// ```
-pub fn apply<'p>(document: &mut Value, patch: &'p [PatchOperation]) -> Result<AppliedPatch<'p>, PatchError> {
+pub fn apply<'p>(
+    document: &mut Value,
+    patch: &'p [PatchOperation],
+) -> Result<AppliedPatch<'p>, PatchError> {
     apply_within(document, patch, &mut { MAX_COST })
 }
 
@@ -93,13 +98,19 @@ pub(crate) fn apply_within<'p>(
     budget: &mut usize,
 ) -> Result<AppliedPatch<'p>, PatchError> {
     let limit = MAX_COST.min(*budget);
-    let mut patcher = Patcher { document, changes: Vec::new(), space: None, undo_space: MAX_MEMORY, cost_left: limit };
-    let failed = patch
-        .iter()
-        .enumerate()
-        .find_map(|(index, operation)| patcher.apply(operation).err().map(|problem| PatchError { index, problem }));
+    let mut patcher = Patcher {
+        document,
+        changes: Vec::new(),
+        space: None,
+        undo_space: MAX_MEMORY,
+        cost_left: limit,
+    };
+    let failed = patch.iter().enumerate().find_map(|(index, operation)| {
+        patcher.apply(operation).err().map(|problem| PatchError { index, problem })
+    });
     let Patcher { document, changes, cost_left, .. } = patcher;
-    let is_too_costly = failed.as_ref().is_some_and(|error| error.problem == PatchProblem::TooCostly);
+    let is_too_costly =
+        failed.as_ref().is_some_and(|error| error.problem == PatchProblem::TooCostly);
     *budget -= if is_too_costly { limit } else { limit - cost_left };
     let applied = AppliedPatch(changes);
     match failed {
@@ -118,8 +129,12 @@ impl AppliedPatch<'_> {
             match (find(document, place, Indices::Lenient), undo) {
                 (Some(value), Undo::Replace(before)) => *value = before,
                 (Some(Value::Array(list)), Undo::RemoveItem(index)) => drop(list.remove(index)),
-                (Some(Value::Array(list)), Undo::InsertItem(index, before)) => list.insert(index, before),
-                (Some(Value::Object(object)), Undo::RemoveMember(name)) => drop(object.shift_remove(&*name)),
+                (Some(Value::Array(list)), Undo::InsertItem(index, before)) => {
+                    list.insert(index, before)
+                }
+                (Some(Value::Object(object)), Undo::RemoveMember(name)) => {
+                    drop(object.shift_remove(&*name))
+                }
                 (Some(Value::Object(object)), Undo::InsertMember(index, name, before)) => {
                     object.shift_insert(index, name.into_owned(), before);
                 }
@@ -155,7 +170,8 @@ impl<'p> Patcher<'_, 'p> {
             PatchKind::Move { from, path } => {
                 let value = self.existing(from)?.clone();
                 self.charge(size(&value))?;
-                self.undo_space = self.undo_space.checked_sub(memory(&value)).ok_or(PatchProblem::TooCostly)?;
+                self.undo_space =
+                    self.undo_space.checked_sub(memory(&value)).ok_or(PatchProblem::TooCostly)?;
                 self.remove(from)?;
                 self.put(path, value, false)
             }
@@ -181,7 +197,8 @@ impl<'p> Patcher<'_, 'p> {
     }
 
     fn existing(&mut self, pointer: &str) -> Result<&mut Value, PatchProblem> {
-        find(self.document, pointer, Indices::Exact).ok_or_else(|| PatchProblem::NoValue(pointer.to_owned()))
+        find(self.document, pointer, Indices::Exact)
+            .ok_or_else(|| PatchProblem::NoValue(pointer.to_owned()))
     }
 
     fn replace(&mut self, pointer: &'p str, value: Value) -> Result<(), PatchProblem> {
@@ -203,41 +220,56 @@ impl<'p> Patcher<'_, 'p> {
                     Some(_) if !strict => list.len(),
                     _ => return Err(PatchProblem::NoParent(pointer.to_owned())),
                 };
-                self.cost_left = self.cost_left.checked_sub(list.len() - index).ok_or(PatchProblem::TooCostly)?;
+                self.cost_left = self
+                    .cost_left
+                    .checked_sub(list.len() - index)
+                    .ok_or(PatchProblem::TooCostly)?;
                 list.insert(index, value);
                 self.changes.push(Change { place: parent, undo: Undo::RemoveItem(index) });
             }
-            Some(Value::Object(object)) if !is_banned(parent, &name) => match object.get_mut(&*name) {
-                Some(member) => {
-                    let before = std::mem::replace(member, value);
-                    self.changes.push(Change { place: pointer, undo: Undo::Replace(before) });
+            Some(Value::Object(object)) if !is_banned(parent, &name) => {
+                match object.get_mut(&*name) {
+                    Some(member) => {
+                        let before = std::mem::replace(member, value);
+                        self.changes.push(Change { place: pointer, undo: Undo::Replace(before) });
+                    }
+                    None => {
+                        object.insert(name.clone().into_owned(), value);
+                        self.changes.push(Change { place: parent, undo: Undo::RemoveMember(name) });
+                    }
                 }
-                None => {
-                    object.insert(name.clone().into_owned(), value);
-                    self.changes.push(Change { place: parent, undo: Undo::RemoveMember(name) });
-                }
-            },
+            }
             _ => return Err(PatchProblem::NoParent(pointer.to_owned())),
         }
         Ok(())
     }
 
     fn remove(&mut self, pointer: &'p str) -> Result<(), PatchProblem> {
-        let Some((parent, name)) = split(pointer) else { return self.replace(pointer, Value::Null) };
+        let Some((parent, name)) = split(pointer) else {
+            return self.replace(pointer, Value::Null);
+        };
         self.existing(pointer)?;
         match find(self.document, parent, Indices::Exact) {
             Some(Value::Array(list)) => {
                 if let Some(index) = Indices::Exact.read(&name, list.len()) {
-                    self.cost_left = self.cost_left.checked_sub(list.len() - index).ok_or(PatchProblem::TooCostly)?;
+                    self.cost_left = self
+                        .cost_left
+                        .checked_sub(list.len() - index)
+                        .ok_or(PatchProblem::TooCostly)?;
                     let before = list.remove(index);
-                    self.changes.push(Change { place: parent, undo: Undo::InsertItem(index, before) });
+                    self.changes
+                        .push(Change { place: parent, undo: Undo::InsertItem(index, before) });
                 }
             }
             Some(Value::Object(object)) => {
-                self.cost_left = self.cost_left.checked_sub(object.len()).ok_or(PatchProblem::TooCostly)?;
+                self.cost_left =
+                    self.cost_left.checked_sub(object.len()).ok_or(PatchProblem::TooCostly)?;
                 let position = object.keys().position(|key| *key == name).unwrap_or_default();
                 if let Some(before) = object.shift_remove(&*name) {
-                    self.changes.push(Change { place: parent, undo: Undo::InsertMember(position, name, before) });
+                    self.changes.push(Change {
+                        place: parent,
+                        undo: Undo::InsertMember(position, name, before),
+                    });
                 }
             }
             _ => {}
@@ -278,7 +310,9 @@ fn find<'d>(document: &'d mut Value, pointer: &str, indices: Indices) -> Option<
         before = token;
         match value {
             Value::Object(object) if !banned => object.get_mut(&*name),
-            Value::Array(list) => indices.read(&name, list.len()).and_then(|index| list.get_mut(index)),
+            Value::Array(list) => {
+                indices.read(&name, list.len()).and_then(|index| list.get_mut(index))
+            }
             _ => None,
         }
     })
@@ -290,7 +324,11 @@ fn split(pointer: &str) -> Option<(&str, Cow<'_, str>)> {
 }
 
 fn unescape(token: &str) -> Cow<'_, str> {
-    if token.contains('~') { token.replace("~1", "/").replace("~0", "~").into() } else { token.into() }
+    if token.contains('~') {
+        token.replace("~1", "/").replace("~0", "~").into()
+    } else {
+        token.into()
+    }
 }
 
 /// Returns whether the reference refuses a name, because JavaScript would change the prototype of all objects.
@@ -300,7 +338,11 @@ fn is_banned(parent: &str, name: &str) -> bool {
 
 fn check_depth(pointer: &str, value: &Value) -> Result<(), PatchProblem> {
     let above = pointer.bytes().filter(|byte| *byte == b'/').count();
-    if above + depth(value) > MAX_DEPTH { Err(PatchProblem::TooDeep(pointer.to_owned())) } else { Ok(()) }
+    if above + depth(value) > MAX_DEPTH {
+        Err(PatchProblem::TooDeep(pointer.to_owned()))
+    } else {
+        Ok(())
+    }
 }
 
 fn depth(value: &Value) -> usize {
@@ -316,7 +358,9 @@ fn size(value: &Value) -> usize {
     OVERHEAD
         + match value {
             Value::Array(list) => list.iter().map(size).sum(),
-            Value::Object(object) => object.iter().map(|(name, value)| name.len() + size(value)).sum(),
+            Value::Object(object) => {
+                object.iter().map(|(name, value)| name.len() + size(value)).sum()
+            }
             Value::String(text) => text.len(),
             _ => 0,
         }
@@ -325,13 +369,17 @@ fn size(value: &Value) -> usize {
 /// Compares as the operation `test` does: `1` and `1.0` are equal.
 fn equal(one: &Value, other: &Value) -> bool {
     match (one, other) {
-        (Value::Number(one), Value::Number(other)) => one == other || one.as_f64() == other.as_f64(),
+        (Value::Number(one), Value::Number(other)) => {
+            one == other || one.as_f64() == other.as_f64()
+        }
         (Value::Array(one), Value::Array(other)) => {
             one.len() == other.len() && one.iter().zip(other).all(|(one, other)| equal(one, other))
         }
         (Value::Object(one), Value::Object(other)) => {
             one.len() == other.len()
-                && one.iter().all(|(name, value)| other.get(name).is_some_and(|other| equal(value, other)))
+                && one
+                    .iter()
+                    .all(|(name, value)| other.get(name).is_some_and(|other| equal(value, other)))
         }
         _ => one == other,
     }
@@ -365,20 +413,33 @@ mod tests {
             (json!([{ "op": "add", "path": "/a/1", "value": 9 }]), json!([["a", [1, 9, 2, 3]]])),
             (json!([{ "op": "add", "path": "/a/-", "value": 9 }]), json!([["a", [1, 2, 3, 9]]])),
             (json!([{ "op": "add", "path": "/a/03", "value": 9 }]), json!([["a", [1, 2, 3, 9]]])),
-            (json!([{ "op": "add", "path": "/o/x", "value": 9 }]), json!([["o", { "x": 9, "y": { "z": null } }]])),
+            (
+                json!([{ "op": "add", "path": "/o/x", "value": 9 }]),
+                json!([["o", { "x": 9, "y": { "z": null } }]]),
+            ),
             (json!([{ "op": "replace", "path": "/a/0", "value": 9 }]), json!([["a", [9, 2, 3]]])),
-            (json!([{ "op": "replace", "path": "/o/y/z", "value": 0 }]), json!([["o", { "x": 1, "y": { "z": 0 } }]])),
+            (
+                json!([{ "op": "replace", "path": "/o/y/z", "value": 0 }]),
+                json!([["o", { "x": 1, "y": { "z": 0 } }]]),
+            ),
             (json!([{ "op": "remove", "path": "/a/0" }]), json!([["a", [2, 3]]])),
             (json!([{ "op": "move", "from": "/a/0", "path": "/a/2" }]), json!([["a", [2, 3, 1]]])),
             (json!([{ "op": "move", "from": "/a/0", "path": "/a/3" }]), json!([["a", [2, 3, 1]]])),
-            (json!([{ "op": "copy", "from": "/a/0", "path": "/a/7" }]), json!([["a", [1, 2, 3, 1]]])),
+            (
+                json!([{ "op": "copy", "from": "/a/0", "path": "/a/7" }]),
+                json!([["a", [1, 2, 3, 1]]]),
+            ),
             (json!([{ "op": "replace", "path": "/a~1b", "value": 5 }]), json!([["a/b", 5]])),
             (json!([{ "op": "replace", "path": "/m~0n", "value": 5 }]), json!([["m~n", 5]])),
             (json!([{ "op": "test", "path": "/n", "value": 1.0 }]), json!([])),
             (json!([{ "op": "test", "path": "/a", "value": [1.0, 2, 3] }]), json!([])),
-            (json!([{ "op": "test", "path": "/o", "value": { "y": { "z": null }, "x": 1 } }]), json!([])),
+            (
+                json!([{ "op": "test", "path": "/o", "value": { "y": { "z": null }, "x": 1 } }]),
+                json!([]),
+            ),
         ] {
-            let result = patched(&document, patch.clone()).unwrap_or_else(|error| panic!("{patch}: {error}"));
+            let result = patched(&document, patch.clone())
+                .unwrap_or_else(|error| panic!("{patch}: {error}"));
             let mut expectation = document.clone();
             for change in expected.as_array().unwrap() {
                 expectation[change[0].as_str().unwrap()] = change[1].clone();
@@ -387,8 +448,14 @@ mod tests {
         }
         let root = |patch| patched(&document, patch).unwrap();
         assert_eq!(root(json!([{ "op": "remove", "path": "" }])), json!(null));
-        assert_eq!(root(json!([{ "op": "remove", "path": "" }, { "op": "add", "path": "", "value": [] }])), json!([]));
-        assert_eq!(root(json!([{ "op": "move", "from": "/o/y", "path": "" }])), json!({ "z": null }));
+        assert_eq!(
+            root(json!([{ "op": "remove", "path": "" }, { "op": "add", "path": "", "value": [] }])),
+            json!([])
+        );
+        assert_eq!(
+            root(json!([{ "op": "move", "from": "/o/y", "path": "" }])),
+            json!({ "z": null })
+        );
         // A moved member comes last, also if it is moved to its own place.
         let moved = root(json!([{ "op": "move", "from": "/o/x", "path": "/o/x" }]));
         assert_eq!(moved["o"].to_string(), r#"{"y":{"z":null},"x":1}"#);
@@ -398,19 +465,43 @@ mod tests {
     fn a_patch_that_does_not_apply_changes_nothing() {
         let document = json!({ "a": [1, 2, 3], "n": 1, "o": { "x": null }, "text": "t" });
         for (operation, problem) in [
-            (json!({ "op": "move", "from": "/n", "path": "/missing/n" }), r#"a value cannot be added at "/missing/n""#),
-            (json!({ "op": "move", "from": "", "path": "/n" }), r#"a value cannot be added at "/n""#),
-            (json!({ "op": "add", "path": "/a/4", "value": 0 }), r#"a value cannot be added at "/a/4""#),
-            (json!({ "op": "add", "path": "/a/x", "value": 0 }), r#"a value cannot be added at "/a/x""#),
-            (json!({ "op": "add", "path": "/text/0", "value": 0 }), r#"a value cannot be added at "/text/0""#),
-            (json!({ "op": "add", "path": "/__proto__", "value": 0 }), r#"a value cannot be added at "/__proto__""#),
+            (
+                json!({ "op": "move", "from": "/n", "path": "/missing/n" }),
+                r#"a value cannot be added at "/missing/n""#,
+            ),
+            (
+                json!({ "op": "move", "from": "", "path": "/n" }),
+                r#"a value cannot be added at "/n""#,
+            ),
+            (
+                json!({ "op": "add", "path": "/a/4", "value": 0 }),
+                r#"a value cannot be added at "/a/4""#,
+            ),
+            (
+                json!({ "op": "add", "path": "/a/x", "value": 0 }),
+                r#"a value cannot be added at "/a/x""#,
+            ),
+            (
+                json!({ "op": "add", "path": "/text/0", "value": 0 }),
+                r#"a value cannot be added at "/text/0""#,
+            ),
+            (
+                json!({ "op": "add", "path": "/__proto__", "value": 0 }),
+                r#"a value cannot be added at "/__proto__""#,
+            ),
             (json!({ "op": "remove", "path": "/a/3" }), r#"no value at "/a/3""#),
             (json!({ "op": "remove", "path": "/a/00" }), r#"no value at "/a/00""#),
             (json!({ "op": "replace", "path": "/a/-", "value": 0 }), r#"no value at "/a/-""#),
             (json!({ "op": "replace", "path": "/o/y", "value": 0 }), r#"no value at "/o/y""#),
             (json!({ "op": "copy", "from": "/o/y", "path": "/b" }), r#"no value at "/o/y""#),
-            (json!({ "op": "test", "path": "/o/y", "value": null }), r#"the value at "/o/y" is not the expected one"#),
-            (json!({ "op": "test", "path": "/n", "value": "1" }), r#"the value at "/n" is not the expected one"#),
+            (
+                json!({ "op": "test", "path": "/o/y", "value": null }),
+                r#"the value at "/o/y" is not the expected one"#,
+            ),
+            (
+                json!({ "op": "test", "path": "/n", "value": "1" }),
+                r#"the value at "/n" is not the expected one"#,
+            ),
         ] {
             let before = json!({ "op": "remove", "path": "/o" });
             let after = json!({ "op": "add", "path": "/o", "value": { "x": null } });
@@ -454,7 +545,8 @@ mod tests {
 
     #[test]
     fn the_cost_of_a_patch_is_bounded_by_operations_and_size() {
-        let numbers = json!({ "list": vec![0; 400_000], "object": {}, "text": "x".repeat(400_000) });
+        let numbers =
+            json!({ "list": vec![0; 400_000], "object": {}, "text": "x".repeat(400_000) });
         for operation in [
             json!({ "op": "remove", "path": "/list/0" }),
             json!({ "op": "add", "path": "/list/0", "value": 1 }),
@@ -467,13 +559,17 @@ mod tests {
             let mut document = numbers.clone();
             let begin = std::time::Instant::now();
             let error = apply(&mut document, &patch).unwrap_err();
-            assert!(matches!(error.problem, PatchProblem::TooCostly | PatchProblem::TooLarge), "{operation}: {error}");
+            assert!(
+                matches!(error.problem, PatchProblem::TooCostly | PatchProblem::TooLarge),
+                "{operation}: {error}"
+            );
             assert!(begin.elapsed().as_secs() < 10, "{operation}");
             assert_eq!(document, numbers, "{operation}");
             // One operation is cheap, until the budget of all patches is spent.
             let mut budget = 10_000_000;
-            let applied =
-                (0..100).take_while(|_| apply_within(&mut document, &patch[..1], &mut budget).is_ok()).count();
+            let applied = (0..100)
+                .take_while(|_| apply_within(&mut document, &patch[..1], &mut budget).is_ok())
+                .count();
             assert!((1..50).contains(&applied) && budget == 0, "{operation}: {applied}");
         }
     }

@@ -106,7 +106,9 @@ impl PatchOperation {
         let (path, _) = self.pointers();
         !path.is_empty()
             || match &self.kind {
-                PatchKind::Add { value, .. } | PatchKind::Replace { value, .. } => value.is_object(),
+                PatchKind::Add { value, .. } | PatchKind::Replace { value, .. } => {
+                    value.is_object()
+                }
                 PatchKind::Remove { .. } | PatchKind::Move { .. } | PatchKind::Copy { .. } => false,
                 PatchKind::Test { .. } => true,
             }
@@ -136,7 +138,11 @@ impl<'de> Deserialize<'de> for PatchOperation {
         let mut others = JsonObject::deserialize(deserializer)?;
         let op = others.get("op").and_then(Value::as_str).unwrap_or_default();
         let names = PatchKind::members(op).unwrap_or_default();
-        let own: JsonObject = ["op"].iter().chain(names).filter_map(|name| others.shift_remove_entry(*name)).collect();
+        let own: JsonObject = ["op"]
+            .iter()
+            .chain(names)
+            .filter_map(|name| others.shift_remove_entry(*name))
+            .collect();
         let kind = PatchKind::deserialize(Value::Object(own)).map_err(D::Error::custom)?;
         Ok(Self { kind, others: Some(others).filter(|others| !others.is_empty()).map(Box::new) })
     }
@@ -150,7 +156,8 @@ impl<'de> Deserialize<'de> for PatchOperation {
 pub(crate) fn check(patch: &[PatchOperation]) -> Result<(), String> {
     for operation in patch {
         let (path, from) = operation.pointers();
-        if let Some(text) = [Some(path), from].into_iter().flatten().find(|text| !is_pointer(text)) {
+        if let Some(text) = [Some(path), from].into_iter().flatten().find(|text| !is_pointer(text))
+        {
             return Err(format!("{text:?} is not a JSON Pointer"));
         }
         if let PatchKind::Move { from, path } = &operation.kind
@@ -171,5 +178,6 @@ pub(crate) fn check(patch: &[PatchOperation]) -> Result<(), String> {
 /// ```
 pub fn is_pointer(text: &str) -> bool {
     let mut after_tildes = text.split('~').skip(1);
-    text.is_empty() || (text.starts_with('/') && after_tildes.all(|rest| rest.starts_with(['0', '1'])))
+    text.is_empty()
+        || (text.starts_with('/') && after_tildes.all(|rest| rest.starts_with(['0', '1'])))
 }

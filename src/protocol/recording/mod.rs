@@ -158,7 +158,9 @@ pub(crate) struct Recording {
 impl Recording {
     /// Returns whether the recording has all events of a run that ended by itself.
     pub(crate) fn is_whole(&self) -> bool {
-        let is_terminal = |event: &RecordedEvent| matches!(event.event, Event::RunFinished(_) | Event::RunError(_));
+        let is_terminal = |event: &RecordedEvent| {
+            matches!(event.event, Event::RunFinished(_) | Event::RunError(_))
+        };
         self.events.last().is_some_and(is_terminal) && !self.end.as_ref().is_some_and(|end| end.cut)
     }
 }

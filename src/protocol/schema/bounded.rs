@@ -28,7 +28,8 @@ const MAX_CHECKS: usize = 4;
 const CHECK_TIMEOUT: Duration = Duration::from_secs(5);
 const MAX_PROBLEMS: usize = 5;
 
-static CHECKS: LazyLock<Arc<Permits>> = LazyLock::new(|| Permits::new(MAX_CHECKS, Some(MAX_CHECKS / 2)));
+static CHECKS: LazyLock<Arc<Permits>> =
+    LazyLock::new(|| Permits::new(MAX_CHECKS, Some(MAX_CHECKS / 2)));
 
 /// A compiled schema. Cheap to clone.
 #[derive(Debug, Clone)]
@@ -95,7 +96,10 @@ impl BoundedSchema {
         match timeout(CHECK_TIMEOUT, check).await {
             Ok(Ok(checked)) => checked,
             Ok(Err(_)) => Err("the check of the value failed".to_owned()),
-            Err(_) => Err(format!("the check of the value took longer than {} s", CHECK_TIMEOUT.as_secs())),
+            Err(_) => Err(format!(
+                "the check of the value took longer than {} s",
+                CHECK_TIMEOUT.as_secs()
+            )),
         }
     }
 }
@@ -105,7 +109,9 @@ impl BoundedSchema {
 ///
 /// # Errors
 /// The limit that the schema exceeds, or the part that is invalid.
-pub(crate) fn compile_response_schema(schema: &Map<String, Value>) -> Result<BoundedSchema, String> {
+pub(crate) fn compile_response_schema(
+    schema: &Map<String, Value>,
+) -> Result<BoundedSchema, String> {
     let mut schema = Value::Object(schema.clone());
     check_size(&schema, SchemaLimits::INTERRUPT)?;
     patterns::remove_unsupported(&mut schema);
@@ -118,11 +124,13 @@ impl Compiled {
             return None;
         }
         if steps > MAX_EXPLAINED_STEPS {
-            let text = "the value does not fit the schema; it is too large for an explanation".to_owned();
+            let text =
+                "the value does not fit the schema; it is too large for an explanation".to_owned();
             return Some((vec![Problem { path: String::new(), text }], false));
         }
         let mut errors = self.validator.iter_errors(value);
-        let problems = errors.by_ref().take(MAX_PROBLEMS).map(|error| Problem::from(&error)).collect();
+        let problems =
+            errors.by_ref().take(MAX_PROBLEMS).map(|error| Problem::from(&error)).collect();
         Some((problems, errors.next().is_some()))
     }
 }
@@ -202,7 +210,8 @@ mod tests {
             let value = (0..depth).fold(json!({}), |below, _| json!({ "a": below, "b": 1 }));
             let _ = list.problems(&owner(), &value).await;
         }
-        let wide = (0..31).fold(json!({ "type": "object" }), |inner, _| json!({ "allOf": [inner] }));
+        let wide =
+            (0..31).fold(json!({ "type": "object" }), |inner, _| json!({ "allOf": [inner] }));
         let _ = schema(&wide).problems(&owner(), &json!(1)).await.unwrap().unwrap();
     }
 

@@ -16,12 +16,16 @@ pub(crate) fn remove_unsupported(schema: &mut Value) -> Vec<String> {
     match schema {
         Value::Array(items) => items.iter_mut().flat_map(remove_unsupported).collect(),
         Value::Object(members) => {
-            let pattern = members.get("pattern").and_then(Value::as_str).filter(|pattern| !is_supported(pattern));
+            let pattern = members
+                .get("pattern")
+                .and_then(Value::as_str)
+                .filter(|pattern| !is_supported(pattern));
             let mut removed: Vec<_> = pattern.map(str::to_owned).into_iter().collect();
             if !removed.is_empty() {
                 members.shift_remove("pattern");
             }
-            let is_data = |name: &str, member: &Value| name == "const" || name == "enum" && member.is_array();
+            let is_data =
+                |name: &str, member: &Value| name == "const" || name == "enum" && member.is_array();
             let schemas = members.iter_mut().filter(|(name, member)| !is_data(name, member));
             removed.extend(schemas.flat_map(|(_, member)| remove_unsupported(member)));
             removed
@@ -31,7 +35,11 @@ pub(crate) fn remove_unsupported(schema: &mut Value) -> Vec<String> {
 }
 
 fn is_supported(pattern: &str) -> bool {
-    jsonschema::options().offline().with_pattern_options(options()).build(&json!({ "pattern": pattern })).is_ok()
+    jsonschema::options()
+        .offline()
+        .with_pattern_options(options())
+        .build(&json!({ "pattern": pattern }))
+        .is_ok()
 }
 
 #[cfg(test)]

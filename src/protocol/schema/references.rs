@@ -17,15 +17,20 @@ const MAX_SHOWN_CHARS: usize = 100;
 ///
 /// # Errors
 /// The reference that is not resolved.
-pub(super) fn targets<'s>(root: &'s Value, members: &Map<String, Value>) -> Result<Vec<&'s Value>, String> {
+pub(super) fn targets<'s>(
+    root: &'s Value,
+    members: &Map<String, Value>,
+) -> Result<Vec<&'s Value>, String> {
     let references = REFERENCES.iter().filter_map(|keyword| members.get(*keyword)?.as_str());
     references.map(|reference| resolve(root, reference)).collect()
 }
 
 fn resolve<'s>(root: &'s Value, reference: &str) -> Result<&'s Value, String> {
     let shown = || shortened(reference, MAX_SHOWN_CHARS);
-    let path =
-        reference.strip_prefix('#').filter(|path| !path.contains('%') && (path.is_empty() || path.starts_with('/')));
-    let path = path.ok_or_else(|| format!("the reference {:?} is not supported: use \"#/path\"", shown()))?;
+    let path = reference
+        .strip_prefix('#')
+        .filter(|path| !path.contains('%') && (path.is_empty() || path.starts_with('/')));
+    let path = path
+        .ok_or_else(|| format!("the reference {:?} is not supported: use \"#/path\"", shown()))?;
     root.pointer(path).ok_or_else(|| format!("the reference {:?} leads to nothing", shown()))
 }

@@ -25,7 +25,8 @@ impl SchemaLimits {
     /// The limits of the schemas of tools, and of an interrupt that asks about a call.
     pub(crate) const TOOL: Self = Self { bytes: 256 * 1024, depth: 64 };
     /// The schema of an answer has that of the arguments two levels deeper.
-    pub(crate) const INTERRUPT: Self = Self { bytes: Self::TOOL.bytes + 1024, depth: Self::TOOL.depth + 2 };
+    pub(crate) const INTERRUPT: Self =
+        Self { bytes: Self::TOOL.bytes + 1024, depth: Self::TOOL.depth + 2 };
 }
 
 /// Checks the size of a schema. Takes time linear in its length.
@@ -42,7 +43,9 @@ pub(crate) fn check_size(schema: &Value, limits: SchemaLimits) -> Result<(), Str
     let mut expansion = Expansion { root: schema, known: HashMap::new(), patterns: 0 };
     let size = expansion.size(schema, 0)?;
     if size.values > MAX_EXPANDED_VALUES {
-        return Err(format!("with its references resolved the schema has more than {MAX_EXPANDED_VALUES} values"));
+        return Err(format!(
+            "with its references resolved the schema has more than {MAX_EXPANDED_VALUES} values"
+        ));
     }
     if expansion.patterns > MAX_PATTERNS {
         return Err(format!("the schema has more than {MAX_PATTERNS} patterns"));
@@ -57,7 +60,9 @@ pub(super) fn extent(value: &Value) -> (u64, usize) {
         (count, deepest) = (count + 1, deepest.max(level));
         match value {
             Value::Array(items) => open.extend(items.iter().map(|item| (item, level + 1))),
-            Value::Object(members) => open.extend(members.values().map(|member| (member, level + 1))),
+            Value::Object(members) => {
+                open.extend(members.values().map(|member| (member, level + 1)))
+            }
             _ => {}
         }
     }
@@ -109,12 +114,19 @@ impl<'s> Expansion<'s> {
             Value::Object(members) => {
                 let has_id = members.get("$id").or(members.get("id")).is_some_and(Value::is_string);
                 if has_id && level > 0 && (members.contains_key("$id") || self.is_of_draft_4()) {
-                    return Err("the schema has an `$id` within: only its root may have one".to_owned());
+                    return Err(
+                        "the schema has an `$id` within: only its root may have one".to_owned()
+                    );
                 }
                 self.patterns += usize::from(members.get("pattern").is_some_and(Value::is_string));
-                self.patterns += members.get("patternProperties").and_then(Value::as_object).map_or(0, |it| it.len());
+                self.patterns += members
+                    .get("patternProperties")
+                    .and_then(Value::as_object)
+                    .map_or(0, |it| it.len());
                 members.values().try_for_each(|member| add(self, member))?;
-                references::targets(self.root, members)?.into_iter().try_for_each(|target| add(self, target))?;
+                references::targets(self.root, members)?
+                    .into_iter()
+                    .try_for_each(|target| add(self, target))?;
             }
             _ => {}
         }
@@ -123,7 +135,10 @@ impl<'s> Expansion<'s> {
     }
 
     fn is_of_draft_4(&self) -> bool {
-        self.root.get("$schema").and_then(Value::as_str).is_some_and(|draft| draft.contains("draft-04"))
+        self.root
+            .get("$schema")
+            .and_then(Value::as_str)
+            .is_some_and(|draft| draft.contains("draft-04"))
     }
 }
 
@@ -142,7 +157,10 @@ mod tests {
         let mut definitions = serde_json::Map::new();
         for level in 0..levels {
             let next = format!("#/$defs/d{}", level + 1);
-            definitions.insert(format!("d{level}"), json!({ "allOf": [{ "$ref": next }, { "$ref": next }] }));
+            definitions.insert(
+                format!("d{level}"),
+                json!({ "allOf": [{ "$ref": next }, { "$ref": next }] }),
+            );
         }
         definitions.insert(format!("d{levels}"), json!({ "minProperties": 0 }));
         json!({ "type": "object", "$defs": definitions, "$ref": "#/$defs/d0" })
@@ -152,10 +170,14 @@ mod tests {
     fn references_are_counted_as_what_they_refer_to() {
         check(&doubling(10)).unwrap();
         for levels in [20, 36, 60] {
-            assert!(check(&doubling(levels)).unwrap_err().contains("more than 100000 values"), "{levels}");
+            assert!(
+                check(&doubling(levels)).unwrap_err().contains("more than 100000 values"),
+                "{levels}"
+            );
         }
         assert!(check(&doubling(500)).unwrap_err().contains("nests deeper than 256 levels"));
-        let chain = (0..2000).map(|n| (format!("d{n}"), json!({ "$ref": format!("#/$defs/d{}", n + 1) })));
+        let chain =
+            (0..2000).map(|n| (format!("d{n}"), json!({ "$ref": format!("#/$defs/d{}", n + 1) })));
         let mut chain: serde_json::Map<_, _> = chain.collect();
         chain.insert("d2000".to_owned(), json!({}));
         assert!(check(&json!({ "$defs": chain })).unwrap_err().contains("nests deeper"));
@@ -174,7 +196,9 @@ mod tests {
 
     #[test]
     fn references_that_could_be_read_in_two_ways_are_refused() {
-        for reference in ["#name", "other", "#/$defs/a%62", "https://example.com/schema", "#/$defs/gone"] {
+        for reference in
+            ["#name", "other", "#/$defs/a%62", "https://example.com/schema", "#/$defs/gone"]
+        {
             let schema = json!({ "$defs": { "ab": {} }, "$ref": reference });
             assert!(check(&schema).unwrap_err().contains(reference), "{reference}");
         }

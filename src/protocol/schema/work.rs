@@ -14,8 +14,13 @@ const MAX_LEVELS: usize = 400;
 /// A pattern takes a step for each byte and state.
 const STEPS_PER_PATTERN_BYTE: u64 = 16;
 /// The keywords that read a whole text, with the bytes that they read in a step. Characters are counted in blocks.
-const TEXT_KEYWORDS: [(&str, u64); 5] =
-    [("minLength", 64), ("maxLength", 64), ("format", 1), ("contentEncoding", 1), ("contentMediaType", 1)];
+const TEXT_KEYWORDS: [(&str, u64); 5] = [
+    ("minLength", 64),
+    ("maxLength", 64),
+    ("format", 1),
+    ("contentEncoding", 1),
+    ("contentMediaType", 1),
+];
 /// `uniqueItems` compares the items of short lists in pairs, and puts those of longer lists into a set.
 const STEPS_PER_UNIQUE_VALUE: u64 = 8;
 const BYTES_PER_UNIQUE_STEP: u64 = 8;
@@ -55,7 +60,12 @@ struct Counter<'v> {
 }
 
 impl<'v> Counter<'v> {
-    fn count(&mut self, schema: &'v Value, instance: Instance<'v>, level: usize) -> Result<Count, String> {
+    fn count(
+        &mut self,
+        schema: &'v Value,
+        instance: Instance<'v>,
+        level: usize,
+    ) -> Result<Count, String> {
         let Value::Object(keywords) = schema else { return Ok(Count { steps: 1, height: 0 }) };
         let own = own_steps(keywords, instance);
         self.steps = self.steps.saturating_add(own);
@@ -104,7 +114,10 @@ impl<'v> Counter<'v> {
                     names(instance).try_for_each(|name| add(self, part, Instance::Name(name)))?;
                 }
                 ("items" | "prefixItems", Value::Array(parts)) => {
-                    parts.iter().zip(items(instance)).try_for_each(|(part, item)| add(self, part, item))?;
+                    parts
+                        .iter()
+                        .zip(items(instance))
+                        .try_for_each(|(part, item)| add(self, part, item))?;
                 }
                 ("items" | "additionalItems" | "unevaluatedItems" | "contains", part) => {
                     items(instance).try_for_each(|item| add(self, part, item))?;
@@ -167,7 +180,8 @@ fn own_steps(keywords: &Map<String, Value>, instance: Instance<'_>) -> u64 {
 fn unique_steps<'v>(items: impl Iterator<Item = Instance<'v>>) -> u64 {
     let (mut steps, mut open) = (0, items.collect::<Vec<_>>());
     while let Some(instance) = open.pop() {
-        let bytes = instance.text().map_or(0, str::len) + names(instance).map(str::len).sum::<usize>();
+        let bytes =
+            instance.text().map_or(0, str::len) + names(instance).map(str::len).sum::<usize>();
         steps += STEPS_PER_UNIQUE_VALUE + bytes as u64 / BYTES_PER_UNIQUE_STEP;
         open.extend(members(instance).chain(self::items(instance)));
     }
@@ -198,7 +212,11 @@ impl<'v> Instance<'v> {
 }
 
 fn names(instance: Instance<'_>) -> impl Iterator<Item = &str> {
-    instance.value().and_then(Value::as_object).into_iter().flat_map(|members| members.keys().map(String::as_str))
+    instance
+        .value()
+        .and_then(Value::as_object)
+        .into_iter()
+        .flat_map(|members| members.keys().map(String::as_str))
 }
 
 fn members(instance: Instance<'_>) -> impl Iterator<Item = Instance<'_>> {
@@ -243,7 +261,9 @@ mod tests {
 
     #[test]
     fn endless_and_deep_recursion_is_refused() {
-        for endless in [json!({ "$ref": "#" }), json!({ "allOf": [{ "anyOf": [{ "$ref": "#" }] }] })] {
+        for endless in
+            [json!({ "$ref": "#" }), json!({ "allOf": [{ "anyOf": [{ "$ref": "#" }] }] })]
+        {
             assert!(of(&endless, &json!({}), LIMIT).unwrap_err().contains("without end"));
         }
         let list = json!({ "properties": { "a": { "allOf": [{ "allOf": [{ "allOf": [{ "$ref": "#" }] }] }] } } });
@@ -256,7 +276,10 @@ mod tests {
         let text = json!("x".repeat(100_000));
         assert!(of(&json!({ "pattern": "a" }), &text, LIMIT).is_err());
         assert!(of(&json!({ "minLength": 1 }), &text, LIMIT).is_ok());
-        let nested = (0..40).fold(json!({}), |inner, _| json!({ "allOf": [inner], "unevaluatedProperties": false }));
+        let nested = (0..40).fold(
+            json!({}),
+            |inner, _| json!({ "allOf": [inner], "unevaluatedProperties": false }),
+        );
         assert!(of(&nested, &json!({}), LIMIT).is_err());
     }
 
@@ -264,20 +287,23 @@ mod tests {
     fn names_of_members_count_as_texts() {
         let many = |part: Value| json!({ "propertyNames": { "allOf": vec![json!({ "$ref": "#/$defs/p" }); 1000] }, "$defs": { "p": part } });
         let value = |len: usize| json!({ "n".repeat(len): 1 });
-        for part in [json!({ "pattern": "a" }), json!({ "maxLength": 1 }), json!({ "format": "regex" })] {
+        for part in
+            [json!({ "pattern": "a" }), json!({ "maxLength": 1 }), json!({ "format": "regex" })]
+        {
             let schema = many(part);
             assert!(of(&schema, &value(10), LIMIT).is_ok());
             assert!(of(&schema, &value(1 << 20), LIMIT).is_err(), "{schema}");
         }
-        let alike =
-            json!({ "propertyNames": { "$ref": "#/$defs/p" }, "$defs": { "p": { "allOf": [{ "minLength": 1 }] } } });
+        let alike = json!({ "propertyNames": { "$ref": "#/$defs/p" }, "$defs": { "p": { "allOf": [{ "minLength": 1 }] } } });
         assert!(of(&alike, &json!({ "": 1, "a": { "": 2 } }), LIMIT).is_ok());
     }
 
     #[test]
     fn texts_count_each_time_that_they_are_measured() {
         let text = json!("x".repeat(1 << 20));
-        for part in [json!({ "minLength": 1 }), json!({ "maxLength": 1 }), json!({ "format": "uri" })] {
+        for part in
+            [json!({ "minLength": 1 }), json!({ "maxLength": 1 }), json!({ "format": "uri" })]
+        {
             let schema = json!({ "allOf": vec![json!({ "$ref": "#/$defs/p" }); 1000], "$defs": { "p": part } });
             assert!(of(&schema, &text, LIMIT).is_err(), "{schema}");
         }
@@ -285,14 +311,16 @@ mod tests {
 
     #[test]
     fn unique_items_count_with_all_that_they_contain() {
-        let schema =
-            json!({ "allOf": vec![json!({ "$ref": "#/$defs/p" }); 800], "$defs": { "p": { "uniqueItems": true } } });
+        let schema = json!({ "allOf": vec![json!({ "$ref": "#/$defs/p" }); 800], "$defs": { "p": { "uniqueItems": true } } });
         let numbers = |len: usize| (0..len).map(Value::from).collect::<Vec<_>>();
         assert!(of(&schema, &json!(numbers(20)), LIMIT).is_ok());
         let texts = vec![json!("a".repeat(100_000)), json!("a".repeat(100_000))];
-        for value in
-            [json!(numbers(10_000)), json!([numbers(10_000), []]), json!(texts), json!([{ "a".repeat(100_000): 1 }])]
-        {
+        for value in [
+            json!(numbers(10_000)),
+            json!([numbers(10_000), []]),
+            json!(texts),
+            json!([{ "a".repeat(100_000): 1 }]),
+        ] {
             assert!(of(&schema, &value, LIMIT).is_err());
         }
     }

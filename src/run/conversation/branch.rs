@@ -10,7 +10,9 @@ use crate::run::limits::memory::MESSAGE_OVERHEAD_BYTES;
 use crate::{
     agent::Conversation,
     protocol::{Interrupt, Message, MessageId, Messages, open_values},
-    store::{MessageNode, MessageOrigin, Millis, Thread, ThreadKey, ThreadVersion, ThreadView, branch_of},
+    store::{
+        MessageNode, MessageOrigin, Millis, Thread, ThreadKey, ThreadVersion, ThreadView, branch_of,
+    },
 };
 
 /// Returns whether only agents make such messages, so that one of a client is a claim.
@@ -35,7 +37,8 @@ impl Branch {
     /// The messages of a client that begin a thread. `first` is the number of the first one.
     pub(super) fn of_client(messages: Messages, first: i64) -> Self {
         let numbers = (first..).take(messages.len());
-        let nodes = numbers.map(|number| NodeInfo { number, origin: MessageOrigin::Client }).collect();
+        let nodes =
+            numbers.map(|number| NodeInfo { number, origin: MessageOrigin::Client }).collect();
         Self { messages, nodes }
     }
 
@@ -67,8 +70,15 @@ impl Branch {
     /// Returns the messages that only agents make, but that a client added to the branch: they may name calls and results
     /// that no run has made.
     pub(crate) fn client_claims(&self) -> HashSet<MessageId> {
-        let of_client = self.messages.iter().zip(&self.nodes).filter(|(_, node)| node.origin == MessageOrigin::Client);
-        of_client.filter(|(message, _)| is_claim(message)).map(|(message, _)| message.id().clone()).collect()
+        let of_client = self
+            .messages
+            .iter()
+            .zip(&self.nodes)
+            .filter(|(_, node)| node.origin == MessageOrigin::Client);
+        of_client
+            .filter(|(message, _)| is_claim(message))
+            .map(|(message, _)| message.id().clone())
+            .collect()
     }
 
     pub(crate) fn head(&self) -> i64 {
@@ -104,7 +114,9 @@ impl Branch {
 
 impl<'a> FromIterator<&'a MessageNode> for Branch {
     fn from_iter<I: IntoIterator<Item = &'a MessageNode>>(nodes: I) -> Self {
-        let split = |node: &MessageNode| (node.message.clone(), NodeInfo { number: node.number, origin: node.origin });
+        let split = |node: &MessageNode| {
+            (node.message.clone(), NodeInfo { number: node.number, origin: node.origin })
+        };
         let (messages, nodes): (Vec<_>, Vec<_>) = nodes.into_iter().map(split).unzip();
         Self { messages: messages.into(), nodes }
     }
@@ -126,7 +138,9 @@ pub(crate) struct LoadedThread {
 impl From<ThreadView> for LoadedThread {
     fn from(mut view: ThreadView) -> Self {
         let nodes = std::mem::take(&mut view.nodes);
-        let Thread { number, version, created_at, first_run, state, interrupts, bytes, head, .. } = view.thread;
+        let Thread {
+            number, version, created_at, first_run, state, interrupts, bytes, head, ..
+        } = view.thread;
         let branch = branch_of(&nodes, head).into_iter().collect();
         let version = ThreadVersion { number, version };
         Self { version, created_at, first_run, state, interrupts, bytes, branch }
@@ -136,7 +150,10 @@ impl From<ThreadView> for LoadedThread {
 impl LoadedThread {
     /// Returns the conversation of a run on the branch.
     pub(crate) fn conversation(&self, run: i64) -> Conversation {
-        Conversation::Stored { created_at: self.created_at, first_run: self.first_run.unwrap_or(run) }
+        Conversation::Stored {
+            created_at: self.created_at,
+            first_run: self.first_run.unwrap_or(run),
+        }
     }
 
     /// Returns the memory that a run on the thread takes: the JSON, what open values take beside it, and the state as the thread
@@ -144,8 +161,10 @@ impl LoadedThread {
     pub(crate) fn memory_bytes(&self) -> u64 {
         let Self { bytes, branch, state, .. } = self;
         let state = state.as_ref().map_or(0, |(_, state)| open_values::memory(state));
-        let messages =
-            branch.messages.iter().map(|message| MESSAGE_OVERHEAD_BYTES + open_values::memory_of_message(message));
+        let messages = branch
+            .messages
+            .iter()
+            .map(|message| MESSAGE_OVERHEAD_BYTES + open_values::memory_of_message(message));
         bytes + THREAD_OVERHEAD_BYTES + STATE_COPIES * state + messages.sum::<u64>()
     }
 }
@@ -179,7 +198,13 @@ impl BranchCache {
 
     /// Repeats a write of [`Store::set_delivered`](crate::store::Store::set_delivered) on the cached thread.
     /// `after` is the version after the write. A run that has ended since has put a newer version here.
-    pub(crate) fn set_delivered(&self, key: &ThreadKey, after: ThreadVersion, run: i64, delivered: bool) {
+    pub(crate) fn set_delivered(
+        &self,
+        key: &ThreadKey,
+        after: ThreadVersion,
+        run: i64,
+        delivered: bool,
+    ) {
         let mut cached = self.0.lock();
         if let Some((cached, _)) =
             cached.threads.get_mut(key).filter(|(cached, _)| cached.version.number == after.number)
@@ -194,7 +219,9 @@ impl BranchCache {
     /// Repeats a write of [`Store::update`](crate::store::Store::update) without a head on the cached thread.
     pub(crate) fn raise_version(&self, key: &ThreadKey, before: ThreadVersion) {
         let mut cached = self.0.lock();
-        if let Some((cached, _)) = cached.threads.get_mut(key).filter(|(cached, _)| cached.version == before) {
+        if let Some((cached, _)) =
+            cached.threads.get_mut(key).filter(|(cached, _)| cached.version == before)
+        {
             cached.version.version += 1;
         }
     }
@@ -217,8 +244,21 @@ impl BranchCache {
 mod tests {
     use super::*;
 
-    fn loaded(version: ThreadVersion, state: Option<(i64, Value)>, bytes: u64, branch: Branch) -> LoadedThread {
-        LoadedThread { version, created_at: 0, first_run: None, state, interrupts: Vec::new(), bytes, branch }
+    fn loaded(
+        version: ThreadVersion,
+        state: Option<(i64, Value)>,
+        bytes: u64,
+        branch: Branch,
+    ) -> LoadedThread {
+        LoadedThread {
+            version,
+            created_at: 0,
+            first_run: None,
+            state,
+            interrupts: Vec::new(),
+            bytes,
+            branch,
+        }
     }
 
     #[test]
@@ -246,7 +286,10 @@ mod tests {
         let bytes = state.to_string().len() as u64;
         for number in 0..100 {
             let version = ThreadVersion { number, version: 1 };
-            let key = ThreadKey { owner: ThreadKey::ANONYMOUS.into(), id: number.to_string().as_str().into() };
+            let key = ThreadKey {
+                owner: ThreadKey::ANONYMOUS.into(),
+                id: number.to_string().as_str().into(),
+            };
             cache.put(key, loaded(version, Some((1, state.clone())), bytes, Branch::default()));
         }
         let kept = cache.0.lock().threads.len() as u64;

@@ -72,7 +72,9 @@ pub(crate) fn decide_branch(stored: &Branch, list: ClientList<'_>) -> BranchDeci
         return with_all(BranchCase::New);
     }
     let shown = shown(stored, client, anonymous);
-    let (Some(last_shown), Some(end)) = (shown.iter().rposition(Option::is_some), shown.iter().flatten().max()) else {
+    let (Some(last_shown), Some(end)) =
+        (shown.iter().rposition(Option::is_some), shown.iter().flatten().max())
+    else {
         return with_all(BranchCase::NothingKnown);
     };
     let end = with_activities(stored, *end);
@@ -84,7 +86,8 @@ pub(crate) fn decide_branch(stored: &Branch, list: ClientList<'_>) -> BranchDeci
         true => BranchCase::Branches,
     };
     let stays = if case == BranchCase::Branches { end + 1 } else { stored.len() };
-    let Differences { changed, inserted } = differences(stored, stays, client, &shown[..=last_shown]);
+    let Differences { changed, inserted } =
+        differences(stored, stays, client, &shown[..=last_shown]);
     // A changed message starts a new branch there. Instructions, which applications change at any time, are updated in place.
     let starts_branch = |(position, _): &&(usize, usize)| {
         case == BranchCase::Branches && !stored.messages()[*position].is_instruction()
@@ -92,7 +95,8 @@ pub(crate) fn decide_branch(stored: &Branch, list: ClientList<'_>) -> BranchDeci
     let first_changed = changed.iter().find(starts_branch).map_or(stays, |(position, _)| *position);
     let kept = inserted.first().map_or(stays, |(before, _)| *before).min(first_changed);
 
-    let (mut changed, mut inserted) = (changed.into_iter().peekable(), inserted.into_iter().peekable());
+    let (mut changed, mut inserted) =
+        (changed.into_iter().peekable(), inserted.into_iter().peekable());
     let mut updated = Vec::new();
     while let Some((position, at)) = changed.next_if(|(position, _)| *position < kept) {
         updated.extend(new_text(stored, position, &client[at]).map(|text| (position, text)));
@@ -103,7 +107,10 @@ pub(crate) fn decide_branch(stored: &Branch, list: ClientList<'_>) -> BranchDeci
             appended.push(AppendedMessage::Client(at));
         }
         let variant = changed.next_if(|(changed, _)| *changed == position);
-        appended.push(variant.map_or(AppendedMessage::Stored(position), |(_, at)| AppendedMessage::Client(at)));
+        appended.push(
+            variant
+                .map_or(AppendedMessage::Stored(position), |(_, at)| AppendedMessage::Client(at)),
+        );
     }
     appended.extend(new_messages(stored, stays, client, last_shown + 1..client.len()));
     BranchDecision { case, kept, updated, appended }
@@ -121,10 +128,12 @@ pub(crate) fn find_existing_branch<'n>(
     let (mut found, mut last) = (Vec::new(), parent);
     for message in client {
         let is_same = |node: &&MessageNode| {
-            let is_unchanged = || node.message == **message || !takes_client_text(&node.message, node.origin);
+            let is_unchanged =
+                || node.message == **message || !takes_client_text(&node.message, node.origin);
             node.message.id() == message.id() && is_unchanged()
         };
-        let mut newest_first = children.get(&last).into_iter().flat_map(|nodes| nodes.iter().rev().copied());
+        let mut newest_first =
+            children.get(&last).into_iter().flat_map(|nodes| nodes.iter().rev().copied());
         let Some(node) = newest_first.find(is_same) else { break };
         last = node.number;
         found.push(node);
@@ -137,7 +146,10 @@ pub(crate) fn find_existing_branch<'n>(
 fn with_activities(stored: &Branch, end: usize) -> usize {
     let run = stored.origin(end).run();
     let follows = |position: &usize| {
-        let is_activity = stored.messages().get(*position).is_some_and(|message| message.role() == Role::Activity);
+        let is_activity = stored
+            .messages()
+            .get(*position)
+            .is_some_and(|message| message.role() == Role::Activity);
         is_activity && run.is_some() && stored.origin(*position).run() == run
     };
     (end + 1..stored.len()).take_while(follows).last().unwrap_or(end)
@@ -147,8 +159,10 @@ fn with_activities(stored: &Branch, end: usize) -> usize {
 /// end. If the client adds nothing and the branch ends with an answer, the client requests another answer. The answer
 /// then counts as seen, so that an agent never continues its own answer.
 fn is_unseen(stored: &Branch, end: usize, asks_something_new: bool) -> bool {
-    let unseen = |position| matches!(stored.origin(position), MessageOrigin::Run { delivered: false, .. });
-    let ends_with_answer = stored.messages().last().is_some_and(|last| last.role() == Role::Assistant);
+    let unseen =
+        |position| matches!(stored.origin(position), MessageOrigin::Run { delivered: false, .. });
+    let ends_with_answer =
+        stored.messages().last().is_some_and(|last| last.role() == Role::Assistant);
     (asks_something_new || !ends_with_answer) && (end + 1..stored.len()).all(unseen)
 }
 
@@ -160,7 +174,12 @@ struct Differences {
 }
 
 /// The last message of `shown` must be shown.
-fn differences(stored: &Branch, stays: usize, client: &[Message], shown: &[Option<usize>]) -> Differences {
+fn differences(
+    stored: &Branch,
+    stays: usize,
+    client: &[Message],
+    shown: &[Option<usize>],
+) -> Differences {
     let (mut changed, mut inserted) = (Vec::new(), Vec::new());
     let (mut new, mut left_out_from) = (Vec::new(), 0);
     for (at, position) in shown.iter().enumerate() {
@@ -200,7 +219,9 @@ struct Instructions {
 impl Instructions {
     fn of(stored: &Branch, left_out: Range<usize>) -> Self {
         let mut instructions = Self::default();
-        for position in left_out.filter(|position| stored.origin(*position) == MessageOrigin::Client) {
+        for position in
+            left_out.filter(|position| stored.origin(*position) == MessageOrigin::Client)
+        {
             match stored.messages()[position].role() {
                 Role::System => instructions.system.push_back(position),
                 Role::Developer => instructions.developer.push_back(position),
@@ -220,12 +241,14 @@ impl Instructions {
 }
 
 fn takes_client_text(message: &Message, origin: MessageOrigin) -> bool {
-    origin == MessageOrigin::Client || matches!(message.role(), Role::User | Role::System | Role::Developer)
+    origin == MessageOrigin::Client
+        || matches!(message.role(), Role::User | Role::System | Role::Developer)
 }
 
 fn new_text(stored: &Branch, position: usize, client: &Message) -> Option<Message> {
     let known = &stored.messages()[position];
-    let takes_text = takes_client_text(known, stored.origin(position)) && known.role() == client.role();
+    let takes_text =
+        takes_client_text(known, stored.origin(position)) && known.role() == client.role();
     if !takes_text || known == client {
         return None;
     }
@@ -235,7 +258,12 @@ fn new_text(stored: &Branch, position: usize, client: &Message) -> Option<Messag
 }
 
 /// Returns the client's new messages, each id once. `stays` is the number of stored messages that the branch keeps.
-fn new_messages(stored: &Branch, stays: usize, client: &[Message], positions: Range<usize>) -> Vec<AppendedMessage> {
+fn new_messages(
+    stored: &Branch,
+    stays: usize,
+    client: &[Message],
+    positions: Range<usize>,
+) -> Vec<AppendedMessage> {
     let mut ids: HashSet<&MessageId> = HashSet::with_capacity(positions.len());
     let positions = positions.filter(|at| !repeats_call(stored, stays, &client[*at]));
     positions.filter(|at| ids.insert(client[*at].id())).map(AppendedMessage::Client).collect()
@@ -244,8 +272,10 @@ fn new_messages(stored: &Branch, stays: usize, client: &[Message], positions: Ra
 fn repeats_call(stored: &Branch, stays: usize, message: &Message) -> bool {
     let Message::Assistant(assistant) = message else { return false };
     let is_kept = |position: usize| position < stays;
-    let repeats =
-        assistant.tool_calls().iter().any(|call| stored.messages().call_position(&call.id).is_some_and(is_kept));
+    let repeats = assistant
+        .tool_calls()
+        .iter()
+        .any(|call| stored.messages().call_position(&call.id).is_some_and(is_kept));
     if repeats {
         tracing::warn!(
             message_id = message.id().as_str(),
@@ -260,7 +290,9 @@ fn shown(stored: &Branch, client: &[Message], anonymous: &[usize]) -> Vec<Option
     let mut shown = shown_without_ids(stored, client, anonymous);
     let results = LazyCell::new(|| result_positions(stored));
     let mut next = 0;
-    for (at, message) in client.iter().enumerate().filter(|(at, _)| anonymous.binary_search(at).is_err()) {
+    for (at, message) in
+        client.iter().enumerate().filter(|(at, _)| anonymous.binary_search(at).is_err())
+    {
         shown[at] = position_of(stored, &results, message, next);
         next = shown[at].map_or(next, |position| position + 1);
     }
@@ -275,7 +307,10 @@ fn result_positions(stored: &Branch) -> ResultPositions<'_> {
     let mut results = HashMap::new();
     for (position, message) in stored.messages().iter().enumerate() {
         if let Message::Tool(result) = message
-            && stored.messages().call_position(&result.tool_call_id).is_some_and(|call| call < position)
+            && stored
+                .messages()
+                .call_position(&result.tool_call_id)
+                .is_some_and(|call| call < position)
         {
             results.entry(&result.tool_call_id).or_insert(position);
         }

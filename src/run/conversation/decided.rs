@@ -16,7 +16,8 @@ use super::{
 };
 use crate::{
     protocol::{
-        Interrupt, Message, MessageId, Metadata, ResumeEntry, ResumeStatus, ToolCallId, ToolMessage, own_names::FAILED,
+        Interrupt, Message, MessageId, Metadata, ResumeEntry, ResumeStatus, ToolCallId,
+        ToolMessage, own_names::FAILED,
     },
     store::{MessageNode, StoreError, branch_of, json_len},
 };
@@ -29,8 +30,7 @@ const MESSAGE: &str = "messageId";
 
 const DECLINED: &str = "The user declined this call.";
 const NOT_APPROVED: &str = "The call was not run: the user did not approve it.";
-const UNKNOWN: &str =
-    "The user answered the question about this call before. Its outcome is unknown, and it does not run again.";
+const UNKNOWN: &str = "The user answered the question about this call before. Its outcome is unknown, and it does not run again.";
 
 /// A call without a result on the branch.
 struct OpenCall {
@@ -46,7 +46,12 @@ impl Plan {
         let (state_number, state) = loaded.state.clone().unzip();
         Self {
             branch: None,
-            decision: BranchDecision { case: BranchCase::Unseen, kept, updated: Vec::new(), appended: Vec::new() },
+            decision: BranchDecision {
+                case: BranchCase::Unseen,
+                kept,
+                updated: Vec::new(),
+                appended: Vec::new(),
+            },
             rejoined: Vec::new(),
             known_results: Vec::new(),
             state,
@@ -82,7 +87,11 @@ impl Plan {
         rejoined.map_or_else(stored, |message| Some(message.id())).map(|message| (call, message))
     }
 
-    fn stored_message<'a>(&'a self, call: &ToolCallId, loaded: Option<&'a LoadedThread>) -> Option<&'a MessageId> {
+    fn stored_message<'a>(
+        &'a self,
+        call: &ToolCallId,
+        loaded: Option<&'a LoadedThread>,
+    ) -> Option<&'a MessageId> {
         let messages = self.stored(loaded)?.messages();
         messages.get(messages.call_position(call)?).map(Message::id)
     }
@@ -102,7 +111,8 @@ impl Plan {
         for call in calls {
             let Some(reply) = replies.iter().find(|reply| is_about(reply, &call)) else { continue };
             let Some(nodes) = reader.nodes().await? else { return Ok(None) };
-            self.known_results.push(known_result(nodes, &call).unwrap_or_else(|| call.result(reply)));
+            self.known_results
+                .push(known_result(nodes, &call).unwrap_or_else(|| call.result(reply)));
         }
         let appended = &mut self.decision.appended;
         let after_stored = appended.iter().rposition(|it| matches!(it, AppendedMessage::Stored(_)));
@@ -117,11 +127,18 @@ impl Plan {
         let kept = stored.messages().iter().take(self.decision.kept).enumerate();
         let kept = kept.map(|(at, message)| (message, stored.origin(at).run()));
         let rejoined = self.rejoined.iter().map(|node| (&node.message, node.origin.run()));
-        let added = self.decision.appended.iter().skip(self.rejoined.len()).map(|appended| match *appended {
-            AppendedMessage::Client(at) => (&client[at], None),
-            AppendedMessage::Stored(at) => (&stored.messages()[at], stored.origin(at).run()),
-            AppendedMessage::Known(at) => (&self.known_results[at].message, Some(self.known_results[at].run)),
-        });
+        let added =
+            self.decision.appended.iter().skip(self.rejoined.len()).map(
+                |appended| match *appended {
+                    AppendedMessage::Client(at) => (&client[at], None),
+                    AppendedMessage::Stored(at) => {
+                        (&stored.messages()[at], stored.origin(at).run())
+                    }
+                    AppendedMessage::Known(at) => {
+                        (&self.known_results[at].message, Some(self.known_results[at].run))
+                    }
+                },
+            );
         let mut messages: Vec<_> = kept.chain(rejoined).chain(added).collect();
         let is_answer = |(message, run): &(&Message, Option<i64>)| {
             matches!(message, Message::Assistant(_)).then_some(*run).flatten()
@@ -131,14 +148,23 @@ impl Plan {
         let of_run = messages.split_off(first);
         let mut closed: HashSet<_> =
             self.open_interrupts.iter().filter_map(|open| open.tool_call_id.as_ref()).collect();
-        closed.extend(of_run.iter().filter(|(_, run)| run.is_some()).filter_map(|(message, _)| match message {
-            Message::Tool(result) => Some(&result.tool_call_id),
-            _ => None,
+        closed.extend(of_run.iter().filter(|(_, run)| run.is_some()).filter_map(|(message, _)| {
+            match message {
+                Message::Tool(result) => Some(&result.tool_call_id),
+                _ => None,
+            }
         }));
         let made = of_run.iter().filter(|(_, run)| *run == Some(last));
-        let calls = made.flat_map(|(message, _)| message.tool_calls().iter().map(move |call| (&call.id, message.id())));
+        let calls = made.flat_map(|(message, _)| {
+            message.tool_calls().iter().map(move |call| (&call.id, message.id()))
+        });
         let open = calls.filter(|(call, _)| !closed.contains(call));
-        open.map(|(call, message)| OpenCall { id: call.clone(), message: message.clone(), run: last }).collect()
+        open.map(|(call, message)| OpenCall {
+            id: call.clone(),
+            message: message.clone(),
+            run: last,
+        })
+        .collect()
     }
 }
 
@@ -173,20 +199,29 @@ impl PlanReader<'_> {
             return Ok(None);
         }
         let answered = self.answered().await?;
-        let replies = answered.iter().filter(|reply| entries.iter().any(|it| it.interrupt_id == reply.interrupt_id));
+        let replies = answered
+            .iter()
+            .filter(|reply| entries.iter().any(|it| it.interrupt_id == reply.interrupt_id));
         let replies: Vec<_> = replies.cloned().collect();
         if replies.is_empty() {
             return Ok(None);
         }
         let is_known = |message: &Message| {
-            !matches!(message, Message::User(_)) || self.loaded.branch.messages().position(message.id()).is_some()
+            !matches!(message, Message::User(_))
+                || self.loaded.branch.messages().position(message.id()).is_some()
         };
         let is_same = |reply: &ResumeEntry| {
             let mut sent = entries.iter().filter(|entry| entry.interrupt_id == reply.interrupt_id);
-            sent.all(|entry| (entry.status, short_payload(entry)) == (reply.status, reply.payload.clone()))
+            sent.all(|entry| {
+                (entry.status, short_payload(entry)) == (reply.status, reply.payload.clone())
+            })
         };
         let is_repeated = replies.iter().all(is_same) && client.input.messages.iter().all(is_known);
-        Ok(Some(if is_repeated { ResumeDecision::Repeated } else { ResumeDecision::AlreadyAnswered(replies) }))
+        Ok(Some(if is_repeated {
+            ResumeDecision::Repeated
+        } else {
+            ResumeDecision::AlreadyAnswered(replies)
+        }))
     }
 }
 
@@ -203,7 +238,10 @@ pub(crate) fn describe(replies: &[ResumeEntry]) -> Value {
 }
 
 fn decision(reply: &ResumeEntry) -> &'static str {
-    match (reply.status, reply.payload.as_ref().and_then(|payload| payload.get(APPROVED)?.as_bool())) {
+    match (
+        reply.status,
+        reply.payload.as_ref().and_then(|payload| payload.get(APPROVED)?.as_bool()),
+    ) {
         (ResumeStatus::Cancelled, _) => "cancelled",
         (ResumeStatus::Resolved, Some(true)) => "approved",
         (ResumeStatus::Resolved, Some(false)) => "declined",
@@ -212,7 +250,9 @@ fn decision(reply: &ResumeEntry) -> &'static str {
 }
 
 fn in_short(reply: &ResumeEntry, call: Option<(&ToolCallId, &MessageId)>) -> ResumeEntry {
-    let names = call.map(|(call, message)| [(CALL.to_owned(), json!(call)), (MESSAGE.to_owned(), json!(message))]);
+    let names = call.map(|(call, message)| {
+        [(CALL.to_owned(), json!(call)), (MESSAGE.to_owned(), json!(message))]
+    });
     ResumeEntry {
         interrupt_id: reply.interrupt_id.clone(),
         status: reply.status,
@@ -237,10 +277,13 @@ fn is_about(reply: &ResumeEntry, call: &OpenCall) -> bool {
 
 /// Returns the newest result that a run made of the call, on any branch.
 fn known_result(nodes: &[MessageNode], call: &OpenCall) -> Option<KnownResult> {
-    let follows_call =
-        |node: &MessageNode| branch_of(nodes, node.number).iter().any(|before| before.message.id() == &call.message);
+    let follows_call = |node: &MessageNode| {
+        branch_of(nodes, node.number).iter().any(|before| before.message.id() == &call.message)
+    };
     nodes.iter().rev().find_map(|node| match (&node.message, node.origin.run()) {
-        (Message::Tool(result), Some(run)) if result.tool_call_id == call.id && follows_call(node) => {
+        (Message::Tool(result), Some(run))
+            if result.tool_call_id == call.id && follows_call(node) =>
+        {
             Some(KnownResult { message: node.message.clone(), run })
         }
         _ => None,
@@ -260,16 +303,31 @@ mod tests {
         let long = "x".repeat(2000);
         for (payload, stored, decided) in [
             (json!({ "approved": true }), Some(json!({ "approved": true })), "approved"),
-            (json!({ "approved": false, "reason": long }), Some(json!({ "approved": false })), "declined"),
+            (
+                json!({ "approved": false, "reason": long }),
+                Some(json!({ "approved": false })),
+                "declined",
+            ),
             (json!({ "name": "Ada" }), Some(json!({ "name": "Ada" })), "answered"),
             (json!({ "name": long }), None, "answered"),
         ] {
-            let reply = in_short(&reply(ResumeStatus::Resolved, payload), Some((&"c".into(), &"m".into())));
+            let reply =
+                in_short(&reply(ResumeStatus::Resolved, payload), Some((&"c".into(), &"m".into())));
             assert_eq!((&reply.payload, decision(&reply)), (&stored, decided));
-            let call = |id: &str, message: &str| OpenCall { id: id.into(), message: message.into(), run: 1 };
+            let call = |id: &str, message: &str| OpenCall {
+                id: id.into(),
+                message: message.into(),
+                run: 1,
+            };
             assert!(is_about(&reply, &call("c", "m")));
-            assert!(!is_about(&reply, &call("c", "of another branch")) && !is_about(&reply, &call("d", "m")));
+            assert!(
+                !is_about(&reply, &call("c", "of another branch"))
+                    && !is_about(&reply, &call("d", "m"))
+            );
         }
-        assert_eq!(decision(&reply(ResumeStatus::Cancelled, json!({ "approved": true }))), "cancelled");
+        assert_eq!(
+            decision(&reply(ResumeStatus::Cancelled, json!({ "approved": true }))),
+            "cancelled"
+        );
     }
 }

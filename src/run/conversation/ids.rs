@@ -20,13 +20,18 @@ pub(crate) fn check_id(id: &str, path: impl FnOnce() -> String) -> Result<(), Lo
 }
 
 /// Checks the ids in a message: its own, those of its calls, and that of the call whose result it is.
-pub(crate) fn check_message_ids(message: &Message, path: impl Fn() -> String) -> Result<(), LongId> {
+pub(crate) fn check_message_ids(
+    message: &Message,
+    path: impl Fn() -> String,
+) -> Result<(), LongId> {
     check_id(message.id(), || format!("{}.id", path()))?;
     for (at, call) in message.tool_calls().iter().enumerate() {
         check_id(&call.id, || format!("{}.toolCalls[{at}].id", path()))?;
     }
     match message {
-        Message::Tool(result) => check_id(&result.tool_call_id, || format!("{}.toolCallId", path())),
+        Message::Tool(result) => {
+            check_id(&result.tool_call_id, || format!("{}.toolCallId", path()))
+        }
         _ => Ok(()),
     }
 }

@@ -7,15 +7,18 @@ use serde_json::{Value, json};
 
 use super::{
     branch::{Branch, LoadedThread},
-    decide::{AppendedMessage, BranchCase, BranchDecision, ClientList, decide_branch, find_existing_branch},
+    decide::{
+        AppendedMessage, BranchCase, BranchDecision, ClientList, decide_branch,
+        find_existing_branch,
+    },
     resume::{ResumeDecision, check_resume},
 };
 use crate::run::measured_store::MeasuredStore;
 use crate::{
     protocol::{Interrupt, Message, MessageId, Messages, ResumeEntry, RunAgentInput},
     store::{
-        BranchWrite, EndState, EndedRun, MessageNode, MessageOrigin, StoreError, ThreadKey, ThreadParts, ThreadVersion,
-        branch_of,
+        BranchWrite, EndState, EndedRun, MessageNode, MessageOrigin, StoreError, ThreadKey,
+        ThreadParts, ThreadVersion, branch_of,
     },
 };
 
@@ -35,9 +38,14 @@ pub(crate) struct ClientInput<'a> {
 impl<'a> ClientInput<'a> {
     fn list(self, open_interrupts: &[Interrupt]) -> ClientList<'a> {
         let Self { input: RunAgentInput { messages, resume, .. }, anonymous, is_behind, .. } = self;
-        let is_open = |entry: &ResumeEntry| open_interrupts.iter().any(|interrupt| interrupt.id == entry.interrupt_id);
-        let replies_to_interrupt =
-            if resume.is_empty() { self.is_reply && !open_interrupts.is_empty() } else { resume.iter().any(is_open) };
+        let is_open = |entry: &ResumeEntry| {
+            open_interrupts.iter().any(|interrupt| interrupt.id == entry.interrupt_id)
+        };
+        let replies_to_interrupt = if resume.is_empty() {
+            self.is_reply && !open_interrupts.is_empty()
+        } else {
+            resume.iter().any(is_open)
+        };
         ClientList { messages, anonymous, is_behind, replies_to_interrupt }
     }
 
@@ -85,7 +93,8 @@ impl Plan {
     pub(crate) fn lacks_state(&self, input: &RunAgentInput) -> bool {
         // A client that sends no state has an empty one.
         let is_empty = |state: &Value| *state == json!({});
-        input.state.as_ref().is_none_or(is_empty) && self.state.as_ref().is_some_and(|state| !is_empty(state))
+        input.state.as_ref().is_none_or(is_empty)
+            && self.state.as_ref().is_some_and(|state| !is_empty(state))
     }
 
     pub(crate) fn adds_messages(&self) -> bool {
@@ -95,9 +104,10 @@ impl Plan {
     /// Returns the number of the message that the new ones follow.
     pub(crate) fn base(&self, loaded: Option<&LoadedThread>) -> i64 {
         let stored = self.stored(loaded);
-        self.rejoined
-            .last()
-            .map_or_else(|| stored.map_or(0, |it| it.number_before(self.decision.kept)), |node| node.number)
+        self.rejoined.last().map_or_else(
+            || stored.map_or(0, |it| it.number_before(self.decision.kept)),
+            |node| node.number,
+        )
     }
 
     pub(crate) fn branch_write<'a>(
@@ -106,18 +116,30 @@ impl Plan {
         client: &'a [Message],
     ) -> BranchWrite<'a> {
         let stored = self.stored(loaded);
-        let new = self.decision.appended.iter().skip(self.rejoined.len()).filter_map(|appended| match *appended {
-            AppendedMessage::Client(at) => Some((&client[at], None)),
-            AppendedMessage::Stored(position) => stored.map(|it| (&it.messages()[position], it.origin(position).run())),
-            AppendedMessage::Known(at) => self.known_results.get(at).map(|known| (&known.message, Some(known.run))),
+        let new = self.decision.appended.iter().skip(self.rejoined.len()).filter_map(|appended| {
+            match *appended {
+                AppendedMessage::Client(at) => Some((&client[at], None)),
+                AppendedMessage::Stored(position) => {
+                    stored.map(|it| (&it.messages()[position], it.origin(position).run()))
+                }
+                AppendedMessage::Known(at) => {
+                    self.known_results.get(at).map(|known| (&known.message, Some(known.run)))
+                }
+            }
         });
         let number = |position: usize| stored.map_or(0, |stored| stored.number(position));
-        let updated = self.decision.updated.iter().map(|(position, text)| (number(*position), text));
+        let updated =
+            self.decision.updated.iter().map(|(position, text)| (number(*position), text));
         BranchWrite { base: self.base(loaded), new: new.collect(), updated: updated.collect() }
     }
 
     /// Returns the branch after the begin of the run. The number of its last new message is `last_message`.
-    pub(crate) fn into_branch(self, loaded: Option<Branch>, client: Messages, last_message: i64) -> Branch {
+    pub(crate) fn into_branch(
+        self,
+        loaded: Option<Branch>,
+        client: Messages,
+        last_message: i64,
+    ) -> Branch {
         let Self { branch, decision, rejoined, known_results, .. } = self;
         let mut branch = branch.or(loaded).unwrap_or_default();
         let added = &decision.appended[rejoined.len()..];
@@ -128,7 +150,9 @@ impl Plan {
         }
         let copy = |appended: &AppendedMessage| match *appended {
             AppendedMessage::Client(at) => (client[at].clone(), MessageOrigin::Client),
-            AppendedMessage::Stored(position) => (branch.messages()[position].clone(), branch.origin(position)),
+            AppendedMessage::Stored(position) => {
+                (branch.messages()[position].clone(), branch.origin(position))
+            }
             AppendedMessage::Known(at) => {
                 let KnownResult { message, run } = &known_results[at];
                 (message.clone(), MessageOrigin::Run { run: *run, delivered: true })
@@ -138,7 +162,10 @@ impl Plan {
         branch.truncate(decision.kept);
         decision.updated.into_iter().for_each(|(position, text)| branch.replace(position, text));
         rejoined.into_iter().for_each(|node| branch.push(node.message, node.number, node.origin));
-        added.into_iter().zip(first..).for_each(|((message, origin), number)| branch.push(message, number, origin));
+        added
+            .into_iter()
+            .zip(first..)
+            .for_each(|((message, origin), number)| branch.push(message, number, origin));
         branch
     }
 
@@ -170,8 +197,14 @@ impl Plan {
         }
         let rejoined = reader.rejoined(stored, &decision, &client.input.messages).await?;
         let Some(rejoined) = rejoined else { return Ok(None) };
-        let (open_interrupts, first_run) = reader.branching_point(stored, &decision, &rejoined).await?;
-        let plan = Self::new(decision, StartingPoint { rejoined, open_interrupts, first_run, ..before }, client).await;
+        let (open_interrupts, first_run) =
+            reader.branching_point(stored, &decision, &rejoined).await?;
+        let plan = Self::new(
+            decision,
+            StartingPoint { rejoined, open_interrupts, first_run, ..before },
+            client,
+        )
+        .await;
         plan.with_known_results(&mut reader, &client.input.messages).await
     }
 
@@ -180,7 +213,10 @@ impl Plan {
         let (number, stored_state) = state.unzip();
         let is_new_state = |state: &&Value| match &stored_state {
             // A client that shows nothing of the thread has nothing of its state either. SDKs then send an empty one.
-            Some(stored) => stored != *state && !(decision.case == BranchCase::NothingKnown && **state == json!({})),
+            Some(stored) => {
+                stored != *state
+                    && !(decision.case == BranchCase::NothingKnown && **state == json!({}))
+            }
             // A client without a state sends an empty one.
             None => **state != json!({}),
         };
@@ -189,11 +225,23 @@ impl Plan {
         let has_replies_only = client.is_reply() && decision.appended.len() == rejoined.len();
         let (replies, now) = (client.input.resume.clone(), jiff::Timestamp::now());
         let resume = match check_resume(client.owner, &open_interrupts, replies, now).await {
-            ResumeDecision::Proceed(answers) if answers.is_empty() && has_replies_only => ResumeDecision::Repeated,
+            ResumeDecision::Proceed(answers) if answers.is_empty() && has_replies_only => {
+                ResumeDecision::Repeated
+            }
             resume => resume,
         };
         let (known_results, state) = (Vec::new(), new_state.or(stored_state));
-        Self { branch, decision, rejoined, known_results, state, state_number, open_interrupts, first_run, resume }
+        Self {
+            branch,
+            decision,
+            rejoined,
+            known_results,
+            state,
+            state_number,
+            open_interrupts,
+            first_run,
+            resume,
+        }
     }
 }
 
@@ -216,7 +264,10 @@ pub(super) struct PlanReader<'a> {
 
 impl PlanReader<'_> {
     /// Returns the end of the run that the request names as its parent, or else the current state of the thread.
-    async fn starting_point(&mut self, input: &RunAgentInput) -> Result<Option<StartingPoint>, StoreError> {
+    async fn starting_point(
+        &mut self,
+        input: &RunAgentInput,
+    ) -> Result<Option<StartingPoint>, StoreError> {
         let loaded = self.loaded;
         let left = match &input.parent_run_id {
             Some(parent) => self.end_state(EndedRun::Id(parent)).await?,
@@ -228,9 +279,19 @@ impl PlanReader<'_> {
                 known => known,
             };
             let (state, open_interrupts) = (loaded.state.clone(), loaded.interrupts.clone());
-            return Ok(Some(StartingPoint { state, open_interrupts, first_run, ..StartingPoint::default() }));
+            return Ok(Some(StartingPoint {
+                state,
+                open_interrupts,
+                first_run,
+                ..StartingPoint::default()
+            }));
         };
-        let mut start = StartingPoint { state, open_interrupts: interrupts, first_run, ..StartingPoint::default() };
+        let mut start = StartingPoint {
+            state,
+            open_interrupts: interrupts,
+            first_run,
+            ..StartingPoint::default()
+        };
         if head != loaded.branch.head() {
             let Some(nodes) = self.nodes().await? else { return Ok(None) };
             start.branch = Some(branch_of(nodes, head).into_iter().collect());
@@ -256,7 +317,8 @@ impl PlanReader<'_> {
         });
         let next: Vec<_> = next.collect();
         let nodes = self.nodes().await?;
-        Ok(nodes.map(|nodes| find_existing_branch(nodes, parent, &next).into_iter().cloned().collect()))
+        Ok(nodes
+            .map(|nodes| find_existing_branch(nodes, parent, &next).into_iter().cloned().collect()))
     }
 
     /// Returns the open interrupts of the message where a new branch begins, and the first run of the branch if it is an old one
@@ -302,7 +364,8 @@ impl PlanReader<'_> {
             let include = ThreadParts { messages: true, ..ThreadParts::default() };
             let view = self.store.call("thread", |store| store.thread(self.key, include)).await?;
             let ThreadVersion { number, version } = self.loaded.version;
-            let view = view.filter(|view| (view.thread.number, view.thread.version) == (number, version));
+            let view =
+                view.filter(|view| (view.thread.number, view.thread.version) == (number, version));
             self.nodes = view.map(|view| view.nodes);
         }
         Ok(self.nodes.as_deref())

@@ -40,20 +40,30 @@ pub(crate) async fn check_resume(
     entries: Vec<ResumeEntry>,
     now: Timestamp,
 ) -> ResumeDecision {
-    let (entries, unknown): (Vec<_>, Vec<_>) =
-        entries.into_iter().partition(|entry| open.iter().any(|interrupt| interrupt.id == entry.interrupt_id));
+    let (entries, unknown): (Vec<_>, Vec<_>) = entries
+        .into_iter()
+        .partition(|entry| open.iter().any(|interrupt| interrupt.id == entry.interrupt_id));
     if !unknown.is_empty() {
-        let examples: Vec<_> =
-            unknown.iter().take(3).map(|entry| shortened(&entry.interrupt_id, MAX_ID_CHARS)).collect();
-        tracing::warn!(entries = unknown.len(), ?examples, "ignored resume entries for interrupts that are not open");
+        let examples: Vec<_> = unknown
+            .iter()
+            .take(3)
+            .map(|entry| shortened(&entry.interrupt_id, MAX_ID_CHARS))
+            .collect();
+        tracing::warn!(
+            entries = unknown.len(),
+            ?examples,
+            "ignored resume entries for interrupts that are not open"
+        );
     }
     let mut replies = Vec::with_capacity(open.len());
     for interrupt in open {
         let mut own = entries.iter().filter(|entry| entry.interrupt_id == interrupt.id);
         let Some(entry) = own.next() else { return ResumeDecision::StillOpen };
         if own.any(|other| other != entry) {
-            let message =
-                format!("the interrupt {:?} has contradictory replies", shortened(&interrupt.id, MAX_ID_CHARS));
+            let message = format!(
+                "the interrupt {:?} has contradictory replies",
+                shortened(&interrupt.id, MAX_ID_CHARS)
+            );
             return ResumeDecision::Refused(RunErrorCode::ContradictoryResume, message);
         }
         if let Err((code, message)) = check_entry(owner, interrupt, entry, now).await {
@@ -80,19 +90,29 @@ async fn check_entry(
     }
     let Some(schema) = &interrupt.response_schema else { return Ok(()) };
     let schema = compile_response_schema(schema).map_err(|error| {
-        tracing::error!(interrupt = id, error, "an agent raised an interrupt with an invalid response schema");
+        tracing::error!(
+            interrupt = id,
+            error,
+            "an agent raised an interrupt with an invalid response schema"
+        );
         (
             RunErrorCode::InvalidResponseSchema,
             format!("no reply to the interrupt {id:?} can be checked: its schema is invalid"),
         )
     })?;
-    let problem = match schema.problems(owner, entry.payload.as_ref().unwrap_or(&Value::Null)).await {
+    let problem = match schema.problems(owner, entry.payload.as_ref().unwrap_or(&Value::Null)).await
+    {
         Ok(None) => return Ok(()),
-        Ok(Some((problems, _))) => problems.into_iter().next().map_or_else(String::new, |problem| {
-            let path =
-                if problem.path.is_empty() { "the payload".to_owned() } else { format!("payload{}", problem.path) };
-            format!("{path}: {}", problem.text)
-        }),
+        Ok(Some((problems, _))) => {
+            problems.into_iter().next().map_or_else(String::new, |problem| {
+                let path = if problem.path.is_empty() {
+                    "the payload".to_owned()
+                } else {
+                    format!("payload{}", problem.path)
+                };
+                format!("{path}: {}", problem.text)
+            })
+        }
         Err(reason) => reason,
     };
     let problem = shortened(&problem, MAX_PROBLEM_CHARS);
@@ -130,7 +150,11 @@ mod tests {
         ResumeEntry { interrupt_id: id.into(), status, payload: Some(payload), metadata: None }
     }
 
-    fn check_resume(open: &[Interrupt], entries: Vec<ResumeEntry>, now: Timestamp) -> ResumeDecision {
+    fn check_resume(
+        open: &[Interrupt],
+        entries: Vec<ResumeEntry>,
+        now: Timestamp,
+    ) -> ResumeDecision {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
         runtime.block_on(super::check_resume(&"key:ann".into(), open, entries, now))
     }
@@ -163,15 +187,26 @@ mod tests {
     #[test]
     fn equal_entries_count_once_and_contradictory_entries_are_refused() {
         let open = [interrupt("a")];
-        assert_eq!(check_resume(&open, vec![resolved("a"); 2], now()), ResumeDecision::Proceed(vec![resolved("a")]));
+        assert_eq!(
+            check_resume(&open, vec![resolved("a"); 2], now()),
+            ResumeDecision::Proceed(vec![resolved("a")])
+        );
         let other = entry("a", ResumeStatus::Resolved, json!({ "approved": false }));
         let decision = check_resume(&open, vec![resolved("a"), other], now());
-        assert!(matches!(decision, ResumeDecision::Refused(RunErrorCode::ContradictoryResume, _)), "{decision:?}");
+        assert!(
+            matches!(decision, ResumeDecision::Refused(RunErrorCode::ContradictoryResume, _)),
+            "{decision:?}"
+        );
     }
 
     #[test]
     fn an_expired_interrupt_can_only_be_cancelled() {
-        for over in ["2026-11-21T12:00:00Z", "2026-11-21T13:00:00+02:00", "2026-11-21T11:00:00", "2026-11-21"] {
+        for over in [
+            "2026-11-21T12:00:00Z",
+            "2026-11-21T13:00:00+02:00",
+            "2026-11-21T11:00:00",
+            "2026-11-21",
+        ] {
             let open = [Interrupt { expires_at: Some(over.into()), ..interrupt("a") }];
             let decision = check_resume(&open, vec![resolved("a")], now());
             assert!(
@@ -197,25 +232,38 @@ mod tests {
 
     #[test]
     fn a_payload_must_match_the_schema() {
-        let schema =
-            json!({ "type": "object", "properties": { "approved": { "type": "boolean" } }, "required": ["approved"] });
+        let schema = json!({ "type": "object", "properties": { "approved": { "type": "boolean" } }, "required": ["approved"] });
         let open = [Interrupt { response_schema: schema.as_object().cloned(), ..interrupt("a") }];
-        assert_eq!(check_resume(&open, vec![resolved("a")], now()), ResumeDecision::Proceed(vec![resolved("a")]));
+        assert_eq!(
+            check_resume(&open, vec![resolved("a")], now()),
+            ResumeDecision::Proceed(vec![resolved("a")])
+        );
         for payload in [json!({}), json!({ "approved": "yes" }), json!(true), json!(null)] {
-            let decision = check_resume(&open, vec![entry("a", ResumeStatus::Resolved, payload.clone())], now());
+            let decision = check_resume(
+                &open,
+                vec![entry("a", ResumeStatus::Resolved, payload.clone())],
+                now(),
+            );
             assert!(
                 matches!(decision, ResumeDecision::Refused(RunErrorCode::InvalidResumePayload, _)),
                 "{payload}: {decision:?}"
             );
         }
         // Pages read the interrupt and the field from the message.
-        let decision =
-            check_resume(&open, vec![entry("a", ResumeStatus::Resolved, json!({ "approved": "yes" }))], now());
+        let decision = check_resume(
+            &open,
+            vec![entry("a", ResumeStatus::Resolved, json!({ "approved": "yes" }))],
+            now(),
+        );
         let ResumeDecision::Refused(_, message) = decision else { panic!("{decision:?}") };
-        let begin = r#"the reply to the interrupt "a" does not match its schema: payload/approved: "#;
+        let begin =
+            r#"the reply to the interrupt "a" does not match its schema: payload/approved: "#;
         assert!(message.starts_with(begin), "{message}");
         let cancelled = entry("a", ResumeStatus::Cancelled, json!({}));
-        assert_eq!(check_resume(&open, vec![cancelled.clone()], now()), ResumeDecision::Proceed(vec![cancelled]));
+        assert_eq!(
+            check_resume(&open, vec![cancelled.clone()], now()),
+            ResumeDecision::Proceed(vec![cancelled])
+        );
     }
 
     #[test]
@@ -223,7 +271,10 @@ mod tests {
         let schema = json!({ "type": "no such type" });
         let open = [Interrupt { response_schema: schema.as_object().cloned(), ..interrupt("a") }];
         let decision = check_resume(&open, vec![resolved("a")], now());
-        assert!(matches!(decision, ResumeDecision::Refused(RunErrorCode::InvalidResponseSchema, _)), "{decision:?}");
+        assert!(
+            matches!(decision, ResumeDecision::Refused(RunErrorCode::InvalidResponseSchema, _)),
+            "{decision:?}"
+        );
     }
 
     #[test]
@@ -238,7 +289,10 @@ mod tests {
         let open = [Interrupt { response_schema: schema.as_object().cloned(), ..interrupt("a") }];
         let begin = std::time::Instant::now();
         let decision = check_resume(&open, vec![resolved("a")], now());
-        assert!(matches!(decision, ResumeDecision::Refused(RunErrorCode::InvalidResponseSchema, _)), "{decision:?}");
+        assert!(
+            matches!(decision, ResumeDecision::Refused(RunErrorCode::InvalidResponseSchema, _)),
+            "{decision:?}"
+        );
         assert!(begin.elapsed() < std::time::Duration::from_secs(10));
     }
 
@@ -246,8 +300,13 @@ mod tests {
     fn patterns_that_need_backtracking_are_not_checked() {
         let schema = json!({ "type": "string", "pattern": "^(?!x).*$", "minLength": 2 });
         let open = [Interrupt { response_schema: schema.as_object().cloned(), ..interrupt("a") }];
-        let reply = |text: &str| check_resume(&open, vec![entry("a", ResumeStatus::Resolved, json!(text))], now());
+        let reply = |text: &str| {
+            check_resume(&open, vec![entry("a", ResumeStatus::Resolved, json!(text))], now())
+        };
         assert!(matches!(reply("xyz"), ResumeDecision::Proceed(_)));
-        assert!(matches!(reply("a"), ResumeDecision::Refused(RunErrorCode::InvalidResumePayload, _)));
+        assert!(matches!(
+            reply("a"),
+            ResumeDecision::Refused(RunErrorCode::InvalidResumePayload, _)
+        ));
     }
 }

@@ -1,8 +1,8 @@
 //! The snapshots that give a client the messages that it does not show.
 
 use crate::protocol::{
-    ActivityMessage, JsonObject, Message, MessageId, Messages, ReasoningMessage, Role, event::MessagesSnapshot,
-    own_names::PLACEHOLDER,
+    ActivityMessage, JsonObject, Message, MessageId, Messages, ReasoningMessage, Role,
+    event::MessagesSnapshot, own_names::PLACEHOLDER,
 };
 
 /// Returns a snapshot of the messages; behind it a client has nothing else, and has these in their order.
@@ -14,7 +14,8 @@ pub(crate) fn snapshots(messages: &Messages, client_has_messages: bool) -> Vec<M
     let mut snapshots = Vec::new();
     if client_has_messages {
         let roles = [Role::Reasoning, Role::Activity];
-        let kept = roles.into_iter().filter(|role| messages.iter().any(|message| message.role() == *role));
+        let kept =
+            roles.into_iter().filter(|role| messages.iter().any(|message| message.role() == *role));
         snapshots.push(MessagesSnapshot::new(kept.map(placeholder).collect::<Messages>()));
     }
     snapshots.push(MessagesSnapshot::new(messages.clone()));
@@ -32,11 +33,14 @@ pub(crate) fn remove_placeholders(messages: &mut Messages) {
 fn placeholder(role: Role) -> Message {
     let id = MessageId::from(format!("{PLACEHOLDER}.{}", role.as_str()));
     match role {
-        Role::Activity => Message::Activity(ActivityMessage::new(id, PLACEHOLDER, JsonObject::new())),
+        Role::Activity => {
+            Message::Activity(ActivityMessage::new(id, PLACEHOLDER, JsonObject::new()))
+        }
         _ => Message::Reasoning(ReasoningMessage::new(id, "")),
     }
 }
 
 fn is_placeholder(message: &Message) -> bool {
-    matches!(message, Message::Activity(_) | Message::Reasoning(_)) && message.id().starts_with(PLACEHOLDER)
+    matches!(message, Message::Activity(_) | Message::Reasoning(_))
+        && message.id().starts_with(PLACEHOLDER)
 }

@@ -18,7 +18,8 @@ pub(crate) fn title_of(message: &Message) -> Option<String> {
 
 /// Returns a title on one line; `None` if it is blank.
 pub(crate) fn on_one_line(text: &str) -> Option<String> {
-    let words = text.split(|c: char| c.is_whitespace() || c.is_control()).filter(|word| !word.is_empty());
+    let words =
+        text.split(|c: char| c.is_whitespace() || c.is_control()).filter(|word| !word.is_empty());
     let mut line = String::new();
     for word in words {
         if !line.is_empty() {
@@ -46,7 +47,9 @@ pub(crate) fn cut_at_word(text: &str, max: usize) -> Option<String> {
     let ends_at_word = next == ' ';
     line.truncate(end);
     // A word that is longer than half of the title is cut.
-    if let Some(space) = line.rfind(' ').filter(|space| !ends_at_word && line[..*space].chars().count() >= max / 2) {
+    if let Some(space) =
+        line.rfind(' ').filter(|space| !ends_at_word && line[..*space].chars().count() >= max / 2)
+    {
         line.truncate(space);
     }
     // The parts of an emoji are joined by this character.
@@ -63,11 +66,23 @@ mod tests {
     fn a_title_is_the_text_cut_at_a_word() {
         let cut = |text: &str| cut_at_word(text, 20);
         assert_eq!(cut("  What's\n\tthe weather? ").as_deref(), Some("What's the weather?"));
-        assert_eq!(cut("What's the weather like in Beijing").as_deref(), Some("What's the weather…"));
+        assert_eq!(
+            cut("What's the weather like in Beijing").as_deref(),
+            Some("What's the weather…")
+        );
         assert_eq!(cut("Twenty characters !! and more").as_deref(), Some("Twenty characters !!…"));
-        assert_eq!(cut("https://example.com/a/long/address").as_deref(), Some("https://example.com/…"));
-        assert_eq!(cut("See https://example.com/a/long/address").as_deref(), Some("See https://example.…"));
-        assert_eq!(cut(&"今天北京的天气".repeat(4)).as_deref(), Some("今天北京的天气今天北京的天气今天北京的天…"));
+        assert_eq!(
+            cut("https://example.com/a/long/address").as_deref(),
+            Some("https://example.com/…")
+        );
+        assert_eq!(
+            cut("See https://example.com/a/long/address").as_deref(),
+            Some("See https://example.…")
+        );
+        assert_eq!(
+            cut(&"今天北京的天气".repeat(4)).as_deref(),
+            Some("今天北京的天气今天北京的天气今天北京的天…")
+        );
         assert_eq!(cut(" \u{0}\n"), None);
         assert_eq!(cut(&format!("a{}b", " ".repeat(1000))).as_deref(), Some("a…"));
         assert_eq!(cut(&"x".repeat(1_000_000)).map(|title| title.chars().count()), Some(21));

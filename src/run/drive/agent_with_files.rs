@@ -51,8 +51,10 @@ async fn load(
     memory: Option<&RunMemory>,
     messages: &mut Messages,
 ) -> Result<(), AgentError> {
-    let unavailable = |problem: &'static str| AgentError::new(RunErrorCode::FilesUnavailable, problem);
-    let unreadable = |error| unavailable("the files cannot be read now; please try again").caused_by(error);
+    let unavailable =
+        |problem: &'static str| AgentError::new(RunErrorCode::FilesUnavailable, problem);
+    let unreadable =
+        |error| unavailable("the files cannot be read now; please try again").caused_by(error);
     if reader == LoadedFor::RemoteAgent
         && let Some(base) = &run.files.options().public_url
     {
@@ -60,12 +62,15 @@ async fn load(
         FileUrls::new(Some(signer), run.owner.clone(), base).present(messages.to_mut());
         return Ok(());
     }
-    let loading = run.files.loading(&run.owner, messages.to_mut().iter_mut().collect(), reader).await;
+    let loading =
+        run.files.loading(&run.owner, messages.to_mut().iter_mut().collect(), reader).await;
     let loading = loading.map_err(unreadable)?;
     if let Some(memory) = memory
         && memory.files(loading.bytes()).await.is_err()
     {
-        return Err(unavailable("the server has no memory for the files of this conversation now; please try again"));
+        return Err(unavailable(
+            "the server has no memory for the files of this conversation now; please try again",
+        ));
     }
     loading.load().await;
     Ok(())

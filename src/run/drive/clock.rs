@@ -126,7 +126,9 @@ impl Clock {
 
     fn deadlines(&self) -> [(Deadline, Option<Instant>); 3] {
         // A limit that overflows the time is no deadline.
-        let after = |from: Instant, limit: Option<Duration>| limit.and_then(|limit| from.checked_add(limit));
+        let after = |from: Instant, limit: Option<Duration>| {
+            limit.and_then(|limit| from.checked_add(limit))
+        };
         [
             (Deadline::TimeLimit, after(self.started, self.limits.max)),
             (Deadline::IdleLimit, after(self.last_event, self.limits.idle)),
@@ -139,6 +141,9 @@ impl Clock {
     }
 
     fn passed_deadline(&self, now: Instant) -> Option<Deadline> {
-        self.deadlines().into_iter().find(|(_, at)| at.is_some_and(|at| at <= now)).map(|(due, _)| due)
+        self.deadlines()
+            .into_iter()
+            .find(|(_, at)| at.is_some_and(|at| at <= now))
+            .map(|(due, _)| due)
     }
 }

@@ -15,7 +15,10 @@ use futures::stream::{self, Stream, StreamExt as _};
 
 use super::{
     clock::{Clock, Deadline, RunLimits},
-    ending::{RunEnding, agent_failed, agent_panicked, agent_timed_out, lifecycle_ending, protocol_violated},
+    ending::{
+        RunEnding, agent_failed, agent_panicked, agent_timed_out, lifecycle_ending,
+        protocol_violated,
+    },
     guard::{Guard, RunClosing},
     progress::{Drive, EventSink, Progress},
     run_report::report_end,
@@ -102,7 +105,9 @@ impl Run {
             stage: RunStage::Opening(agent, Box::new(input)),
             cx,
             clock: Clock::start(limits),
-            control: permit.as_ref().map_or_else(Arc::default, |permit| permit.live.control.clone()),
+            control: permit
+                .as_ref()
+                .map_or_else(Arc::default, |permit| permit.live.control.clone()),
             waker: None,
             span,
             events_until_time_check: EVENTS_PER_TIME_CHECK,
@@ -216,7 +221,8 @@ impl Run {
             RunStage::Opened(agent, mut input) => {
                 let (mut cx, begin_drawing) = (self.cx.clone(), self.begin_drawing);
                 let call = move || {
-                    let mut drawing = begin_drawing.and_then(|begin| begin(&*agent, &mut input, &mut cx));
+                    let mut drawing =
+                        begin_drawing.and_then(|begin| begin(&*agent, &mut input, &mut cx));
                     let events = agent.run(*input, cx);
                     match &mut drawing {
                         None => RunStage::Running(events, None),
@@ -247,15 +253,16 @@ impl Run {
         if self.clock.first_token.is_none() {
             self.clock.note_first(&event);
         }
-        let ending = if matches!(event, Event::RunStarted(_) | Event::RunFinished(_) | Event::RunError(_)) {
-            lifecycle_ending(event)
-        } else {
-            let mut counted = |event: &Event| {
-                self.events += 1;
-                sink.emit(event);
+        let ending =
+            if matches!(event, Event::RunStarted(_) | Event::RunFinished(_) | Event::RunError(_)) {
+                lifecycle_ending(event)
+            } else {
+                let mut counted = |event: &Event| {
+                    self.events += 1;
+                    sink.emit(event);
+                };
+                self.guard.admit(event, &mut counted).err().map(protocol_violated)
             };
-            self.guard.admit(event, &mut counted).err().map(protocol_violated)
-        };
         if let Some(ending) = ending {
             return self.end(ending, sink);
         }
@@ -394,7 +401,11 @@ fn total_usage(own: Vec<TokenUsage>, cx: &RunContext) -> Vec<TokenUsage> {
 fn logged_id(id: &str) -> impl fmt::Display {
     fmt::from_fn(|f| {
         for char in id.chars().take(MAX_LOGGED_CHARS) {
-            if char == ' ' { f.write_str("\\u{20}")? } else { fmt::Display::fmt(&char.escape_debug(), f)? }
+            if char == ' ' {
+                f.write_str("\\u{20}")?
+            } else {
+                fmt::Display::fmt(&char.escape_debug(), f)?
+            }
         }
         Ok(())
     })

@@ -38,7 +38,10 @@ impl From<Stop> for RunEnding {
 }
 
 pub(crate) fn lease_lost() -> RunError {
-    RunError::new(RunErrorCode::LeaseLost, "the run was taken over by another server, or its thread was deleted")
+    RunError::new(
+        RunErrorCode::LeaseLost,
+        "the run was taken over by another server, or its thread was deleted",
+    )
 }
 
 // The functions below are cold, so that a run's end does not displace the code of its events from the instruction cache.
@@ -89,7 +92,10 @@ pub(super) fn protocol_violated(violation: Violation) -> RunEnding {
 
 #[cold]
 pub(super) fn agent_panicked(panic: Box<dyn Any + Send>) -> RunEnding {
-    let text = panic.downcast_ref::<&str>().copied().or(panic.downcast_ref::<String>().map(String::as_str));
+    let text = panic
+        .downcast_ref::<&str>()
+        .copied()
+        .or(panic.downcast_ref::<String>().map(String::as_str));
     tracing::error!(panic = text.unwrap_or("a value that is not text"), "the agent panicked");
     RunEnding::Failed(RunError::new(RunErrorCode::AgentPanic, "the agent failed unexpectedly"))
 }

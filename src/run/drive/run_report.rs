@@ -34,7 +34,8 @@ pub(crate) fn report_end(
     clock: &Clock,
 ) {
     let in_millis = |time: Duration| time.as_millis() as u64;
-    let (duration, first_event, first_token) = (clock.elapsed(), clock.first_event, clock.first_token);
+    let (duration, first_event, first_token) =
+        (clock.elapsed(), clock.first_event, clock.first_token);
     let mut all = TokenUsage::default();
     cx.usage().iter().for_each(|usage| all.add(usage));
     let TokenUsage { input_tokens, output_tokens, .. } = all;
@@ -57,7 +58,8 @@ pub(crate) fn report_end(
     end_agent(cx.trace(), &AgentEnd { outcome, code, input_tokens, output_tokens });
     let agent = cx.agent();
     if let Some(observer) = cx.observer() {
-        let ended = CountedRunEnd { agent, outcome, code, duration, first_event, first_token, repairs };
+        let ended =
+            CountedRunEnd { agent, outcome, code, duration, first_event, first_token, repairs };
         observer.metrics.runs.ended(&ended);
     }
 }

@@ -67,7 +67,10 @@ impl Tap for DebugHub {
         let owner = owner_of(run.principal());
         let bytes = event.get().len() + BYTES_PER_EVENT;
         let Ok(permit) = self.waiting.try_take(&owner, bytes) else { return };
-        self.readers.send(&owner, Arc::new(DebugEvent { run: run.identity().clone(), event, _bytes: permit }));
+        self.readers.send(
+            &owner,
+            Arc::new(DebugEvent { run: run.identity().clone(), event, _bytes: permit }),
+        );
     }
 }
 
@@ -92,7 +95,8 @@ mod tests {
     /// Sends the steps of a run without authentication.
     fn send(hub: &DebugHub, names: impl IntoIterator<Item = String>) -> Vec<Event> {
         let run = RunContext::new("t", "r", "a");
-        let sent: Vec<Event> = names.into_iter().map(|name| StepStarted::new(name).into()).collect();
+        let sent: Vec<Event> =
+            names.into_iter().map(|name| StepStarted::new(name).into()).collect();
         sent.iter().for_each(|event| hub.event(&run, event));
         sent
     }
@@ -102,7 +106,10 @@ mod tests {
         let hub = DebugHub::default();
         let mut reader = DebugEvents { events: hub.readers.subscribe("none".into()).unwrap() };
         let sent = send(&hub, (0..MAX_BEHIND + 2).map(|step| step.to_string()));
-        assert_eq!(reader.next().await.unwrap().event.get(), serde_json::to_string(&sent[2]).unwrap());
+        assert_eq!(
+            reader.next().await.unwrap().event.get(),
+            serde_json::to_string(&sent[2]).unwrap()
+        );
     }
 
     #[tokio::test]

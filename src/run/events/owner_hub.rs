@@ -43,12 +43,18 @@ impl<T, const MAX_BEHIND: usize> Default for OwnerHub<T, MAX_BEHIND> {
 
 impl<T: Clone, const MAX_BEHIND: usize> OwnerHub<T, MAX_BEHIND> {
     /// Reads an owner's events from now on. Returns `None` after [`close`](Self::close).
-    pub(crate) fn subscribe(self: &Arc<Self>, owner: Arc<str>) -> Option<OwnerEvents<T, MAX_BEHIND>> {
+    pub(crate) fn subscribe(
+        self: &Arc<Self>,
+        owner: Arc<str>,
+    ) -> Option<OwnerEvents<T, MAX_BEHIND>> {
         let mut state = self.state.lock();
         if state.is_closed {
             return None;
         }
-        let sender = state.senders.entry(owner.clone()).or_insert_with(|| broadcast::Sender::new(MAX_BEHIND));
+        let sender = state
+            .senders
+            .entry(owner.clone())
+            .or_insert_with(|| broadcast::Sender::new(MAX_BEHIND));
         let events = sender.subscribe();
         self.readers.fetch_add(1, Ordering::Relaxed);
         Some(OwnerEvents { hub: self.clone(), owner, events: Some(events) })
@@ -123,14 +129,19 @@ mod tests {
     #[tokio::test]
     async fn readers_get_the_events_of_their_owner_until_the_hub_closes() {
         let hub = Arc::new(OwnerHub::<_, 4>::default());
-        let (mut one, mut two) = (hub.subscribe("ann".into()).unwrap(), hub.subscribe("ann".into()).unwrap());
+        let (mut one, mut two) =
+            (hub.subscribe("ann".into()).unwrap(), hub.subscribe("ann".into()).unwrap());
         let mut other = hub.subscribe("bob".into()).unwrap();
         hub.send("ann", 1);
         assert_eq!((one.next().await, two.next().await), (Ok(1), Ok(1)));
         for number in 0..5 {
             hub.send("bob", number);
         }
-        assert_eq!((other.next().await, other.next().await), (Err(RecvError::Lagged(1)), Ok(1)), "a slow reader");
+        assert_eq!(
+            (other.next().await, other.next().await),
+            (Err(RecvError::Lagged(1)), Ok(1)),
+            "a slow reader"
+        );
         hub.send_to_all(&7);
         assert_eq!(two.next().await, Ok(7));
         drop((one, other));

@@ -158,12 +158,17 @@ impl ThreadEventHub {
 
 /// Passes on the announcements of other processes. Ends when the store has no more.
 pub(crate) async fn receive_announcements(store: MeasuredStore, hub: Arc<ThreadEventHub>) {
-    let Some(mut announcements) = store.shared().map(|shared| shared.signals().announcements()) else { return };
+    let Some(mut announcements) = store.shared().map(|shared| shared.signals().announcements())
+    else {
+        return;
+    };
     loop {
         match announcements.recv().await {
             Ok(Some(json)) => {
                 match serde_json::from_str(&json) {
-                    Ok(Announcement::Change { owner, id, change }) => hub.send(&ThreadKey { owner, id }, change),
+                    Ok(Announcement::Change { owner, id, change }) => {
+                        hub.send(&ThreadKey { owner, id }, change)
+                    }
                     Ok(Announcement::Missed) => hub.send_missed(),
                     // A later version may announce something else.
                     Err(_) => {}
@@ -220,16 +225,22 @@ mod tests {
         }
         hub.send(&key("u"), Begun);
         let mut seen = Vec::new();
-        while let Ok(Some(ThreadEvent::Changes(changes))) = timeout(Duration::from_secs(9), reader.next()).await {
+        while let Ok(Some(ThreadEvent::Changes(changes))) =
+            timeout(Duration::from_secs(9), reader.next()).await
+        {
             seen.push((start.elapsed(), changes.id.to_string(), changes.kinds.clone()));
         }
         let (at_once, later) = (Duration::ZERO, EVENT_INTERVAL);
         let expected = [(at_once, "t", vec![Begun]), (at_once, "u", vec![Begun])];
         let expected = expected.into_iter().chain([(later, "t", vec![Ended, Archived, Renamed])]);
-        let is_close = |(at, id, kinds): (Duration, &str, Vec<_>), seen: &(Duration, String, Vec<_>)| {
+        let is_close = |(at, id, kinds): (Duration, &str, Vec<_>),
+                        seen: &(Duration, String, Vec<_>)| {
             seen.0.abs_diff(at) < Duration::from_millis(5) && (id, &kinds) == (&*seen.1, &seen.2)
         };
-        assert!(seen.len() == 3 && expected.zip(&seen).all(|(expected, seen)| is_close(expected, seen)), "{seen:?}");
+        assert!(
+            seen.len() == 3 && expected.zip(&seen).all(|(expected, seen)| is_close(expected, seen)),
+            "{seen:?}"
+        );
         assert!(hub.recent.lock().is_empty());
     }
 }

@@ -78,7 +78,8 @@ impl RunMemoryBudget {
         request: RequestSize,
     ) -> Result<RunMemory, StartError> {
         let owner = owner_of(principal);
-        let of_request = Mutex::new(self.take(&owner, request.decoded(MAX_OPEN_VALUES) as u64).await?);
+        let of_request =
+            Mutex::new(self.take(&owner, request.decoded(MAX_OPEN_VALUES) as u64).await?);
         Ok(RunMemory(Arc::new(Shared {
             budget: self.clone(),
             owner,
@@ -93,7 +94,11 @@ impl RunMemoryBudget {
     ///
     /// # Errors
     /// [`StartError::TooManyRunBytes`].
-    pub(crate) async fn copy(&self, principal: Option<&Principal>, bytes: u64) -> Result<Permit, StartError> {
+    pub(crate) async fn copy(
+        &self,
+        principal: Option<&Principal>,
+        bytes: u64,
+    ) -> Result<Permit, StartError> {
         self.take(&owner_of(principal), bytes.saturating_mul(3)).await
     }
 
@@ -136,7 +141,10 @@ impl RunMemory {
     /// As [`thread`](Self::thread), for a thread that is still to be read: half of it may be its state.
     pub(crate) async fn unread_thread(&self, size: ThreadSize) -> Result<(), StartError> {
         let values = (size.bytes / 2).min(MAX_OPEN_VALUES as u64);
-        self.thread(size.bytes + MESSAGE_OVERHEAD_BYTES * size.messages + OPEN_VALUE_BYTES as u64 * values).await
+        self.thread(
+            size.bytes + MESSAGE_OVERHEAD_BYTES * size.messages + OPEN_VALUE_BYTES as u64 * values,
+        )
+        .await
     }
 
     /// Keeps what a thread takes that was read.
@@ -161,7 +169,10 @@ mod tests {
         memory.thread(u64::MAX).await.unwrap();
         memory.decoded(0);
         memory.thread(u64::MAX).await.unwrap();
-        assert!(matches!(budget.request(Some(&ada), largest).await, Err(StartError::TooManyRunBytes)));
+        assert!(matches!(
+            budget.request(Some(&ada), largest).await,
+            Err(StartError::TooManyRunBytes)
+        ));
         drop(memory);
         assert_eq!(budget.used_bytes(), 0);
     }

@@ -61,7 +61,10 @@ struct Ledger {
 
 impl RunRate {
     pub(crate) fn new(per_minute: Option<usize>) -> Self {
-        Self { per_minute, ledger: Mutex::new(Ledger { recent: HashMap::new(), last_sweep: Instant::now() }) }
+        Self {
+            per_minute,
+            ledger: Mutex::new(Ledger { recent: HashMap::new(), last_sweep: Instant::now() }),
+        }
     }
 
     /// Counts a run of a principal.
@@ -130,7 +133,10 @@ mod tests {
             match rate.count(Some(&ada)) {
                 Ok(()) => begun.push(second),
                 Err(StartError::TooManyRunsPerMinute { retry_after }) => {
-                    assert_eq!(retry_after, Duration::from_secs(begun[begun.len() - 2] + 60 - second));
+                    assert_eq!(
+                        retry_after,
+                        Duration::from_secs(begun[begun.len() - 2] + 60 - second)
+                    );
                     assert!(rate.check(Some(&ada)).is_err());
                 }
                 Err(other) => panic!("{other}"),

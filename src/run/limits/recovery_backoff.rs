@@ -41,7 +41,8 @@ impl RecoveryBackoff {
     /// Returns whether a run may be recovered now: it is not being recovered, and does not wait.
     pub(crate) fn is_due(&self, run: i64) -> bool {
         let all = self.0.lock();
-        !all.under_way.contains(&run) && all.paused.get(&run).is_none_or(|(_, due)| Instant::now() >= *due)
+        !all.under_way.contains(&run)
+            && all.paused.get(&run).is_none_or(|(_, due)| Instant::now() >= *due)
     }
 
     /// Lets a run wait that would fail again. Other errors end with an outage of the store, and then nothing is to wait.

@@ -51,7 +51,12 @@ impl StoredBytes {
     }
 
     /// Checks that an owner may store more.
-    pub(crate) async fn check<E>(&self, store: &MeasuredStore, retention: &Retention, owner: &Arc<str>) -> Result<(), E>
+    pub(crate) async fn check<E>(
+        &self,
+        store: &MeasuredStore,
+        retention: &Retention,
+        owner: &Arc<str>,
+    ) -> Result<(), E>
     where
         E: From<StoreError> + From<StorageLimit>,
     {
@@ -60,7 +65,11 @@ impl StoredBytes {
             max => max,
         };
         let limits = [
-            (retention.owner_bytes, Some(owner.clone()), StorageLimit::Principal as fn(u64) -> StorageLimit),
+            (
+                retention.owner_bytes,
+                Some(owner.clone()),
+                StorageLimit::Principal as fn(u64) -> StorageLimit,
+            ),
             (of_all, None, StorageLimit::Server),
         ];
         for (max, of, exceeded) in limits {

@@ -82,12 +82,15 @@ impl FollowedLogs {
     /// Returns the log of a run. If nobody follows it yet, it begins after the event with number `after`.
     pub(crate) fn join(&self, thread: i64, run: i64, after: u64) -> Arc<FollowedLog> {
         let mut logs = self.logs.lock();
-        if let Some(log) = logs.get(&run).and_then(Weak::upgrade).filter(|log| log.state.lock().end.is_none()) {
+        if let Some(log) =
+            logs.get(&run).and_then(Weak::upgrade).filter(|log| log.state.lock().end.is_none())
+        {
             return log;
         }
         let (is_due, mut signals) = (Arc::new(AtomicBool::new(true)), JoinSet::new());
         if let Some(shared) = self.store.shared() {
-            let (mut watch, is_due, due) = (shared.signals().watch(Topic::Run(run)), is_due.clone(), self.due.clone());
+            let (mut watch, is_due, due) =
+                (shared.signals().watch(Topic::Run(run)), is_due.clone(), self.due.clone());
             signals.spawn(async move {
                 loop {
                     watch.changed().await;
@@ -114,7 +117,9 @@ impl FollowedLogs {
             let interval = if is_live && failing_since.is_none() { SLOW_POLL } else { POLL };
             let is_idle = self.logs.lock().is_empty();
             if !reads_on {
-                let _ = timeout(if is_idle { Duration::MAX } else { interval }, self.due.notified()).await;
+                let _ =
+                    timeout(if is_idle { Duration::MAX } else { interval }, self.due.notified())
+                        .await;
             }
             sleep_until(next).await;
             next = Instant::now() + READ_INTERVAL;
@@ -125,7 +130,9 @@ impl FollowedLogs {
             }
             let due: Vec<_> = logs.iter().filter(|log| log.take_due(interval)).collect();
             reads_on = due.iter().any(|log| log.reads_on());
-            let Err(error) = self.read(if is_renewal { logs.iter().collect() } else { Vec::new() }, &due).await else {
+            let Err(error) =
+                self.read(if is_renewal { logs.iter().collect() } else { Vec::new() }, &due).await
+            else {
                 failing_since = None;
                 continue;
             };
@@ -147,14 +154,19 @@ impl FollowedLogs {
     }
 
     /// Reads the logs that are due. Notes in the store that this process follows the new ones of them, and those of `renewal`.
-    async fn read(&self, mut renewal: Vec<&Arc<FollowedLog>>, due: &[&Arc<FollowedLog>]) -> Result<(), StoreError> {
+    async fn read(
+        &self,
+        mut renewal: Vec<&Arc<FollowedLog>>,
+        due: &[&Arc<FollowedLog>],
+    ) -> Result<(), StoreError> {
         renewal.extend(due.iter().filter(|log| log.state.lock().read_at.is_none()));
         if let Some(shared) = self.store.shared().filter(|_| !renewal.is_empty()) {
             shared.follow(&renewal.iter().map(|log| log.thread).collect::<Vec<_>>()).await?;
         }
         for logs in due.chunks(MAX_LOGS) {
             let after = logs.iter().map(|log| (log.run, log.state.lock().last)).collect();
-            let read = self.store.call("events_of_runs", |store| store.events_of_runs(&after, PAGE_BYTES));
+            let read =
+                self.store.call("events_of_runs", |store| store.events_of_runs(&after, PAGE_BYTES));
             let mut pages = read.await?;
             for log in logs {
                 if log.add(pages.remove(&log.run)) {

@@ -145,17 +145,26 @@ impl Follower {
         let (thread, run) = self.numbers;
         loop {
             let (owner, after) = (&self.key.owner, self.after);
-            match self.logs.store.call("events", |store| store.events(owner, run, after, PAGE_BYTES)).await {
+            match self
+                .logs
+                .store
+                .call("events", |store| store.events(owner, run, after, PAGE_BYTES))
+                .await
+            {
                 Ok(Some(page)) => {
                     let last = after + page.events.len() as u64;
-                    let (is_running, is_newest) = (page.status == RunStatus::Running, page.count <= last);
+                    let (is_running, is_newest) =
+                        (page.status == RunStatus::Running, page.count <= last);
                     if is_running && is_newest && self.live.is_none() {
                         self.followed = Some(self.logs.join(thread, run, last));
                     }
                     match (page.events.is_empty(), is_running) {
                         (false, _) => {
                             let lag = page.count.saturating_sub(last);
-                            return Ok(NextChunk::Available(LogChunk::new(page.first, page.events), lag));
+                            return Ok(NextChunk::Available(
+                                LogChunk::new(page.first, page.events),
+                                lag,
+                            ));
                         }
                         (true, true) if self.followed.is_some() => return Ok(NextChunk::Older),
                         // The log in memory is older than what is stored.

@@ -81,13 +81,27 @@ impl LiveLog {
         let state = Mutex::new(LogState { total_bytes: stored_bytes, ..LogState::default() });
         let (producer, changed) = (AtomicWaker::new(), Notify::new());
         let (is_delivered, is_awaited) = (AtomicBool::new(false), AtomicBool::new(false));
-        Self { lease, max_bytes, begun: Instant::now(), is_delivered, is_awaited, state, producer, changed }
+        Self {
+            lease,
+            max_bytes,
+            begun: Instant::now(),
+            is_delivered,
+            is_awaited,
+            state,
+            producer,
+            changed,
+        }
     }
 
     /// The log of a run that has begun with this line, which is stored.
     pub(crate) fn begun(self, line: String) -> Self {
         self.state.lock().total_bytes += line.len() as u64;
-        self.confirm_written(EventBatch { lease: self.lease.clone(), first: 1, events: vec![line], times: vec![0] });
+        self.confirm_written(EventBatch {
+            lease: self.lease.clone(),
+            first: 1,
+            events: vec![line],
+            times: vec![0],
+        });
         self
     }
 
@@ -176,7 +190,8 @@ impl LiveLog {
         if state.pending.is_empty() || state.end.is_some() {
             return None;
         }
-        let (events, times) = (std::mem::take(&mut state.pending), std::mem::take(&mut state.pending_times));
+        let (events, times) =
+            (std::mem::take(&mut state.pending), std::mem::take(&mut state.pending_times));
         state.in_flight = events.len();
         Some(EventBatch { lease: self.lease.clone(), first: state.written + 1, events, times })
     }
@@ -260,7 +275,9 @@ impl RecentChunks {
         // Most followers are at the end.
         let next = self.chunks.iter().rev().find(|chunk| chunk.first <= after + 1);
         match next.filter(|chunk| chunk.last() > after) {
-            Some(chunk) => Some(NextChunk::Available(chunk.clone(), last.saturating_sub(chunk.last()))),
+            Some(chunk) => {
+                Some(NextChunk::Available(chunk.clone(), last.saturating_sub(chunk.last())))
+            }
             None if after < last => Some(NextChunk::Older),
             None => end.map(NextChunk::End),
         }
@@ -268,7 +285,10 @@ impl RecentChunks {
 }
 
 /// Waits until there is a next chunk. `changed` is notified after each change of a log.
-pub(super) async fn next_chunk(changed: &Notify, next: impl Fn() -> Option<NextChunk>) -> NextChunk {
+pub(super) async fn next_chunk(
+    changed: &Notify,
+    next: impl Fn() -> Option<NextChunk>,
+) -> NextChunk {
     loop {
         let change = changed.notified();
         if let Some(next) = next() {

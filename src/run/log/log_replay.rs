@@ -71,13 +71,17 @@ impl LogReplay {
         }
         loop {
             let after = replay.lines;
-            let page = store.call("events", |store| store.events(&key.owner, run.number, after, PAGE_BYTES)).await;
+            let page = store
+                .call("events", |store| store.events(&key.owner, run.number, after, PAGE_BYTES))
+                .await;
             if let Err(StoreError::Failed(error)) = &page {
                 tracing::error!(thread = key.id.as_str(), run = run.id.as_str(), after, %error, "the log of a lost run cannot be read from here");
                 replay.is_damaged = true;
                 return Ok(replay);
             }
-            let Some(page) = page?.filter(|page| !page.events.is_empty()) else { return Ok(replay) };
+            let Some(page) = page?.filter(|page| !page.events.is_empty()) else {
+                return Ok(replay);
+            };
             page.events.iter().for_each(|line| replay.apply_line(line));
         }
     }

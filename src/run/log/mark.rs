@@ -53,9 +53,11 @@ mod tests {
 
     #[test]
     fn a_mark_is_read_as_it_was_written_and_an_event_is_not_a_mark() {
-        for mark in
-            [LogMark::Agent(json!({ "step": 1 })), LogMark::HandedOver, LogMark::Continued { attempt: 2, lost: 1 }]
-        {
+        for mark in [
+            LogMark::Agent(json!({ "step": 1 })),
+            LogMark::HandedOver,
+            LogMark::Continued { attempt: 2, lost: 1 },
+        ] {
             assert_eq!(LogMark::from_line(&mark.to_line()), Some(mark));
         }
         assert_eq!(LogMark::from_line(r#"{"type":"CUSTOM","name":"mark","value":1}"#), None);

@@ -53,8 +53,10 @@ pub(crate) async fn taken_back(
         return Ok(HashSet::new());
     }
     let newest = ThreadParts { runs: MAX_ASKED, ..ThreadParts::default() };
-    let records = store.call("thread", |store| store.thread(key, newest)).await?.map(|view| view.runs);
-    let went_on = records.into_iter().flatten().filter(|run| run.takeovers > 0 && runs.contains(&run.number));
+    let records =
+        store.call("thread", |store| store.thread(key, newest)).await?.map(|view| view.runs);
+    let went_on =
+        records.into_iter().flatten().filter(|run| run.takeovers > 0 && runs.contains(&run.number));
     let mut taken_back = HashSet::new();
     for run in went_on.take(MAX_RUNS) {
         taken_back.extend(taken_back_by(store, &key.owner, run.number, &unknown).await?);
@@ -71,11 +73,12 @@ async fn taken_back_by(
 ) -> Result<HashSet<MessageId>, StoreError> {
     let (mut after, mut begun, mut taken_back) = (0, HashSet::new(), HashSet::new());
     for _ in 0..MAX_PAGES {
-        let page = match store.call("events", |store| store.events(owner, run, after, PAGE_BYTES)).await {
-            // A damaged log keeps nobody from the thread.
-            Err(StoreError::Failed(_)) => break,
-            page => page?,
-        };
+        let page =
+            match store.call("events", |store| store.events(owner, run, after, PAGE_BYTES)).await {
+                // A damaged log keeps nobody from the thread.
+                Err(StoreError::Failed(_)) => break,
+                page => page?,
+            };
         let Some(page) = page.filter(|page| !page.events.is_empty()) else { break };
         after += page.events.len() as u64;
         for line in &page.events {
@@ -84,7 +87,9 @@ async fn taken_back_by(
                 Some(_) => {}
                 None => {
                     let Ok(ids) = serde_json::from_str::<EventIds>(line) else { continue };
-                    let ids = [ids.message_id, ids.parent_message_id, ids.tool_call_id].into_iter().flatten();
+                    let ids = [ids.message_id, ids.parent_message_id, ids.tool_call_id]
+                        .into_iter()
+                        .flatten();
                     begun.extend(ids.filter(|id| unknown.contains(id)));
                 }
             }

@@ -56,8 +56,10 @@ impl LogWriter {
             // Two batches of a log in one write would begin with the same number, if an event comes between them.
             scheduled.sort_unstable_by_key(Arc::as_ptr);
             scheduled.dedup_by(|one, other| Arc::ptr_eq(one, other));
-            let (logs, batches): (Vec<_>, Vec<_>) =
-                scheduled.into_iter().filter_map(|log| log.take_pending().map(|batch| (log, batch))).unzip();
+            let (logs, batches): (Vec<_>, Vec<_>) = scheduled
+                .into_iter()
+                .filter_map(|log| log.take_pending().map(|batch| (log, batch)))
+                .unzip();
             if !batches.is_empty() {
                 let begin = Instant::now();
                 write(&store, logs, batches).await;

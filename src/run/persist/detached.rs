@@ -52,7 +52,10 @@ async fn store_end(mut transcribed: TranscribedRun, terminal: &Event, log: &Arc<
         }
         Err(error) => {
             if !matches!(error, StoreError::LeaseLost) {
-                tracing::error!(?error, "the end of a detached run could not be stored; it will be closed as lost");
+                tracing::error!(
+                    ?error,
+                    "the end of a detached run could not be stored; it will be closed as lost"
+                );
             }
             log.end(LogEnd::Lost);
         }
@@ -69,12 +72,19 @@ async fn hand_over(mut transcribed: TranscribedRun, log: &Arc<LiveLog>) {
         && let Some(shared) = threads.store.shared()
         && let Err(error) = shared.release(&log.lease).await
     {
-        tracing::warn!(?error, "the lease of a run could not be released; another server takes it when it has ended");
+        tracing::warn!(
+            ?error,
+            "the lease of a run could not be released; another server takes it when it has ended"
+        );
     }
     log.end(LogEnd::HandedOver);
 }
 
-fn poll_events(transcribed: &mut TranscribedRun, log: &Arc<LiveLog>, cx: &mut Context<'_>) -> Poll<()> {
+fn poll_events(
+    transcribed: &mut TranscribedRun,
+    log: &Arc<LiveLog>,
+    cx: &mut Context<'_>,
+) -> Poll<()> {
     // Events of one poll have the same time, because to read the clock for each of them costs more than to store it.
     let time = log.millis();
     for _ in 0..MAX_EVENTS_PER_POLL {

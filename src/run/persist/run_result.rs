@@ -5,13 +5,14 @@ use std::time::Duration;
 use tokio::time::{Instant, sleep};
 
 use crate::run::{
-    conversation::branch::LoadedThread, drive::transcript::TranscriptChanges, events::thread_event_hub::ThreadChange,
-    turn::held_lease::HeldLease,
+    conversation::branch::LoadedThread, drive::transcript::TranscriptChanges,
+    events::thread_event_hub::ThreadChange, turn::held_lease::HeldLease,
 };
 use crate::{
     protocol::{Event, Interrupt, Message, TokenUsage, event::RunOutcome},
     store::{
-        BranchWrite, EventBatch, FinishedRun, Lease, MessageOrigin, RunEnd, RunFailure, RunStatus, StoreError, now,
+        BranchWrite, EventBatch, FinishedRun, Lease, MessageOrigin, RunEnd, RunFailure, RunStatus,
+        StoreError, now,
     },
 };
 
@@ -69,9 +70,20 @@ impl RunResult {
         let own = MessageOrigin::Run { run: lease.run, delivered };
         // A copy of an earlier message, which follows an inserted one, keeps its origin.
         let has_copies = changes.kept < thread.branch.len();
-        let copied = |message: &Message| has_copies.then(|| thread.branch.origin_of(message.id())).flatten();
+        let copied =
+            |message: &Message| has_copies.then(|| thread.branch.origin_of(message.id())).flatten();
         let origins = changes.new.iter().map(|message| copied(message).unwrap_or(own)).collect();
-        Self { thread, changes, origins, status, usage, failure, events, delivered, last_events: None }
+        Self {
+            thread,
+            changes,
+            origins,
+            status,
+            usage,
+            failure,
+            events,
+            delivered,
+            last_events: None,
+        }
     }
 
     /// Adds the last lines of the run's log, which are stored with its end. The log counts also marks, and the events from
@@ -91,8 +103,16 @@ impl RunResult {
             failure: self.failure.as_ref(),
             branch: BranchWrite {
                 base: branch.number_before(changes.kept),
-                new: changes.new.iter().zip(self.origins.iter().map(|origin| origin.run())).collect(),
-                updated: changes.updated.iter().map(|(position, text)| (branch.number(*position), text)).collect(),
+                new: changes
+                    .new
+                    .iter()
+                    .zip(self.origins.iter().map(|origin| origin.run()))
+                    .collect(),
+                updated: changes
+                    .updated
+                    .iter()
+                    .map(|(position, text)| (branch.number(*position), text))
+                    .collect(),
             },
             state: changes.state.as_ref(),
             interrupts,
@@ -103,7 +123,12 @@ impl RunResult {
 
     /// Returns the thread after the end of the run.
     fn into_thread(self, finished: FinishedRun) -> LoadedThread {
-        let Self { mut thread, changes: TranscriptChanges { kept, updated, new, state }, origins, .. } = self;
+        let Self {
+            mut thread,
+            changes: TranscriptChanges { kept, updated, new, state },
+            origins,
+            ..
+        } = self;
         let first = finished.last_message - new.len() as i64 + 1;
         thread.branch.truncate(kept);
         updated.into_iter().for_each(|(position, text)| thread.branch.replace(position, text));
@@ -141,7 +166,12 @@ impl HeldLease {
         let begin = Instant::now();
         let [mut pause, longest] = STORE_RETRY_BACKOFF;
         loop {
-            match self.threads.store.call("finish", |store| store.finish(&self.run.lease, end)).await {
+            match self
+                .threads
+                .store
+                .call("finish", |store| store.finish(&self.run.lease, end))
+                .await
+            {
                 Err(error) if error.is_transient() && begin.elapsed() < STORE_TIMEOUT => {
                     tracing::warn!(?error, "the end of the run could not be stored; trying again");
                     sleep(pause).await;

@@ -57,7 +57,9 @@ struct StoredPrincipal<'a> {
 
 impl<'a> StoredRequest<'a> {
     pub(crate) fn new(input: &'a RunAgentInput, plan: &'a Plan, has_sent_data: bool) -> Self {
-        let RunAgentInput { protocol_version, parent_run_id, tools, context, forwarded_props, .. } = input;
+        let RunAgentInput {
+            protocol_version, parent_run_id, tools, context, forwarded_props, ..
+        } = input;
         let resume = match &plan.resume {
             ResumeDecision::Proceed(replies) => &replies[..],
             _ => &[],
@@ -78,7 +80,11 @@ impl<'a> StoredRequest<'a> {
     }
 
     /// Adds what the server has to know that continues the run.
-    pub(crate) fn with_caller(self, principal: Option<&'a Principal>, forwarded: &Forwarded) -> Self {
+    pub(crate) fn with_caller(
+        self,
+        principal: Option<&'a Principal>,
+        forwarded: &Forwarded,
+    ) -> Self {
         let principal = principal.map(|principal| StoredPrincipal {
             name: Cow::Borrowed(principal.name()),
             claims: principal.claims().map(Cow::Borrowed),
@@ -118,7 +124,12 @@ impl<'a> StoredRequest<'a> {
     }
 
     /// Returns the agent's input, without a state.
-    pub(crate) fn into_input(self, thread: ThreadId, run: RunId, messages: Messages) -> RunAgentInput {
+    pub(crate) fn into_input(
+        self,
+        thread: ThreadId,
+        run: RunId,
+        messages: Messages,
+    ) -> RunAgentInput {
         RunAgentInput {
             protocol_version: self.protocol_version.map(Cow::into_owned),
             parent_run_id: self.parent_run_id.map(Cow::into_owned),

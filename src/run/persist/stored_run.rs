@@ -154,7 +154,9 @@ async fn abandon(stage: StoredStage) {
         StoredStage::Running(mut transcribed) => {
             tracing::debug!("the client left");
             transcribed.stop(Stop::Cancel);
-            while poll_fn(|cx| transcribed.poll_progress(cx, &mut |_: &Event| {})).await != Progress::Ended {}
+            while poll_fn(|cx| transcribed.poll_progress(cx, &mut |_: &Event| {})).await
+                != Progress::Ended
+            {}
             let _ = transcribed.commit(false, None).await;
             None
         }
@@ -172,9 +174,10 @@ fn with_store_result(terminal: Event, stored: Result<(), StoreError>) -> Event {
     match stored {
         Ok(()) => terminal,
         Err(StoreError::LeaseLost) => lease_lost().into(),
-        Err(_) => {
-            RunError::new(RunErrorCode::StoreUnavailable, "the end of the run could not be stored; please try again")
-                .into()
-        }
+        Err(_) => RunError::new(
+            RunErrorCode::StoreUnavailable,
+            "the end of the run could not be stored; please try again",
+        )
+        .into(),
     }
 }

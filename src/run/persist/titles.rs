@@ -35,7 +35,12 @@ const TASK: &str = "Write a title for the following conversation: at most six wo
 impl ThreadRuns {
     /// Lets an agent make the title of a thread after the thread's first run. While too many titles are made, the thread keeps
     /// the title of its first message.
-    pub(super) fn make_title(self: &Arc<Self>, agent: AgentEntry, key: &ThreadKey, messages: &Messages) {
+    pub(super) fn make_title(
+        self: &Arc<Self>,
+        agent: AgentEntry,
+        key: &ThreadKey,
+        messages: &Messages,
+    ) {
         let made = messages.iter().find_map(title_of);
         let (Some(made), Some(task)) = (made, task(messages)) else { return };
         let Ok(permit) = self.titles.try_take(&key.owner, 1) else { return };
@@ -45,7 +50,10 @@ impl ThreadRuns {
             let _held = (permit, active);
             let title = timeout(TIMEOUT, ask(agent, task, &key, metrics)).await.unwrap_or_default();
             let Some(title) = title.as_deref().and_then(clean) else {
-                tracing::info!(thread = key.id.as_str(), "the agent of [threads] title_agent made no title");
+                tracing::info!(
+                    thread = key.id.as_str(),
+                    "the agent of [threads] title_agent made no title"
+                );
                 return;
             };
             if let Err(error) = threads.replace_title(&key, &made, &title).await {
@@ -55,10 +63,19 @@ impl ThreadRuns {
     }
 
     /// Replaces the title that was made from the first message. A title that the owner has set meanwhile stays.
-    async fn replace_title(&self, key: &ThreadKey, made: &str, title: &str) -> Result<(), StoreError> {
+    async fn replace_title(
+        &self,
+        key: &ThreadKey,
+        made: &str,
+        title: &str,
+    ) -> Result<(), StoreError> {
         for _ in 0..MAX_ATTEMPTS {
-            let view = self.store.call("thread", |store| store.thread(key, ThreadParts::default())).await?;
-            let thread = view.map(|view| view.thread).filter(|thread| thread.title.as_deref() == Some(made));
+            let view = self
+                .store
+                .call("thread", |store| store.thread(key, ThreadParts::default()))
+                .await?;
+            let thread =
+                view.map(|view| view.thread).filter(|thread| thread.title.as_deref() == Some(made));
             let Some(thread) = thread else { return Ok(()) };
             let version = ThreadVersion::of(&thread);
             let update = ThreadUpdate { title: Some(Some(title)), ..ThreadUpdate::default() };
@@ -77,7 +94,9 @@ fn task(messages: &Messages) -> Option<String> {
     for message in messages.iter().filter(|message| !message.is_instruction()) {
         let (role, text) = match message {
             Message::User(message) => ("User", message.content.text()),
-            Message::Assistant(message) => ("Assistant", message.content.as_deref().unwrap_or_default().into()),
+            Message::Assistant(message) => {
+                ("Assistant", message.content.as_deref().unwrap_or_default().into())
+            }
             _ => continue,
         };
         // An answer may begin with a call and no text.
@@ -97,7 +116,12 @@ fn task(messages: &Messages) -> Option<String> {
 
 /// Returns the text of the agent's last message. The run has a thread of its own, so that an agent which stores threads
 /// does not mix it with the conversation.
-async fn ask(agent: AgentEntry, task: String, asked_for: &ThreadKey, metrics: Metrics) -> Option<String> {
+async fn ask(
+    agent: AgentEntry,
+    task: String,
+    asked_for: &ThreadKey,
+    metrics: Metrics,
+) -> Option<String> {
     let (thread_id, run_id) = (ThreadId::from(RunId::random().as_str()), RunId::random());
     let message = Message::user(MessageId::random(), task);
     let input = RunAgentInput::new(thread_id.clone(), run_id.clone(), vec![message]);
@@ -117,7 +141,11 @@ async fn ask(agent: AgentEntry, task: String, asked_for: &ThreadKey, metrics: Me
             Ok(Event::RunError(_)) => return None,
             Ok(_) => {}
             Err(error) => {
-                tracing::warn!(?error, agent = &*agent.name, "the agent of [threads] title_agent failed");
+                tracing::warn!(
+                    ?error,
+                    agent = &*agent.name,
+                    "the agent of [threads] title_agent failed"
+                );
                 return None;
             }
         }
@@ -133,7 +161,10 @@ fn clean(answer: &str) -> Option<String> {
     let line = answer.lines().find(|line| !line.trim().is_empty())?;
     let is_wrapping = |c: char| c.is_whitespace() || "\"'“”„‘’«»「」『』《》*#`".contains(c);
     let is_end = |c: char| is_wrapping(c) || ".。".contains(c);
-    cut_at_word(line.trim_start_matches(is_wrapping).trim_end_matches(is_end), MAX_AGENT_TITLE_CHARS)
+    cut_at_word(
+        line.trim_start_matches(is_wrapping).trim_end_matches(is_end),
+        MAX_AGENT_TITLE_CHARS,
+    )
 }
 
 #[cfg(test)]
@@ -143,9 +174,14 @@ mod tests {
 
     #[tokio::test]
     async fn a_title_is_bounded() {
-        let agent = |_: RunAgentInput, _: RunContext| crate::agent::events(TextMessage::whole("word ".repeat(2000)));
+        let agent = |_: RunAgentInput, _: RunContext| {
+            crate::agent::events(TextMessage::whole("word ".repeat(2000)))
+        };
         let agent = AgentEntry { name: "talker".into(), agent: Arc::new(agent) };
-        assert_eq!(ask(agent, "task".to_owned(), &ThreadKey::default(), Metrics::default()).await, None);
+        assert_eq!(
+            ask(agent, "task".to_owned(), &ThreadKey::default(), Metrics::default()).await,
+            None
+        );
         assert_eq!(clean(&"word ".repeat(100)).unwrap().chars().count(), 80);
     }
 
@@ -163,7 +199,10 @@ mod tests {
 
     #[test]
     fn a_title_loses_quotation_marks_and_formatting() {
-        assert_eq!(clean("\n\"Weather in Beijing.\"\n\nmore").as_deref(), Some("Weather in Beijing"));
+        assert_eq!(
+            clean("\n\"Weather in Beijing.\"\n\nmore").as_deref(),
+            Some("Weather in Beijing")
+        );
         assert_eq!(clean("## **Weather**").as_deref(), Some("Weather"));
         assert_eq!(clean("《北京天气》。").as_deref(), Some("北京天气"));
         assert_eq!((clean(" \n"), clean("\"\"")), (None, None));

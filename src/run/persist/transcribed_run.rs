@@ -95,11 +95,17 @@ impl TranscribedRun {
     /// Makes files of the media that the run has added. Returns the snapshot that comes before the terminal event: clients that have
     /// data then get the names of the files. They would send the data again with each request.
     pub(crate) async fn absorb(&mut self) -> Option<Event> {
-        let Self { transcription: Transcription { transcript, owes_snapshot, added_events, .. }, held, .. } = self;
+        let Self {
+            transcription: Transcription { transcript, owes_snapshot, added_events, .. },
+            held,
+            ..
+        } = self;
         if let Some(files) = held.threads.files.as_ref().filter(|_| transcript.has_new_media()) {
             match files.absorb(&held.key.owner, transcript.changed_mut()).await {
                 Ok(has_stored) => *owes_snapshot |= has_stored,
-                Err(error) => tracing::warn!(?error, "media of a run stay in its messages as they are"),
+                Err(error) => {
+                    tracing::warn!(?error, "media of a run stay in its messages as they are")
+                }
             }
         }
         if !std::mem::take(owes_snapshot) {
@@ -119,9 +125,15 @@ impl TranscribedRun {
     }
 
     /// Has ended as soon as it has the terminal event, which it keeps.
-    pub(crate) fn poll_progress(&mut self, cx: &mut Context<'_>, sink: &mut impl EventSink) -> Poll<Progress> {
+    pub(crate) fn poll_progress(
+        &mut self,
+        cx: &mut Context<'_>,
+        sink: &mut impl EventSink,
+    ) -> Poll<Progress> {
         let transcription = &mut self.transcription;
-        let progress = ready!(self.run.poll_progress(cx, &mut |event: &Event| transcription.pass(event, sink)));
+        let progress = ready!(
+            self.run.poll_progress(cx, &mut |event: &Event| transcription.pass(event, sink))
+        );
         if self.transcription.is_too_long {
             self.stop(Stop::TooLong);
         }
@@ -134,16 +146,28 @@ impl TranscribedRun {
     }
 
     /// Keeps the permit and the turn until the end is stored. `delivered` says that the response is being sent to a client.
-    pub(crate) fn commit(mut self, delivered: bool, last_events: Option<EventBatch>) -> BoxFuture<'static, Committed> {
+    pub(crate) fn commit(
+        mut self,
+        delivered: bool,
+        last_events: Option<EventBatch>,
+    ) -> BoxFuture<'static, Committed> {
         let span = self.run.span().clone();
         let future = async move {
             let snapshot = self.absorb().await.map(Box::new);
             let Self { transcription, run, thread, mut held } = self;
-            let Transcription { added_events, skipped_events, terminal, transcript, .. } = transcription;
+            let Transcription { added_events, skipped_events, terminal, transcript, .. } =
+                transcription;
             let events = run.events() + added_events - skipped_events;
             let permit = run.into_permit();
             let changes = transcript.into_changes();
-            let result = RunResult::new(&held.run.lease, thread, changes, terminal.as_deref(), events, delivered);
+            let result = RunResult::new(
+                &held.run.lease,
+                thread,
+                changes,
+                terminal.as_deref(),
+                events,
+                delivered,
+            );
             let result = match last_events {
                 Some(batch) => result.with_last_events(batch),
                 None => result,
@@ -252,7 +276,9 @@ mod tests {
             let added = added_bytes(&event);
             assert!((5_000..6_000).contains(&added), "{added}: {event:?}");
         }
-        let end: Event = serde_json::from_value(json!({ "type": "TEXT_MESSAGE_END", "messageId": "m" })).unwrap();
+        let end: Event =
+            serde_json::from_value(json!({ "type": "TEXT_MESSAGE_END", "messageId": "m" }))
+                .unwrap();
         assert_eq!(added_bytes(&end), EVENT_OVERHEAD_BYTES);
     }
 }

@@ -27,7 +27,12 @@ const CLIENT_LEFT: u8 = 1;
 const STORED: u8 = 2;
 
 impl ActiveRun {
-    pub(crate) fn new(run_id: RunId, lease: Lease, control: Arc<RunControl>, log: Option<Arc<LiveLog>>) -> Self {
+    pub(crate) fn new(
+        run_id: RunId,
+        lease: Lease,
+        control: Arc<RunControl>,
+        log: Option<Arc<LiveLog>>,
+    ) -> Self {
         Self { run_id, lease, control, log, phase: Phase::default() }
     }
 

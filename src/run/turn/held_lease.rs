@@ -16,7 +16,12 @@ pub(crate) struct HeldLease {
 
 impl HeldLease {
     /// The run can be followed and cancelled from now on.
-    pub(crate) fn new(threads: Arc<ThreadRuns>, key: ThreadKey, turn: TurnGuard, run: ActiveRun) -> Self {
+    pub(crate) fn new(
+        threads: Arc<ThreadRuns>,
+        key: ThreadKey,
+        turn: TurnGuard,
+        run: ActiveRun,
+    ) -> Self {
         let run = Arc::new(run);
         turn.activate(run.clone());
         Self { threads, key, run, turn: Some(turn) }

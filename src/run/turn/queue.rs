@@ -58,7 +58,11 @@ impl ThreadQueue {
             return Err(StartError::RunIsRunning);
         }
         if runs.len() > max_waiting {
-            return Err(if max_waiting == 0 { StartError::ThreadIsBusy } else { StartError::QueueFull });
+            return Err(if max_waiting == 0 {
+                StartError::ThreadIsBusy
+            } else {
+                StartError::QueueFull
+            });
         }
         let run = Arc::new(QueuedRun::new(run_id, entrant));
         if runs.is_empty() {
@@ -164,7 +168,8 @@ mod tests {
     #[test]
     fn runs_of_a_thread_take_turns_in_order() {
         let queue = Arc::new(ThreadQueue::default());
-        let enter = |thread: &str, run: &str| queue.enter(&key(thread), &run.into(), Entrant::Message, 2);
+        let enter =
+            |thread: &str, run: &str| queue.enter(&key(thread), &run.into(), Entrant::Message, 2);
         let first = enter("t", "1").unwrap();
         assert!(first.turn().now_or_never().is_some());
         let second = enter("t", "2").unwrap();
@@ -173,11 +178,19 @@ mod tests {
         }
         let third = enter("t", "3").unwrap();
         assert!(matches!(enter("t", "4"), Err(StartError::QueueFull)));
-        assert!(matches!(queue.enter(&key("t"), &"4".into(), Entrant::Message, 0), Err(StartError::ThreadIsBusy)));
+        assert!(matches!(
+            queue.enter(&key("t"), &"4".into(), Entrant::Message, 0),
+            Err(StartError::ThreadIsBusy)
+        ));
         assert!(queue.has_superseding(&key("t")) && !queue.has_superseding(&key("other")));
         let other = ThreadKey { owner: "key:b".into(), ..key("t") };
         assert!(
-            queue.enter(&other, &"1".into(), Entrant::Message, 0).unwrap().turn().now_or_never().is_some(),
+            queue
+                .enter(&other, &"1".into(), Entrant::Message, 0)
+                .unwrap()
+                .turn()
+                .now_or_never()
+                .is_some(),
             "another owner's thread"
         );
 
@@ -193,7 +206,8 @@ mod tests {
     #[test]
     fn a_waiting_run_can_be_cancelled() {
         let queue = Arc::new(ThreadQueue::default());
-        let [first, second] = ["1", "2"].map(|run| queue.enter(&key("t"), &run.into(), Entrant::Message, 2).unwrap());
+        let [first, second] =
+            ["1", "2"].map(|run| queue.enter(&key("t"), &run.into(), Entrant::Message, 2).unwrap());
         assert!(!queue.cancel_waiting(&key("t"), &"3".into()));
         assert!(queue.cancel_waiting(&key("t"), &"2".into()));
         assert!(second.turn().now_or_never().is_some() && second.is_cancelled());

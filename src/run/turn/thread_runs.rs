@@ -12,7 +12,9 @@ use super::queue::ThreadQueue;
 use crate::run::{
     conversation::branch::{BranchCache, LoadedThread},
     events::thread_event_hub::{Announcement, ThreadChange, ThreadEventHub},
-    limits::{quota::PrincipalLimits, recovery_backoff::RecoveryBackoff, stored_bytes::StoredBytes},
+    limits::{
+        quota::PrincipalLimits, recovery_backoff::RecoveryBackoff, stored_bytes::StoredBytes,
+    },
     log::{FollowedLogs, LogWriter},
     measured_store::MeasuredStore,
     options::ThreadOptions,
@@ -24,7 +26,9 @@ use crate::{
     files::Files,
     observe::metrics::Metrics,
     protocol::ThreadId,
-    store::{Millis, Store, StoreError, ThreadKey, ThreadParts, ThreadSize, ThreadVersion, ThreadView},
+    store::{
+        Millis, Store, StoreError, ThreadKey, ThreadParts, ThreadSize, ThreadVersion, ThreadView,
+    },
 };
 
 /// The number of titles that are made at a time.
@@ -88,8 +92,14 @@ impl ThreadRuns {
             queue: Arc::default(),
             cache: BranchCache::default(),
             log_writer: Arc::default(),
-            detached: Permits::new(options.runs.max_detached(), limits.share_of(options.runs.max_detached())),
-            followers: Permits::new(options.runs.max_followers, limits.share_of(options.runs.max_followers)),
+            detached: Permits::new(
+                options.runs.max_detached(),
+                limits.share_of(options.runs.max_detached()),
+            ),
+            followers: Permits::new(
+                options.runs.max_followers,
+                limits.share_of(options.runs.max_followers),
+            ),
             stored_bytes: StoredBytes::default(),
             new_threads: AtomicU64::new(0),
             sweep_due: Arc::default(),
@@ -131,24 +141,46 @@ impl ThreadRuns {
 
     /// Returns the size of a stored thread, of all its branches.
     pub(crate) async fn size(&self, key: &ThreadKey) -> Result<Option<ThreadSize>, StoreError> {
-        let view = self.store.call("thread", |store| store.thread(key, ThreadParts::default())).await?;
-        Ok(view.map(|ThreadView { thread, .. }| ThreadSize { messages: thread.messages, bytes: thread.bytes }))
+        let view =
+            self.store.call("thread", |store| store.thread(key, ThreadParts::default())).await?;
+        Ok(view.map(|ThreadView { thread, .. }| ThreadSize {
+            messages: thread.messages,
+            bytes: thread.bytes,
+        }))
     }
 
     pub(crate) async fn load(&self, key: &ThreadKey) -> Result<Option<LoadedThread>, StoreError> {
         let view = self
             .store
             .call("thread", |store| {
-                store.thread(key, ThreadParts { messages: true, state: true, ..ThreadParts::default() })
+                store.thread(
+                    key,
+                    ThreadParts { messages: true, state: true, ..ThreadParts::default() },
+                )
             })
             .await?;
         Ok(view.map(LoadedThread::from))
     }
 
-    pub(crate) async fn set_delivered(&self, key: &ThreadKey, thread: i64, run: i64, delivered: bool) {
-        match self.store.call("set_delivered", |store| store.set_delivered(thread, run, delivered)).await {
+    pub(crate) async fn set_delivered(
+        &self,
+        key: &ThreadKey,
+        thread: i64,
+        run: i64,
+        delivered: bool,
+    ) {
+        match self
+            .store
+            .call("set_delivered", |store| store.set_delivered(thread, run, delivered))
+            .await
+        {
             Ok(Some(version)) => {
-                self.cache.set_delivered(key, ThreadVersion { number: thread, version }, run, delivered);
+                self.cache.set_delivered(
+                    key,
+                    ThreadVersion { number: thread, version },
+                    run,
+                    delivered,
+                );
             }
             // The thread was deleted.
             Ok(None) => {}
@@ -159,7 +191,11 @@ impl ThreadRuns {
     /// Reports a change to the readers of this process and of all others.
     pub(crate) fn publish(&self, key: &ThreadKey, change: ThreadChange) {
         self.events.send(key, change);
-        self.announce(|| Announcement::Change { owner: key.owner.clone(), id: key.id.clone(), change });
+        self.announce(|| Announcement::Change {
+            owner: key.owner.clone(),
+            id: key.id.clone(),
+            change,
+        });
     }
 
     /// Tells all readers, of this process and of all others, to read their lists again.
@@ -182,7 +218,9 @@ impl ThreadRuns {
 
     pub(crate) fn count_new_thread(&self) {
         let retention = &self.options.retention;
-        let Some(max) = retention.owner_threads.into_iter().chain(retention.threads).min() else { return };
+        let Some(max) = retention.owner_threads.into_iter().chain(retention.threads).min() else {
+            return;
+        };
         if self.new_threads.fetch_add(1, Ordering::Relaxed) + 1 >= (max / SWEEP_DIVISOR).max(1) {
             self.sweep_due.notify_one();
         }
@@ -191,10 +229,17 @@ impl ThreadRuns {
     /// Returns the number of removed threads.
     pub(crate) async fn sweep(&self) -> Result<u64, StoreError> {
         self.new_threads.store(0, Ordering::Relaxed);
-        let swept = self.store.call("sweep", |store| store.sweep(&self.options.retention, crate::store::now())).await?;
+        let swept = self
+            .store
+            .call("sweep", |store| store.sweep(&self.options.retention, crate::store::now()))
+            .await?;
         self.metrics.store.removed(swept.threads, swept.logs);
         if swept != crate::store::SweepResult::default() {
-            tracing::info!(threads = swept.threads, logs = swept.logs, "removed threads and logs by retention");
+            tracing::info!(
+                threads = swept.threads,
+                logs = swept.logs,
+                "removed threads and logs by retention"
+            );
         }
         if let Some(files) = &self.files {
             let removed = files.sweep().await?;

@@ -94,7 +94,8 @@ pub(super) struct TargetOptions {
 }
 
 fn read_claim(text: &str) -> Result<(String, Value), String> {
-    let (name, value) = text.split_once('=').filter(|(name, _)| !name.is_empty()).ok_or("expected NAME=VALUE")?;
+    let (name, value) =
+        text.split_once('=').filter(|(name, _)| !name.is_empty()).ok_or("expected NAME=VALUE")?;
     Ok((name.to_owned(), serde_json::from_str(value).unwrap_or_else(|_| value.into())))
 }
 
@@ -223,12 +224,19 @@ impl CommandOptions {
         let sources = Sources {
             file: self.config,
             environment: std::env::vars_os()
-                .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
+                .filter_map(|(name, value)| {
+                    Some((name.into_string().ok()?, value.into_string().ok()?))
+                })
                 .collect(),
-            flags: flags.into_iter().filter_map(|(flag, option, value)| Some((flag, option, value?))).collect(),
+            flags: flags
+                .into_iter()
+                .filter_map(|(flag, option, value)| Some((flag, option, value?)))
+                .collect(),
         };
         match self.model {
-            Some(model) => sources.load_text("--model", &model.configuration("assistant", &["current_time"])),
+            Some(model) => {
+                sources.load_text("--model", &model.configuration("assistant", &["current_time"]))
+            }
             None => sources.load(),
         }
     }

@@ -31,10 +31,14 @@ const WHAT_TO_DO: &str = "a damaged value counts as absent. Restore a backup; or
 pub(super) async fn check(
     CheckArguments { file, online, store, options }: CheckArguments,
 ) -> Result<bool, Box<dyn Error>> {
-    let (loaded, warnings) = CommandOptions { config: options.config.or(file), ..options }.load()?;
+    let (loaded, warnings) =
+        CommandOptions { config: options.config.or(file), ..options }.load()?;
     warnings.iter().for_each(|warning| print_warning(warning));
     let agents = loaded.config.agents.keys().map(String::as_str).collect::<Vec<_>>().join(", ");
-    print_line(&format!("the configuration is fine: agents {agents}, listening on {}", loaded.config.server.listen));
+    print_line(&format!(
+        "the configuration is fine: agents {agents}, listening on {}",
+        loaded.config.server.listen
+    ));
     let is_whole = !store || check_store(&loaded).await?;
     let tools = ServerTools::build(&loaded.config, &loaded.origin)?;
     let advice = tools.redirect_advice(loaded.config.server.listen, online).await;
@@ -42,7 +46,8 @@ pub(super) async fn check(
     if !online {
         return Ok(is_whole);
     }
-    let (are_connected, answer) = (check_mcp_servers(&loaded, &tools).await, check_models(&loaded).await?);
+    let (are_connected, answer) =
+        (check_mcp_servers(&loaded, &tools).await, check_models(&loaded).await?);
     Ok(is_whole && are_connected && answer)
 }
 
@@ -58,7 +63,9 @@ async fn check_store(loaded: &Loaded) -> Result<bool, Box<dyn Error>> {
 }
 
 async fn check_mcp_servers(loaded: &Loaded, tools: &ServerTools) -> bool {
-    let probed = join_all(tools.mcp.values().map(async |server| (server.name(), server.probe().await))).await;
+    let probed =
+        join_all(tools.mcp.values().map(async |server| (server.name(), server.probe().await)))
+            .await;
     for (name, found) in &probed {
         let found = match found {
             Ok(found) => found,
@@ -66,7 +73,9 @@ async fn check_mcp_servers(loaded: &Loaded, tools: &ServerTools) -> bool {
         };
         print_line(&printable_line(&format!("mcp:{name}: {found}")));
     }
-    for (agent, llm) in loaded.config.agents.iter().filter_map(|(name, agent)| Some((name, agent.llm()?))) {
+    for (agent, llm) in
+        loaded.config.agents.iter().filter_map(|(name, agent)| Some((name, agent.llm()?)))
+    {
         tools
             .hidden_tools(&llm.options.tools)
             .iter()
@@ -77,15 +86,18 @@ async fn check_mcp_servers(loaded: &Loaded, tools: &ServerTools) -> bool {
 }
 
 async fn check_models(loaded: &Loaded) -> Result<bool, Box<dyn Error>> {
-    let asked = hosted_models(loaded)?.into_iter().map(async |HostedModel { agent, name, model }| {
-        let (begun, answer) = (Instant::now(), ask(&*model, name).await);
-        let (does, problem) = match &answer {
-            Ok(()) => ("answers", String::new()),
-            Err(problem) => ("does not answer", format!(": {}", excerpt(problem, MAX_ERROR_CHARS))),
-        };
-        let seconds = begun.elapsed().as_secs_f64();
-        (answer.is_ok(), format!("agent:{agent}: {name} {does} ({seconds:.1} s){problem}"))
-    });
+    let asked =
+        hosted_models(loaded)?.into_iter().map(async |HostedModel { agent, name, model }| {
+            let (begun, answer) = (Instant::now(), ask(&*model, name).await);
+            let (does, problem) = match &answer {
+                Ok(()) => ("answers", String::new()),
+                Err(problem) => {
+                    ("does not answer", format!(": {}", excerpt(problem, MAX_ERROR_CHARS)))
+                }
+            };
+            let seconds = begun.elapsed().as_secs_f64();
+            (answer.is_ok(), format!("agent:{agent}: {name} {does} ({seconds:.1} s){problem}"))
+        });
     let asked = join_all(asked).await;
     asked.iter().for_each(|(_, found)| print_line(&printable_line(found)));
     Ok(asked.iter().all(|(answers, _)| *answers))

@@ -11,15 +11,18 @@ use crate::{
     threads::Threads,
 };
 
-pub(super) async fn erase(EraseArguments { owner, thread, options }: EraseArguments) -> Result<(), Box<dyn Error>> {
+pub(super) async fn erase(
+    EraseArguments { owner, thread, options }: EraseArguments,
+) -> Result<(), Box<dyn Error>> {
     let owner = owner.unwrap_or_default();
     let principal = match owner.split_once(':') {
         Some((source, name)) => Some(Principal::new(source, name)),
         None if owner == ThreadKey::ANONYMOUS || thread.is_some() => None,
         None => {
-            return Err(
-                format!("{owner:?} is not an owner of threads: write key:{owner}, or jwt:ISSUER:{owner}").into()
-            );
+            return Err(format!(
+                "{owner:?} is not an owner of threads: write key:{owner}, or jwt:ISSUER:{owner}"
+            )
+            .into());
         }
     };
     let (loaded, _) = options.load()?;
@@ -27,9 +30,12 @@ pub(super) async fn erase(EraseArguments { owner, thread, options }: EraseArgume
     let erased = match thread {
         // The thread can be so damaged that no request can name it.
         Some(number) if store.delete(number).await? => format!("thread {number}"),
-        Some(number) => return Err(format!("there is no thread {number}: see agui-server check --store").into()),
+        Some(number) => {
+            return Err(format!("there is no thread {number}: see agui-server check --store").into());
+        }
         None => {
-            let threads = ThreadOptions { files: loaded.config.files.clone(), ..ThreadOptions::default() };
+            let threads =
+                ThreadOptions { files: loaded.config.files.clone(), ..ThreadOptions::default() };
             let runs = RunsBuilder { store: store.clone(), threads, ..Runs::builder() }.build();
             let threads = Threads::of(&runs);
             let key = owner_of(principal.as_ref());

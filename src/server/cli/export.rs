@@ -38,20 +38,26 @@ struct ExportedRun {
 /// Writes one run, or all detached runs of a thread that have ended and whose logs are stored.
 pub(super) async fn export_runs(arguments: ExportArguments) -> Result<(), Box<dyn Error>> {
     let options = TargetOptions { key_env: arguments.key_env, ..TargetOptions::default() };
-    let server = RunTarget::open("--from", Some(&arguments.from), UrlMeaning::Server, &options).await?;
+    let server =
+        RunTarget::open("--from", Some(&arguments.from), UrlMeaning::Server, &options).await?;
     let out = arguments.out.as_deref();
     if let Some(run) = &arguments.run {
-        let response = server.get(&["threads", &arguments.thread, "runs", run, "recording"]).await?;
+        let response =
+            server.get(&["threads", &arguments.thread, "runs", run, "recording"]).await?;
         return write(require_success(response).await?, out).await;
     }
     let runs = detached_runs(&server, &arguments.thread).await?;
     if runs.len() > 1 && !out.is_some_and(is_folder) {
-        let problem = format!("the thread has {} detached runs: name one, or name a folder with --out", runs.len());
+        let problem = format!(
+            "the thread has {} detached runs: name one, or name a folder with --out",
+            runs.len()
+        );
         return Err(problem.into());
     }
     let mut written = 0;
     for run in &runs {
-        let response = server.get(&["threads", &arguments.thread, "runs", run, "recording"]).await?;
+        let response =
+            server.get(&["threads", &arguments.thread, "runs", run, "recording"]).await?;
         if response.status() == StatusCode::GONE {
             print_warning(&format!("the log of run {run:?} was removed"));
             continue;
@@ -80,7 +86,8 @@ fn is_folder(out: &Path) -> bool {
 async fn write(response: Response, out: Option<&Path>) -> Result<(), Box<dyn Error>> {
     let Some(out) = out else { return copy(response, &mut io::stdout().lock()).await };
     let path = if is_folder(out) {
-        fs::create_dir_all(out).map_err(|error| format!("cannot create {}: {error}", out.display()))?;
+        fs::create_dir_all(out)
+            .map_err(|error| format!("cannot create {}: {error}", out.display()))?;
         &out.join(file_name(response.headers().get(CONTENT_DISPOSITION))?)
     } else {
         out
@@ -89,7 +96,8 @@ async fn write(response: Response, out: Option<&Path>) -> Result<(), Box<dyn Err
     let mut partial = path.as_os_str().to_owned();
     partial.push(".part");
     let cannot_write = |error| format!("cannot write {}: {error}", path.display());
-    let mut file = private_file_options().write(true).truncate(true).open(&partial).map_err(cannot_write)?;
+    let mut file =
+        private_file_options().write(true).truncate(true).open(&partial).map_err(cannot_write)?;
     if let Err(error) = copy(response, &mut file).await {
         let _ = fs::remove_file(&partial);
         return Err(error);
@@ -109,7 +117,11 @@ async fn copy(mut response: Response, output: &mut impl Write) -> Result<(), Box
 /// Returns the name that a server gives a recording. Names that could lead out of the folder are refused.
 fn file_name(disposition: Option<&HeaderValue>) -> Result<String, Box<dyn Error>> {
     let disposition = disposition.and_then(|value| value.to_str().ok()).unwrap_or_default();
-    let name = disposition.split("filename=\"").nth(1).and_then(|rest| rest.split('"').next()).unwrap_or_default();
+    let name = disposition
+        .split("filename=\"")
+        .nth(1)
+        .and_then(|rest| rest.split('"').next())
+        .unwrap_or_default();
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
     if name.chars().all(is_plain) && name.ends_with(".jsonl") && !name.starts_with('.') {
         Ok(name.to_owned())
@@ -124,7 +136,9 @@ mod tests {
 
     #[test]
     fn a_name_that_leads_out_of_the_folder_is_refused() {
-        let name = |disposition: &'static str| file_name(Some(&HeaderValue::from_static(disposition))).ok();
+        let name = |disposition: &'static str| {
+            file_name(Some(&HeaderValue::from_static(disposition))).ok()
+        };
         assert_eq!(name("attachment; filename=\"a-1_b.jsonl\"").as_deref(), Some("a-1_b.jsonl"));
         for name in [
             name("attachment; filename=\"../a.jsonl\""),

@@ -15,8 +15,13 @@ const TIMEOUT: Duration = Duration::from_secs(3);
 /// Requests `/healthz` of the server on this machine that the options describe.
 pub(super) fn check_health(options: CommandOptions) -> Result<(), Box<dyn Error>> {
     let address = reachable(options.read()?.config.server.listen);
-    let status = status_line(address).map_err(|error| format!("{address} does not answer: {error}"))?;
-    if status.starts_with("HTTP/1.1 200 ") { Ok(()) } else { Err(format!("{address} answered {status:?}").into()) }
+    let status =
+        status_line(address).map_err(|error| format!("{address} does not answer: {error}"))?;
+    if status.starts_with("HTTP/1.1 200 ") {
+        Ok(())
+    } else {
+        Err(format!("{address} answered {status:?}").into())
+    }
 }
 
 fn status_line(address: SocketAddr) -> std::io::Result<String> {

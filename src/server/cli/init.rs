@@ -10,7 +10,9 @@ use std::{
 
 use super::{
     arguments::InitArguments,
-    model_choice::{KnownProvider, ModelChoice, OLLAMA, PROVIDERS, each_name, read_model, read_provider},
+    model_choice::{
+        KnownProvider, ModelChoice, OLLAMA, PROVIDERS, each_name, read_model, read_provider,
+    },
     output::print_line,
 };
 use crate::{base::private_file::private_file_options, server::Server};
@@ -35,15 +37,21 @@ pub(super) fn init(arguments: InitArguments) -> Result<(), Box<dyn Error>> {
     let keyless = ModelChoice { provider: &OLLAMA, ..choice.clone() }.configuration(&name, &tools);
     Server::from_toml_str(&keyless)?.check()?;
     let configuration = choice.configuration(&name, &tools);
-    let missing_key = choice.provider.key_env.filter(|variable| std::env::var_os(variable).is_none());
-    let key = missing_key.map(|variable| Ok::<_, Box<dyn Error>>((variable, ask_key(variable)?))).transpose()?;
+    let missing_key =
+        choice.provider.key_env.filter(|variable| std::env::var_os(variable).is_none());
+    let key = missing_key
+        .map(|variable| Ok::<_, Box<dyn Error>>((variable, ask_key(variable)?)))
+        .transpose()?;
 
     write_new(&file, OpenOptions::new(), &configuration)?;
     print_line(&format!("wrote {}", file.display()));
     if let Some((variable, key)) = key {
         let keys = Path::new(".").join(file.with_file_name(".env"));
         if keys.exists() {
-            print_line(&format!("{} exists and is left as it is: it needs {variable}", keys.display()));
+            print_line(&format!(
+                "{} exists and is left as it is: it needs {variable}",
+                keys.display()
+            ));
         } else {
             write_new(&keys, private_file_options(), &format!("{variable}={key}\n"))?;
             let lacks = if key.is_empty() { ": write the key behind the =" } else { "" };
@@ -57,8 +65,9 @@ pub(super) fn init(arguments: InitArguments) -> Result<(), Box<dyn Error>> {
 
 /// Asks for the provider. Proposes the one whose key is in the environment.
 fn ask_provider() -> Result<&'static KnownProvider, Box<dyn Error>> {
-    let has_key =
-        |provider: &&'static KnownProvider| provider.key_env.is_some_and(|key| std::env::var_os(key).is_some());
+    let has_key = |provider: &&'static KnownProvider| {
+        provider.key_env.is_some_and(|key| std::env::var_os(key).is_some())
+    };
     let found = PROVIDERS.into_iter().find(has_key);
     if found.is_none() && !io::stdin().is_terminal() {
         return Err("--provider or --model is missing".into());
@@ -71,7 +80,11 @@ fn ask_key(variable: &str) -> Result<String, Box<dyn Error>> {
     let key = hidden(|| ask(&format!("{variable}, not shown, may be left empty"), ""))?;
     // What neither a shell nor Docker reads in another way.
     let is_plain = key.chars().all(|c| c.is_ascii_alphanumeric() || "-_.:/+=".contains(c));
-    if is_plain { Ok(key) } else { Err("a key has letters, digits and -_.:/+= only: nothing was written".into()) }
+    if is_plain {
+        Ok(key)
+    } else {
+        Err("a key has letters, digits and -_.:/+= only: nothing was written".into())
+    }
 }
 
 /// Asks for a value. Without a terminal, or if nothing is typed, it is the usual one.
@@ -107,6 +120,10 @@ fn hidden<T>(ask: impl FnOnce() -> T) -> T {
 }
 
 fn write_new(path: &Path, mut options: OpenOptions, text: &str) -> Result<(), Box<dyn Error>> {
-    let written = options.write(true).create_new(true).open(path).and_then(|mut file| file.write_all(text.as_bytes()));
+    let written = options
+        .write(true)
+        .create_new(true)
+        .open(path)
+        .and_then(|mut file| file.write_all(text.as_bytes()));
     written.map_err(|error| format!("{} cannot be written: {error}", path.display()).into())
 }

@@ -49,10 +49,14 @@ pub fn run() -> ExitCode {
     // The code of an error, and whether the command succeeded.
     let (code, result) = match cli.command.unwrap_or(Command::Serve(cli.options)) {
         Command::Check(arguments) => (EXIT_MISCONFIGURED, block_on(check::check(arguments))),
-        Command::Schema => (1, io::stdout().write_all(JSON_SCHEMA.as_bytes()).map(|()| true).map_err(Into::into)),
+        Command::Schema => {
+            (1, io::stdout().write_all(JSON_SCHEMA.as_bytes()).map(|()| true).map_err(Into::into))
+        }
         Command::Init(arguments) => (EXIT_MISCONFIGURED, init::init(arguments).map(|()| true)),
         Command::Health(options) => (1, health::check_health(options).map(|()| true)),
-        Command::Test(arguments) => (EXIT_MISCONFIGURED, block_on(replay_check::check_recordings(arguments))),
+        Command::Test(arguments) => {
+            (EXIT_MISCONFIGURED, block_on(replay_check::check_recordings(arguments)))
+        }
         Command::Export(arguments) => (1, block_on(export::export_runs(arguments)).map(|()| true)),
         Command::Erase(arguments) => (1, block_on(erase::erase(arguments)).map(|()| true)),
         Command::Run(arguments) => (EXIT_MISCONFIGURED, block_on(run::run_once(arguments))),
@@ -72,7 +76,9 @@ pub fn run() -> ExitCode {
     }
 }
 
-fn block_on<T>(command: impl Future<Output = Result<T, Box<dyn Error>>>) -> Result<T, Box<dyn Error>> {
+fn block_on<T>(
+    command: impl Future<Output = Result<T, Box<dyn Error>>>,
+) -> Result<T, Box<dyn Error>> {
     tokio::runtime::Runtime::new()?.block_on(command)
 }
 
@@ -91,8 +97,9 @@ fn serve(loaded: &Loaded) -> Result<(), Box<dyn Error>> {
     let max_connections = usize::try_from(max_files - max_files / 8).unwrap_or(usize::MAX);
     runtime.block_on(async {
         let address = loaded.config.server.listen;
-        let listener =
-            TcpListener::bind(address).await.map_err(|error| format!("cannot listen on {address}: {error}"))?;
+        let listener = TcpListener::bind(address)
+            .await
+            .map_err(|error| format!("cannot listen on {address}: {error}"))?;
         let mut server = Server::open(loaded).await?;
         server.connections.max = server.connections.max.min(max_connections);
         server.serve_on(listener, shutdown_signal()).await?;

@@ -40,8 +40,13 @@ const GEMINI: KnownProvider = KnownProvider {
     usual_model: "gemini-3.8-flash",
     ..OPENAI
 };
-pub(super) static OLLAMA: KnownProvider =
-    KnownProvider { name: "ollama", key_env: None, base_url: Some(OLLAMA_URL), beginnings: &[], usual_model: "qwen3" };
+pub(super) static OLLAMA: KnownProvider = KnownProvider {
+    name: "ollama",
+    key_env: None,
+    base_url: Some(OLLAMA_URL),
+    beginnings: &[],
+    usual_model: "qwen3",
+};
 pub(super) static PROVIDERS: [&KnownProvider; 4] = [&OPENAI, &ANTHROPIC, &GEMINI, &OLLAMA];
 
 /// Returns the names of all providers, each with a text behind it.
@@ -63,8 +68,11 @@ pub(super) fn read_provider(name: &str) -> Result<&'static KnownProvider, String
 
 /// Reads `PROVIDER/MODEL`, or the name of a model that only one provider has.
 pub(super) fn read_model(text: &str) -> Result<ModelChoice, String> {
-    let prefixed = text.split_once('/').and_then(|(name, model)| Some((read_provider(name).ok()?, model)));
-    let has = |provider: &&KnownProvider| provider.beginnings.iter().any(|beginning| text.starts_with(beginning));
+    let prefixed =
+        text.split_once('/').and_then(|(name, model)| Some((read_provider(name).ok()?, model)));
+    let has = |provider: &&KnownProvider| {
+        provider.beginnings.iter().any(|beginning| text.starts_with(beginning))
+    };
     let named = prefixed.or_else(|| Some((PROVIDERS.into_iter().find(has)?, text)));
     let (provider, model) = named.filter(|(_, model)| !model.is_empty()).ok_or_else(|| {
         let forms = each_name("/MODEL");
@@ -85,7 +93,9 @@ impl ModelChoice {
             ("api_key_env", key_env),
             ("system_prompt", Some("You are a helpful assistant. Answer briefly.")),
         ];
-        let texts = texts.into_iter().filter_map(|(option, text)| Some((option.to_owned(), Value::from(text?))));
+        let texts = texts
+            .into_iter()
+            .filter_map(|(option, text)| Some((option.to_owned(), Value::from(text?))));
         let tools = Value::Array(tools.iter().copied().map(Value::from).collect());
         let options: Table = texts.chain([("tools".to_owned(), tools)]).collect();
         let agents = Table::from_iter([(agent.to_owned(), Value::Table(options))]);
@@ -112,7 +122,10 @@ mod tests {
             assert_eq!((choice.provider.name, &*choice.model), (provider, model));
         }
         for text in ["qwen3", "mistral/large", "ollama/", "/gpt-4o", ""] {
-            assert!(read_model(text).unwrap_err().contains("write openai/MODEL, anthropic/MODEL"), "{text}");
+            assert!(
+                read_model(text).unwrap_err().contains("write openai/MODEL, anthropic/MODEL"),
+                "{text}"
+            );
         }
     }
 
@@ -120,7 +133,10 @@ mod tests {
     fn the_configuration_of_each_provider_is_read_with_its_model() {
         for provider in PROVIDERS {
             let choice = ModelChoice { provider, model: "a \"model\"".to_owned() };
-            let loaded = Loaded::from_toml_str(&choice.configuration("clerk", &["current_time", "ask_user"])).unwrap();
+            let loaded = Loaded::from_toml_str(
+                &choice.configuration("clerk", &["current_time", "ask_user"]),
+            )
+            .unwrap();
             let agent = loaded.config.agents["clerk"].llm().unwrap();
             assert_eq!(agent.model.model, "a \"model\"");
             assert_eq!(agent.options.tools, ["current_time", "ask_user"]);

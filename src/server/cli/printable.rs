@@ -35,9 +35,13 @@ fn replacement(char: char, allows_lines: bool) -> Option<char> {
         '\r' if allows_lines => return None,
         '\n' | '\t' if allows_lines => char,
         // The pictures of these characters stand in the same order.
-        '\0'..='\x1f' => char::from_u32(0x2400 + u32::from(char)).unwrap_or(char::REPLACEMENT_CHARACTER),
+        '\0'..='\x1f' => {
+            char::from_u32(0x2400 + u32::from(char)).unwrap_or(char::REPLACEMENT_CHARACTER)
+        }
         '\x7f' => '␡',
-        '\u{80}'..='\u{9f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => char::REPLACEMENT_CHARACTER,
+        '\u{80}'..='\u{9f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => {
+            char::REPLACEMENT_CHARACTER
+        }
         '\u{2028}' | '\u{2029}' if !allows_lines => '␊',
         _ => char,
     })
@@ -49,10 +53,19 @@ mod tests {
 
     #[test]
     fn nothing_that_a_terminal_obeys_is_left() {
-        for hostile in
-            ["\x1b[2J", "\x1b]0;title\x07", "\x1b]52;c;AAAA\x1b\\", "a\x08b", "\u{9b}31m", "\x7f", "\0", "x\rfake"]
-        {
-            for safe in [printable(hostile).into_owned(), printable_line(hostile), excerpt(hostile, 100)] {
+        for hostile in [
+            "\x1b[2J",
+            "\x1b]0;title\x07",
+            "\x1b]52;c;AAAA\x1b\\",
+            "a\x08b",
+            "\u{9b}31m",
+            "\x7f",
+            "\0",
+            "x\rfake",
+        ] {
+            for safe in
+                [printable(hostile).into_owned(), printable_line(hostile), excerpt(hostile, 100)]
+            {
                 assert!(safe.chars().all(|char| !char.is_control()), "{hostile:?} became {safe:?}");
             }
         }

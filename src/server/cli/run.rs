@@ -62,7 +62,13 @@ pub(super) async fn run_once(arguments: RunArguments) -> Result<bool, Box<dyn Er
         }
         Some(text) => text.to_owned(),
     };
-    let target = RunTarget::open("--server", arguments.url.as_deref(), UrlMeaning::Server, &arguments.target).await?;
+    let target = RunTarget::open(
+        "--server",
+        arguments.url.as_deref(),
+        UrlMeaning::Server,
+        &arguments.target,
+    )
+    .await?;
     let result = ask(&target, &arguments, &text).await;
     target.close().await;
     let document = result?;
@@ -85,21 +91,32 @@ pub(super) async fn run_once(arguments: RunArguments) -> Result<bool, Box<dyn Er
 
 fn answer(message: &Message) -> Option<&str> {
     match message {
-        Message::Assistant(message) => message.content.as_deref().filter(|content| !content.is_empty()),
+        Message::Assistant(message) => {
+            message.content.as_deref().filter(|content| !content.is_empty())
+        }
         _ => None,
     }
 }
 
-async fn ask(target: &RunTarget, arguments: &RunArguments, text: &str) -> Result<Value, Box<dyn Error>> {
+async fn ask(
+    target: &RunTarget,
+    arguments: &RunArguments,
+    text: &str,
+) -> Result<Value, Box<dyn Error>> {
     let new_id = || Uuid::new_v4().to_string();
     let thread = arguments.thread.clone().unwrap_or_else(new_id);
     let message = json!({ "id": new_id(), "role": "user", "content": text });
     let input = json!({
         "threadId": thread, "runId": new_id(), "messages": [message], "tools": [], "context": [], "state": null, "forwardedProps": {}
     });
-    let request = target.client.post(target.url(Some(&arguments.agent))?).header(ACCEPT, JSON).json(&input);
+    let request =
+        target.client.post(target.url(Some(&arguments.agent))?).header(ACCEPT, JSON).json(&input);
     let response = require_success(send(target.authorized(request)).await?).await?;
-    let content_type = response.headers().get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    let content_type = response
+        .headers()
+        .get(CONTENT_TYPE)
+        .and_then(|value| value.to_str().ok())
+        .unwrap_or_default();
     if essence(content_type) != JSON {
         return Err("the server answers with a stream only: use agui-server chat".into());
     }
@@ -115,5 +132,6 @@ async fn read_document(mut response: Response) -> Result<Value, Box<dyn Error>> 
             return Err(format!("the answer is longer than {MAX_DOCUMENT_BYTES} bytes").into());
         }
     }
-    Ok(serde_json::from_slice(&body).map_err(|error| format!("the server's response cannot be read: {error}"))?)
+    Ok(serde_json::from_slice(&body)
+        .map_err(|error| format!("the server's response cannot be read: {error}"))?)
 }

@@ -31,7 +31,8 @@ impl RunTarget {
         segments: &[&str],
         query: &[(&str, &str)],
     ) -> Result<T, Box<dyn Error>> {
-        let request = self.authorized(self.client.get(self.route(segments)?)).query(query).timeout(TIMEOUT);
+        let request =
+            self.authorized(self.client.get(self.route(segments)?)).query(query).timeout(TIMEOUT);
         read_json(send(request).await?).await
     }
 
@@ -43,11 +44,15 @@ impl RunTarget {
         name: &str,
     ) -> Result<Option<T>, Box<dyn Error>> {
         let Ok(url) = self.route(&["files"]) else { return Ok(None) };
-        let disposition = format!("attachment; filename*=UTF-8''{}", utf8_percent_encode(name, NON_ALPHANUMERIC));
+        let disposition =
+            format!("attachment; filename*=UTF-8''{}", utf8_percent_encode(name, NON_ALPHANUMERIC));
         let request = self.authorized(self.client.post(url)).header(CONTENT_TYPE, media_type);
-        let response = send(request.header(CONTENT_DISPOSITION, disposition).body(bytes.to_vec())).await?;
+        let response =
+            send(request.header(CONTENT_DISPOSITION, disposition).body(bytes.to_vec())).await?;
         match response.status() {
-            StatusCode::NOT_FOUND | StatusCode::METHOD_NOT_ALLOWED | StatusCode::NOT_IMPLEMENTED => Ok(None),
+            StatusCode::NOT_FOUND
+            | StatusCode::METHOD_NOT_ALLOWED
+            | StatusCode::NOT_IMPLEMENTED => Ok(None),
             _ => read_json(response).await.map(Some),
         }
     }
@@ -65,12 +70,16 @@ impl RunTarget {
 
     /// Adds the key to a request.
     pub(super) fn authorized(&self, request: RequestBuilder) -> RequestBuilder {
-        self.authorization.iter().fold(request, |request, value| request.header(AUTHORIZATION, value))
+        self.authorization
+            .iter()
+            .fold(request, |request, value| request.header(AUTHORIZATION, value))
     }
 }
 
 /// Returns the next piece of a response's body; `None` at its end.
-pub(super) async fn next_piece(response: &mut Response) -> Result<Option<bytes::Bytes>, Box<dyn Error>> {
+pub(super) async fn next_piece(
+    response: &mut Response,
+) -> Result<Option<bytes::Bytes>, Box<dyn Error>> {
     let piece = timeout(IDLE_TIMEOUT, response.chunk()).await.map_err(|_| idle())?;
     Ok(piece.map_err(|error| format!("the response broke: {error}"))?)
 }

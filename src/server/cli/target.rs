@@ -48,16 +48,29 @@ impl RunTarget {
         let client = upstream::client(&ClientOptions::default())?;
         let key = options.key_env.as_deref().map(key_of).transpose()?;
         if let Some(url) = url {
-            let url = Url::parse(url).ok().filter(|url| matches!(url.scheme(), "http" | "https") && url.has_host());
-            let url = url.ok_or_else(|| format!("{argument}: expected a URL such as http://localhost:8080"))?;
+            let url = Url::parse(url)
+                .ok()
+                .filter(|url| matches!(url.scheme(), "http" | "https") && url.has_host());
+            let url = url.ok_or_else(|| {
+                format!("{argument}: expected a URL such as http://localhost:8080")
+            })?;
             let is_server = meaning == UrlMeaning::Server || url.path() == "/";
             let server = if is_server { Some(url.clone()) } else { server_of(&url) };
             let authorization = key.as_deref().map(authorization).transpose()?;
-            return Ok(Self { client, endpoint: (!is_server).then_some(url), server, authorization, own: None });
+            return Ok(Self {
+                client,
+                endpoint: (!is_server).then_some(url),
+                server,
+                authorization,
+                own: None,
+            });
         }
         let claims: JsonObject = options.claims.iter().cloned().collect();
-        let options =
-            CommandOptions { config: options.config.clone(), log: options.log.clone(), ..CommandOptions::default() };
+        let options = CommandOptions {
+            config: options.config.clone(),
+            log: options.log.clone(),
+            ..CommandOptions::default()
+        };
         let has_log = options.log.is_some();
         let (loaded, _) = options.load()?;
         if has_log {
@@ -69,7 +82,8 @@ impl RunTarget {
         let is_anonymous = claims.is_empty();
         let key = ApiKey::from_secret("command", &key).with_claims(claims);
         let authenticator = Authenticator::from(ApiKeys::new([key]));
-        let authenticator = if is_anonymous { authenticator.without_principal() } else { authenticator };
+        let authenticator =
+            if is_anonymous { authenticator.without_principal() } else { authenticator };
         let server = Server::from_config(&loaded)?
             .authenticator(authenticator)
             .metrics(MetricsOptions::default())
@@ -93,8 +107,14 @@ impl RunTarget {
 
     /// Returns the URL of a server's route. It is an error if only an endpoint is known.
     pub(super) fn route(&self, segments: &[&str]) -> Result<Url, Box<dyn Error>> {
-        let mut url = self.server.clone().ok_or("only the URL of an endpoint is known, not that of its server")?;
-        url.path_segments_mut().map_err(|()| "the URL has no path")?.pop_if_empty().extend(segments);
+        let mut url = self
+            .server
+            .clone()
+            .ok_or("only the URL of an endpoint is known, not that of its server")?;
+        url.path_segments_mut()
+            .map_err(|()| "the URL has no path")?
+            .pop_if_empty()
+            .extend(segments);
         Ok(url)
     }
 
@@ -109,14 +129,14 @@ impl RunTarget {
 }
 
 fn key_of(variable: &str) -> Result<String, String> {
-    let key =
-        std::env::var(variable).map_err(|_| format!("--key-env: the environment variable {variable} is not set"))?;
+    let key = std::env::var(variable)
+        .map_err(|_| format!("--key-env: the environment variable {variable} is not set"))?;
     Ok(key.trim().to_owned())
 }
 
 fn authorization(key: &str) -> Result<HeaderValue, &'static str> {
-    let mut value =
-        HeaderValue::try_from(format!("Bearer {key}")).map_err(|_| "--key-env: the key cannot be sent in a header")?;
+    let mut value = HeaderValue::try_from(format!("Bearer {key}"))
+        .map_err(|_| "--key-env: the key cannot be sent in a header")?;
     value.set_sensitive(true);
     Ok(value)
 }

@@ -35,7 +35,8 @@ pub(super) fn advice(config: &Config, origin: &Origin) -> Result<Vec<String>, Co
             format!("{table}: the header {name} looks like a secret: write {{ env = \"VARIABLE\" }}, and put its value into the variable")
         })
     });
-    let all = about_claims.into_iter().chain(about_limits).chain(about_keys(config)).chain(about_headers);
+    let all =
+        about_claims.into_iter().chain(about_limits).chain(about_keys(config)).chain(about_headers);
     Ok(all.collect())
 }
 

@@ -18,13 +18,18 @@ pub(in crate::server) struct HostedModel<'s> {
 }
 
 /// Builds the models of the agents, also those that a request has to name.
-pub(in crate::server) fn hosted_models(loaded: &Loaded) -> Result<Vec<HostedModel<'_>>, ConfigError> {
+pub(in crate::server) fn hosted_models(
+    loaded: &Loaded,
+) -> Result<Vec<HostedModel<'_>>, ConfigError> {
     let rust_models = RustModels::default();
     let (mut models, mut hosted) = (AgentModels::new(loaded, &rust_models)?, Vec::new());
-    for (agent, llm) in loaded.config.agents.iter().filter_map(|(agent, config)| Some((agent, config.llm()?))) {
+    for (agent, llm) in
+        loaded.config.agents.iter().filter_map(|(agent, config)| Some((agent, config.llm()?)))
+    {
         if matches!(llm.source, ModelSource::Hosted(..)) {
             let (model, usual) = (models.model(agent, llm)?, llm.model.model.as_str());
-            let others = llm.options.models.iter().map(String::as_str).filter(|name| *name != usual);
+            let others =
+                llm.options.models.iter().map(String::as_str).filter(|name| *name != usual);
             let names = [usual].into_iter().chain(others);
             hosted.extend(names.map(|name| HostedModel { agent, name, model: model.clone() }));
         }
@@ -44,18 +49,26 @@ pub(super) struct AgentModels<'s> {
 }
 
 impl<'s> AgentModels<'s> {
-    pub(super) fn new(loaded: &'s Loaded, rust_models: &'s RustModels) -> Result<Self, ConfigError> {
+    pub(super) fn new(
+        loaded: &'s Loaded,
+        rust_models: &'s RustModels,
+    ) -> Result<Self, ConfigError> {
         let known = known_models(&loaded.config, &loaded.origin)?;
         Ok(Self { loaded, rust_models, known, built: IndexMap::new(), warnings: Vec::new() })
     }
 
     /// Returns the model of an agent.
-    pub(super) fn model(&mut self, agent: &str, llm: &LlmConfig) -> Result<Arc<dyn Model>, ConfigError> {
+    pub(super) fn model(
+        &mut self,
+        agent: &str,
+        llm: &LlmConfig,
+    ) -> Result<Arc<dyn Model>, ConfigError> {
         if let Some(model) = self.built.get(agent) {
             return Ok(model.clone());
         }
         let built = build_model(llm, self.rust_models, &self.known, &self.loaded.origin);
-        let model = built.map_err(|error| self.loaded.origin.option_error(&["agents", agent], &error))?;
+        let model =
+            built.map_err(|error| self.loaded.origin.option_error(&["agents", agent], &error))?;
         let warnings = model.warnings().into_iter().chain(connection_warnings(&llm.source));
         self.warnings.extend(warnings.map(|warning| format!("agents.{agent}: {warning}")));
         self.built.insert(agent.to_owned(), model.clone());
@@ -63,31 +76,51 @@ impl<'s> AgentModels<'s> {
     }
 
     /// Returns the context window of an agent, if it has the option `context`.
-    pub(super) fn context(&mut self, agent: &str, llm: &LlmConfig) -> Result<Option<ContextOptions>, ConfigError> {
+    pub(super) fn context(
+        &mut self,
+        agent: &str,
+        llm: &LlmConfig,
+    ) -> Result<Option<ContextOptions>, ConfigError> {
         let Some(context) = &llm.options.context else { return Ok(None) };
         let summariser = context.summariser.as_ref().map(|writer| match self.llm(writer) {
             Some(config) => self.model(writer, config),
             None => {
-                let message = format!("there is no agent `{writer}` with kind = \"llm\" that could write summaries");
+                let message = format!(
+                    "there is no agent `{writer}` with kind = \"llm\" that could write summaries"
+                );
                 Err(self.loaded.origin.error(&["agents", agent, "context"], &message))
             }
         });
         let summariser = summariser.transpose()?;
         let (window, policy, known_models) = (context.window, context.policy, self.known.clone());
-        Ok(Some(ContextOptions { window, max_tokens: llm.model.max_tokens, policy, summariser, known_models }))
+        Ok(Some(ContextOptions {
+            window,
+            max_tokens: llm.model.max_tokens,
+            policy,
+            summariser,
+            known_models,
+        }))
     }
 
     /// Returns the models of the agents in `fallback`, each with its own agent's context window.
-    pub(super) fn fallbacks(&mut self, agent: &str, llm: &LlmConfig) -> Result<Vec<Arc<dyn Model>>, ConfigError> {
+    pub(super) fn fallbacks(
+        &mut self,
+        agent: &str,
+        llm: &LlmConfig,
+    ) -> Result<Vec<Arc<dyn Model>>, ConfigError> {
         let mut models = Vec::new();
         for name in &llm.options.fallback {
-            let fault = |problem: String| self.loaded.origin.error(&["agents", agent, "fallback"], &problem);
+            let fault = |problem: String| {
+                self.loaded.origin.error(&["agents", agent, "fallback"], &problem)
+            };
             if name == agent {
                 return Err(fault(format!("agent `{name}` cannot be its own fallback")));
             }
-            let other = self
-                .llm(name)
-                .ok_or_else(|| fault(format!("there is no agent `{name}` with kind = \"llm\" in the configuration")))?;
+            let other = self.llm(name).ok_or_else(|| {
+                fault(format!(
+                    "there is no agent `{name}` with kind = \"llm\" in the configuration"
+                ))
+            })?;
             let model = self.model(name, other)?;
             models.push(match self.context(name, other)? {
                 Some(context) => context.fit(model),

@@ -18,7 +18,9 @@ use crate::{
     },
     base::InvalidOption,
     llm::LlmAgent,
-    server::options::{A2uiSwitch, AgentConfig, AgentKind, Config, ConfigError, LlmConfig, Loaded, Origin},
+    server::options::{
+        A2uiSwitch, AgentConfig, AgentKind, Config, ConfigError, LlmConfig, Loaded, Origin,
+    },
     tools::Tool,
 };
 
@@ -63,7 +65,10 @@ impl Configured {
     }
 
     /// Builds all agents, the configured ones first, and the tools that they use.
-    pub(in crate::server) fn build(&self, rust_agents: &NamedAgents) -> Result<BuiltAgents, ConfigError> {
+    pub(in crate::server) fn build(
+        &self,
+        rust_agents: &NamedAgents,
+    ) -> Result<BuiltAgents, ConfigError> {
         let Some(loaded) = &self.loaded else {
             return Ok(BuiltAgents { agents: rust_agents.clone(), ..BuiltAgents::default() });
         };
@@ -127,9 +132,10 @@ impl AgentBuilder<'_> {
                 let agent = self.llm(name, options)?;
                 Arc::new(description.into_iter().fold(agent, LlmAgent::description))
             }
-            AgentKind::Remote(options) => {
-                Arc::new(Remote::new(options.clone()).map_err(|error| origin.option_error(&table, &error))?)
-            }
+            AgentKind::Remote(options) => Arc::new(
+                Remote::new(options.clone())
+                    .map_err(|error| origin.option_error(&table, &error))?,
+            ),
             AgentKind::Replay(folder, options) => Arc::new(
                 Replay::open(&origin.resolve(&folder.dir), options.clone())
                     .map_err(|error| origin.error(&["agents", name, "dir"], &error.to_string()))?,
@@ -138,7 +144,8 @@ impl AgentBuilder<'_> {
         let agent = match &common.a2ui {
             None => agent,
             Some(switch) => {
-                let a2ui = a2ui(switch, origin).map_err(|error| origin.option_error(&table, &error))?;
+                let a2ui =
+                    a2ui(switch, origin).map_err(|error| origin.option_error(&table, &error))?;
                 Arc::new(A2uiAgent::new(agent, a2ui))
             }
         };
@@ -159,7 +166,9 @@ impl AgentBuilder<'_> {
             }
         }
         let toolbox = self.tools.toolbox(&tools).map_err(|unknown| fault(&unknown))?;
-        let mut agent = LlmAgent::new(self.models.model(name, config)?).tools(toolbox).updates_state(updates_state);
+        let mut agent = LlmAgent::new(self.models.model(name, config)?)
+            .tools(toolbox)
+            .updates_state(updates_state);
         agent = self.models.fallbacks(name, config)?.into_iter().fold(agent, LlmAgent::fallback);
         agent = with_options(agent, &config.options, origin)
             .map_err(|error| origin.option_error(&["agents", name], &error))?;
@@ -174,7 +183,11 @@ impl AgentBuilder<'_> {
                 return Err(fault(&format!("there is no agent `{subagent}`")));
             }
             let built = self.build(subagent)?;
-            agent = agent.subagent(subagent.replace('.', "_"), self.description(subagent, &*built), built);
+            agent = agent.subagent(
+                subagent.replace('.', "_"),
+                self.description(subagent, &*built),
+                built,
+            );
         }
         self.begun.pop();
         Ok(agent)
@@ -182,7 +195,8 @@ impl AgentBuilder<'_> {
 
     /// Returns the description of a subagent for a model.
     fn description(&self, name: &str, agent: &dyn Agent) -> String {
-        let configured = self.config.agents.get(name).and_then(|agent| agent.common.description.clone());
+        let configured =
+            self.config.agents.get(name).and_then(|agent| agent.common.description.clone());
         let own = || agent.capabilities().identity.and_then(|identity| identity.description);
         configured.or_else(own).unwrap_or_else(|| format!("Gives a task to the agent {name}."))
     }
@@ -201,7 +215,10 @@ fn a2ui(switch: &A2uiSwitch, origin: &Origin) -> Result<A2ui, InvalidOption> {
         let read = serde_json::from_str(&text).map_err(|error| format!("not JSON: {error}"));
         let built = read.and_then(|json| a2ui.schema(&json).map_err(str::to_owned));
         a2ui = built.map_err(|problem| {
-            InvalidOption::new(SCHEMA_FILE, format!("the file {}: {problem}", origin.resolve(path).display()))
+            InvalidOption::new(
+                SCHEMA_FILE,
+                format!("the file {}: {problem}", origin.resolve(path).display()),
+            )
         })?;
     }
     Ok(config.attempts.map(NonZero::get).into_iter().fold(a2ui, A2ui::attempts))
@@ -213,8 +230,12 @@ fn read_script(name: &str, path: &Path, origin: &Origin) -> Result<Script, Confi
         DEMO.to_owned()
     } else {
         std::fs::read_to_string(&resolved).map_err(|error| {
-            origin.error(&["agents", name, "script"], &format!("{} cannot be read: {error}", resolved.display()))
+            origin.error(
+                &["agents", name, "script"],
+                &format!("{} cannot be read: {error}", resolved.display()),
+            )
         })?
     };
-    Script::parse(&text).map_err(|error| ConfigError::at(&resolved, &text, error.span, &error.message))
+    Script::parse(&text)
+        .map_err(|error| ConfigError::at(&resolved, &text, error.span, &error.message))
 }

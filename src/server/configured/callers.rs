@@ -34,7 +34,10 @@ pub(super) fn pass_headers(config: &Config) -> Vec<String> {
         CallerValue::Header(name) => Some(name),
         _ => None,
     });
-    let all = of_agents.chain(of_tools).chain(&config.record.headers).map(|name| name.to_ascii_lowercase());
+    let all = of_agents
+        .chain(of_tools)
+        .chain(&config.record.headers)
+        .map(|name| name.to_ascii_lowercase());
     all.collect::<BTreeSet<_>>().into_iter().collect()
 }
 

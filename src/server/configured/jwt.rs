@@ -7,7 +7,11 @@ use crate::{
 };
 
 /// `claims` are those that tools need.
-pub(super) fn build_jwt(jwt: &options::JwtConfig, claims: Vec<String>, origin: &Origin) -> Result<Jwt, ConfigError> {
+pub(super) fn build_jwt(
+    jwt: &options::JwtConfig,
+    claims: Vec<String>,
+    origin: &Origin,
+) -> Result<Jwt, ConfigError> {
     let fault = |option: &str, message: &str| origin.error(&["auth", "jwt", option], message);
     let failed = |option: &'static str| move |error: KeyError| fault(option, &error.to_string());
     let options = JwtOptions {
@@ -25,8 +29,9 @@ pub(super) fn build_jwt(jwt: &options::JwtConfig, claims: Vec<String>, origin: &
         Jwt::from_public_key(pem, accepted, options).map_err(failed("public_key"))?
     } else if let Some(path) = &jwt.public_key_file {
         let path = origin.resolve(path);
-        let pem = std::fs::read_to_string(&path)
-            .map_err(|error| fault("public_key_file", &format!("{} cannot be read: {error}", path.display())))?;
+        let pem = std::fs::read_to_string(&path).map_err(|error| {
+            fault("public_key_file", &format!("{} cannot be read: {error}", path.display()))
+        })?;
         Jwt::from_public_key(&pem, accepted, options).map_err(failed("public_key_file"))?
     } else {
         let url = jwt.jwks_url.as_deref().unwrap_or_default();
@@ -36,7 +41,10 @@ pub(super) fn build_jwt(jwt: &options::JwtConfig, claims: Vec<String>, origin: &
     if !accepted.is_empty()
         && let Some(unexpected) = built.algorithms().find(|algorithm| !accepted.contains(algorithm))
     {
-        return Err(fault("algorithms", &format!("the key is for {:?}, which is not among these", unexpected.name())));
+        return Err(fault(
+            "algorithms",
+            &format!("the key is for {:?}, which is not among these", unexpected.name()),
+        ));
     }
     Ok(built)
 }

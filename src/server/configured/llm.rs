@@ -18,15 +18,24 @@ pub(super) fn with_options(
     agent = agent.models(&options.models).unknown_outcome(options.unknown_outcome);
     agent = options.tool_choice.clone().into_iter().fold(agent, LlmAgent::tool_choice);
     agent = options.max_steps.map(NonZero::get).into_iter().fold(agent, LlmAgent::max_steps);
-    agent = options.max_calls_per_turn.map(NonZero::get).into_iter().fold(agent, LlmAgent::max_calls_per_turn);
-    agent = options.parallel_tools.map(NonZero::get).into_iter().fold(agent, LlmAgent::parallel_tools);
+    agent = options
+        .max_calls_per_turn
+        .map(NonZero::get)
+        .into_iter()
+        .fold(agent, LlmAgent::max_calls_per_turn);
+    agent =
+        options.parallel_tools.map(NonZero::get).into_iter().fold(agent, LlmAgent::parallel_tools);
     let tool_timeout = options.tool_timeout_secs.map(|secs| Duration::from_secs(secs.get()));
     agent = tool_timeout.into_iter().fold(agent, LlmAgent::tool_timeout);
     if let Some(schema) = &options.state_schema {
         agent = agent.state_schema(schema.clone()).map_err(setup_fault)?;
     }
-    if let Some(wrong) = options.predict_state.iter().find(|prediction| prediction.is_incomplete()) {
-        return Err(InvalidOption::new("predict_state", format!("`key`, `tool` and `argument` are needed: {wrong:?}")));
+    if let Some(wrong) = options.predict_state.iter().find(|prediction| prediction.is_incomplete())
+    {
+        return Err(InvalidOption::new(
+            "predict_state",
+            format!("`key`, `tool` and `argument` are needed: {wrong:?}"),
+        ));
     }
     agent = agent.predictions(options.predict_state.clone());
     if let Some(schema) = &options.response_schema {
@@ -35,10 +44,16 @@ pub(super) fn with_options(
     if let Some(path) = &options.response_schema_file {
         const OPTION: &str = "response_schema_file";
         let text = read_file(OPTION, path, origin)?;
-        let schema = serde_json::from_str(&text).map_err(|error| format!("not a JSON object: {error}"));
-        let built = schema.and_then(|schema| agent.response_schema(schema).map_err(|error| setup_fault(error).problem));
+        let schema =
+            serde_json::from_str(&text).map_err(|error| format!("not a JSON object: {error}"));
+        let built = schema.and_then(|schema| {
+            agent.response_schema(schema).map_err(|error| setup_fault(error).problem)
+        });
         agent = built.map_err(|problem| {
-            InvalidOption::new(OPTION, format!("the file {}: {problem}", origin.resolve(path).display()))
+            InvalidOption::new(
+                OPTION,
+                format!("the file {}: {problem}", origin.resolve(path).display()),
+            )
         })?;
     }
     Ok(agent)

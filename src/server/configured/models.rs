@@ -8,10 +8,12 @@ use secrecy::SecretString;
 use crate::{
     base::InvalidOption,
     llm::{
-        Anthropic, Connection, Gemini, KnownModels, Model, ModelOptions, OpenAi, OpenAiApi, RecordedApi,
-        RecordedExchanges, SetupError,
+        Anthropic, Connection, Gemini, KnownModels, Model, ModelOptions, OpenAi, OpenAiApi,
+        RecordedApi, RecordedExchanges, SetupError,
     },
-    server::options::{Config, ConfigError, ConnectionConfig, HostedApi, LlmConfig, ModelSource, Origin},
+    server::options::{
+        Config, ConfigError, ConnectionConfig, HostedApi, LlmConfig, ModelSource, Origin,
+    },
     upstream::secret_names::{is_secret_header, secret_variable},
 };
 
@@ -32,17 +34,25 @@ pub(super) fn build_model(
     match &llm.source {
         ModelSource::Hosted(api, connection) => {
             let names = llm.options.models.iter().chain([&options.model]);
-            let apis = names.map(|name| OpenAiApi::for_model(known, name, connection.base_url.as_deref()));
+            let apis =
+                names.map(|name| OpenAiApi::for_model(known, name, connection.base_url.as_deref()));
             // The Responses API serves older models, too, so one model that needs it decides.
-            let usual = apis.max_by_key(|api| *api == OpenAiApi::Responses).unwrap_or(OpenAiApi::Chat);
-            let (credentials, connection) = (connection.credentials, build_connection(connection, origin)?);
+            let usual =
+                apis.max_by_key(|api| *api == OpenAiApi::Responses).unwrap_or(OpenAiApi::Chat);
+            let (credentials, connection) =
+                (connection.credentials, build_connection(connection, origin)?);
             let options = ModelOptions { connection, credentials, ..options };
-            hosted_model(api.unwrap_or(HostedApi::OpenAi(usual)), options).map_err(|error| match error {
-                SetupError::Option { option, problem } if api.is_none() && usual == OpenAiApi::Responses => {
-                    let advice = "this model gets the Responses API unless api = \"chat\" is set";
-                    InvalidOption::new(option, format!("{problem}; {advice}"))
+            hosted_model(api.unwrap_or(HostedApi::OpenAi(usual)), options).map_err(|error| {
+                match error {
+                    SetupError::Option { option, problem }
+                        if api.is_none() && usual == OpenAiApi::Responses =>
+                    {
+                        let advice =
+                            "this model gets the Responses API unless api = \"chat\" is set";
+                        InvalidOption::new(option, format!("{problem}; {advice}"))
+                    }
+                    error => setup_fault(error),
                 }
-                error => setup_fault(error),
             })
         }
         ModelSource::Rust => rust_model(&options.model, rust),
@@ -65,10 +75,13 @@ pub(super) fn known_models(config: &Config, origin: &Origin) -> Result<KnownMode
 pub(super) fn connection_warnings(source: &ModelSource) -> Vec<String> {
     let ModelSource::Hosted(_, connection) = source else { return Vec::new() };
     let secret = connection.headers.keys().filter(|header| is_secret_header(header));
-    let secret =
-        secret.map(|header| format!("the header {header} looks like a secret: put its value into headers_env"));
-    let url = connection.base_url.as_deref().map(|url| url.trim_end_matches('/')).unwrap_or_default();
-    let endpoint = ENDPOINTS.iter().find_map(|endpoint| Some((endpoint, url.strip_suffix(endpoint)?)));
+    let secret = secret.map(|header| {
+        format!("the header {header} looks like a secret: put its value into headers_env")
+    });
+    let url =
+        connection.base_url.as_deref().map(|url| url.trim_end_matches('/')).unwrap_or_default();
+    let endpoint =
+        ENDPOINTS.iter().find_map(|endpoint| Some((endpoint, url.strip_suffix(endpoint)?)));
     let endpoint = endpoint.map(|(endpoint, base)| {
         format!("base_url ends with {endpoint}, which requests add: write base_url = {base:?}")
     });
@@ -87,10 +100,17 @@ pub(super) fn setup_fault(error: SetupError) -> InvalidOption {
 ///
 /// # Errors
 /// If the file cannot be read or is empty. The error names the file.
-pub(super) fn read_file(option: &str, path: &Path, origin: &Origin) -> Result<String, InvalidOption> {
+pub(super) fn read_file(
+    option: &str,
+    path: &Path,
+    origin: &Origin,
+) -> Result<String, InvalidOption> {
     let path = origin.resolve(path);
-    let fault = |problem: String| InvalidOption::new(option, format!("the file {} {problem}", path.display()));
-    let text = std::fs::read_to_string(&path).map_err(|error| fault(format!("cannot be read: {error}")))?;
+    let fault = |problem: String| {
+        InvalidOption::new(option, format!("the file {} {problem}", path.display()))
+    };
+    let text = std::fs::read_to_string(&path)
+        .map_err(|error| fault(format!("cannot be read: {error}")))?;
     if text.trim().is_empty() { Err(fault("is empty".to_owned())) } else { Ok(text) }
 }
 
@@ -98,14 +118,16 @@ fn rust_model(name: &str, rust: &RustModels) -> Result<Arc<dyn Model>, InvalidOp
     rust.get(name).cloned().ok_or_else(|| {
         let known: Vec<_> = rust.keys().map(|name| format!("`{name}`")).collect();
         let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
-        let problem = format!("there is no Rust model `{name}`: add it with Server::model; added: {known}");
+        let problem =
+            format!("there is no Rust model `{name}`: add it with Server::model; added: {known}");
         InvalidOption::new("model", problem)
     })
 }
 
 /// Builds a model of the recorded API, whose answers are the recorded ones.
 fn replay_model(folder: &Path, options: ModelOptions) -> Result<Arc<dyn Model>, InvalidOption> {
-    let exchanges = RecordedExchanges::read(folder).map_err(|error| InvalidOption::new("dir", error.to_string()))?;
+    let exchanges = RecordedExchanges::read(folder)
+        .map_err(|error| InvalidOption::new("dir", error.to_string()))?;
     let api = match exchanges.api {
         RecordedApi::Messages => HostedApi::Anthropic,
         RecordedApi::Gemini => HostedApi::Gemini,
@@ -115,7 +137,8 @@ fn replay_model(folder: &Path, options: ModelOptions) -> Result<Arc<dyn Model>, 
     // The recorded host decides on the request format, as it did when it was recorded. Gemini's path has the model.
     let base_url = (api != HostedApi::Gemini).then(|| format!("https://{}", exchanges.url));
     let connection = Connection { base_url, ..Connection::default() };
-    hosted_model(api, ModelOptions { connection, exchanges: Some(Arc::new(exchanges)), ..options }).map_err(setup_fault)
+    hosted_model(api, ModelOptions { connection, exchanges: Some(Arc::new(exchanges)), ..options })
+        .map_err(setup_fault)
 }
 
 fn hosted_model(api: HostedApi, model: ModelOptions) -> Result<Arc<dyn Model>, SetupError> {
@@ -126,19 +149,26 @@ fn hosted_model(api: HostedApi, model: ModelOptions) -> Result<Arc<dyn Model>, S
     })
 }
 
-fn build_connection(options: &ConnectionConfig, origin: &Origin) -> Result<Connection, InvalidOption> {
+fn build_connection(
+    options: &ConnectionConfig,
+    origin: &Origin,
+) -> Result<Connection, InvalidOption> {
     let defaults = Connection::default();
     let secret = |option: &str, variable: &str| match secret_variable(variable) {
         Ok(secret) => Ok(SecretString::from(secret)),
         Err(problem) => Err(InvalidOption::new(option, problem)),
     };
-    let api_key = options.api_key_env.as_deref().map(|variable| secret("api_key_env", variable)).transpose()?;
+    let api_key = options
+        .api_key_env
+        .as_deref()
+        .map(|variable| secret("api_key_env", variable))
+        .transpose()?;
     if let Some(path) = &options.api_key_file {
         read_file("api_key_file", path, origin)?;
     }
     let secret_headers = options.headers_env.iter();
-    let secret_headers =
-        secret_headers.map(|(header, variable)| Ok((header.clone(), secret("headers_env", variable)?)));
+    let secret_headers = secret_headers
+        .map(|(header, variable)| Ok((header.clone(), secret("headers_env", variable)?)));
     let seconds = |secs: Option<NonZero<u64>>| secs.map(|secs| Duration::from_secs(secs.get()));
     Ok(Connection {
         base_url: options.base_url.clone(),
@@ -174,6 +204,9 @@ mod tests {
         assert_eq!(OpenAiApi::for_model(&added, "house-1", None), OpenAiApi::Responses);
         assert_eq!(OpenAiApi::for_model(&KnownModels::default(), "house-1", None), OpenAiApi::Chat);
         let fault = known("[[openai]]\nset = { reason = true }").unwrap_err().to_string();
-        assert!(fault.contains("models.toml") && fault.contains("unknown field `reason`"), "{fault}");
+        assert!(
+            fault.contains("models.toml") && fault.contains("unknown field `reason`"),
+            "{fault}"
+        );
     }
 }

@@ -33,7 +33,9 @@ impl ThreadData for Sandbox {
             match store.thread(&key, ThreadParts::default()).await {
                 Ok(Some(_)) => {}
                 Ok(None) => remove(self, owner).await,
-                Err(error) => return tracing::warn!(%error, "the threads of workspaces could not be read"),
+                Err(error) => {
+                    return tracing::warn!(%error, "the threads of workspaces could not be read");
+                }
             }
         }
     }

@@ -8,7 +8,9 @@ use crate::{
 };
 
 /// Opens the store, and names it for the log.
-pub(in crate::server) async fn open_store(config: &Config) -> Result<(Arc<dyn Store>, String), OpenError> {
+pub(in crate::server) async fn open_store(
+    config: &Config,
+) -> Result<(Arc<dyn Store>, String), OpenError> {
     // `Sources::load` has reported an invalid URL.
     match config.store.read(&config.server.data_dir) {
         Ok(StoreUrl::Memory) | Err(_) => Ok((Arc::new(MemoryStore::new()), "memory".to_owned())),
@@ -47,7 +49,9 @@ async fn open_postgres(_url: &str, _listen_url: Option<&str>) -> Result<Arc<dyn 
 fn without_credentials(url: &str) -> String {
     let parsed = reqwest::Url::parse(url).ok();
     let port = |url: &reqwest::Url| url.port().map(|port| format!(":{port}")).unwrap_or_default();
-    let named = parsed.and_then(|url| Some(format!("postgres://{}{}{}", url.host_str()?, port(&url), url.path())));
+    let named = parsed.and_then(|url| {
+        Some(format!("postgres://{}{}{}", url.host_str()?, port(&url), url.path()))
+    });
     named.unwrap_or_else(|| "postgres".to_owned())
 }
 

@@ -84,11 +84,15 @@ impl ServerTools {
             }
         }
         ConfigError::join(errors.into_iter())?;
-        let lists_sandbox =
-            |agent: &AgentConfig| agent.llm().is_some_and(|llm| llm.options.tools.iter().any(|tool| tool == SANDBOX));
+        let lists_sandbox = |agent: &AgentConfig| {
+            agent.llm().is_some_and(|llm| llm.options.tools.iter().any(|tool| tool == SANDBOX))
+        };
         if let Some((name, _)) = config.agents.iter().find(|(_, agent)| lists_sandbox(agent)) {
-            let sandbox = Sandbox::new(config.server.data_dir.join("workspaces"), config.sandbox.clone())
-                .map_err(|error| origin.error(&["agents", name, "tools"], &error.to_string()))?;
+            let sandbox =
+                Sandbox::new(config.server.data_dir.join("workspaces"), config.sandbox.clone())
+                    .map_err(|error| {
+                        origin.error(&["agents", name, "tools"], &error.to_string())
+                    })?;
             all.sandbox = Some(sandbox);
         }
         Ok(all)
@@ -96,7 +100,11 @@ impl ServerTools {
 
     fn http_tool(&self, name: &str, options: &HttpToolOptions) -> Result<HttpTool, InvalidOption> {
         let account = options.login_server()?.map(|(account, _)| account);
-        let login = self.logins.clone().zip(account).map(|(logins, account)| PersonLogin::new(logins, account.into()));
+        let login = self
+            .logins
+            .clone()
+            .zip(account)
+            .map(|(logins, account)| PersonLogin::new(logins, account.into()));
         HttpTool::build(name.to_owned(), options.clone(), login)
     }
 
@@ -129,7 +137,11 @@ impl ServerTools {
     }
 
     /// Lets people log in at other servers. Returns the routes for it.
-    pub(in crate::server) fn login_routes(&self, store: &Arc<dyn Store>, address: Option<SocketAddr>) -> Vec<RouteSet> {
+    pub(in crate::server) fn login_routes(
+        &self,
+        store: &Arc<dyn Store>,
+        address: Option<SocketAddr>,
+    ) -> Vec<RouteSet> {
         let Some(logins) = &self.logins else { return Vec::new() };
         logins.set_place(LoginPlace { store: store.clone(), base_url: self.base_url(address) });
         connections::route_sets(logins.clone())
@@ -141,7 +153,11 @@ impl ServerTools {
     }
 
     /// Returns what a person has to know about the redirect addresses of logins with a configured client.
-    pub(in crate::server) async fn redirect_advice(&self, listen: SocketAddr, is_online: bool) -> Vec<String> {
+    pub(in crate::server) async fn redirect_advice(
+        &self,
+        listen: SocketAddr,
+        is_online: bool,
+    ) -> Vec<String> {
         match &self.logins {
             Some(logins) => logins.redirect_advice(&self.base_url(Some(listen)), is_online).await,
             None => Vec::new(),
@@ -160,8 +176,11 @@ impl ServerTools {
         let mut toolbox = Toolbox::new();
         for name in names.iter().map(AsRef::as_ref) {
             toolbox = if let Some(path) = name.strip_prefix("mcp:") {
-                let (server, tool) = path.split_once('/').map_or((path, None), |(server, tool)| (server, Some(tool)));
-                let server = self.mcp.get(server).ok_or_else(|| self.unknown("MCP server", name))?;
+                let (server, tool) = path
+                    .split_once('/')
+                    .map_or((path, None), |(server, tool)| (server, Some(tool)));
+                let server =
+                    self.mcp.get(server).ok_or_else(|| self.unknown("MCP server", name))?;
                 match tool {
                     Some(RESOURCES) => toolbox.source(McpServer::resources(server)),
                     Some(PROMPTS) => toolbox.source(McpServer::prompts(server)),
@@ -171,7 +190,9 @@ impl ServerTools {
             } else if let Some(sandbox) = self.sandbox.as_ref().filter(|_| name == SANDBOX) {
                 sandbox.tools().into_iter().fold(toolbox, Toolbox::shared_tool)
             } else {
-                toolbox.shared_tool(self.tools.get(name).ok_or_else(|| self.unknown("tool", name))?.clone())
+                toolbox.shared_tool(
+                    self.tools.get(name).ok_or_else(|| self.unknown("tool", name))?.clone(),
+                )
             };
         }
         Ok(toolbox)
@@ -180,7 +201,8 @@ impl ServerTools {
     /// Returns which tools an agent's model is not offered, because an earlier one in the agent's list has their name, for people.
     /// Of an MCP server, the tools are known once it is connected.
     pub(in crate::server) fn hidden_tools(&self, listed: &[String]) -> Vec<String> {
-        let tools = listed.iter().filter(|name| !name.starts_with(AGENT_PREFIX) && *name != UPDATE_STATE);
+        let tools =
+            listed.iter().filter(|name| !name.starts_with(AGENT_PREFIX) && *name != UPDATE_STATE);
         let hidden = self.toolbox(&tools.collect::<Vec<_>>()).map(|toolbox| toolbox.hidden_tools());
         let advice = hidden.iter().flatten().map(|[first, hidden]| {
             let (name, first, owner) = (&hidden.spec().name, first.metric_name(), hidden.metric_name());
@@ -190,30 +212,43 @@ impl ServerTools {
     }
 
     fn unknown(&self, kind: &str, name: &str) -> String {
-        let known = self.tools.keys().cloned().chain(self.sandbox.iter().map(|_| SANDBOX.to_owned()));
-        let known: Vec<_> = known.chain(self.mcp.keys().map(|server| format!("mcp:{server}"))).collect();
+        let known =
+            self.tools.keys().cloned().chain(self.sandbox.iter().map(|_| SANDBOX.to_owned()));
+        let known: Vec<_> =
+            known.chain(self.mcp.keys().map(|server| format!("mcp:{server}"))).collect();
         // A name that lacks only the prefix is the best match.
-        let prefixed = known.iter().find(|known| known.strip_prefix("mcp:") == Some(name)).map(String::as_str);
-        let similar = prefixed.or_else(|| nearest(name, &known.iter().map(String::as_str).collect::<Vec<_>>()));
-        let advice = similar.map(|similar| format!("; did you mean `{similar}`?")).unwrap_or_default();
+        let prefixed =
+            known.iter().find(|known| known.strip_prefix("mcp:") == Some(name)).map(String::as_str);
+        let similar = prefixed
+            .or_else(|| nearest(name, &known.iter().map(String::as_str).collect::<Vec<_>>()));
+        let advice =
+            similar.map(|similar| format!("; did you mean `{similar}`?")).unwrap_or_default();
         format!("there is no {kind} `{name}`{advice}")
     }
 }
 
-fn build_logins(config: &Config, origin: &Origin) -> Result<Option<Arc<LoginService>>, ConfigError> {
+fn build_logins(
+    config: &Config,
+    origin: &Origin,
+) -> Result<Option<Arc<LoginService>>, ConfigError> {
     let mut servers = IndexMap::new();
     for (name, options) in &config.mcp {
-        let server = options.login_server().map_err(|error| origin.option_error(&["mcp", name], &error))?;
+        let server =
+            options.login_server().map_err(|error| origin.option_error(&["mcp", name], &error))?;
         servers.extend(server.map(|server| (name.clone(), server)));
     }
     let mut tools: IndexMap<String, (&String, &HttpToolOptions)> = IndexMap::new();
     for (name, options) in &config.tools {
-        let server = options.login_server().map_err(|error| origin.option_error(&["tools", name], &error))?;
+        let server = options
+            .login_server()
+            .map_err(|error| origin.option_error(&["tools", name], &error))?;
         let Some((account, server)) = server else { continue };
         let problem = match tools.get(&account) {
             Some((_, other)) if other.login_options() == options.login_options() => continue,
             Some((other, _)) => {
-                format!("the tool `{other}` of {account} has another login: tools of one host share it")
+                format!(
+                    "the tool `{other}` of {account} has another login: tools of one host share it"
+                )
             }
             None if servers.contains_key(&account) => {
                 format!("people log in at an MCP server `{account}`: rename that")
@@ -232,7 +267,9 @@ fn build_logins(config: &Config, origin: &Origin) -> Result<Option<Arc<LoginServ
     let key = secret_variable(config.secrets.key_env.as_deref().unwrap_or_default());
     let key = key.map_err(|problem| InvalidOption::new("key_env", problem));
     let logins = key.and_then(|key| LoginService::new(&key, servers));
-    logins.map(|logins| Some(Arc::new(logins))).map_err(|error| origin.option_error(&["secrets"], &error))
+    logins
+        .map(|logins| Some(Arc::new(logins)))
+        .map_err(|error| origin.option_error(&["secrets"], &error))
 }
 
 #[cfg(test)]
@@ -246,12 +283,14 @@ mod tests {
         std::fs::write(&file, text).unwrap();
         let sources = Sources { file: Some(file), environment: vec![], flags: vec![] };
         let loaded = sources.load().map_err(|error| error.to_string());
-        let built = loaded
-            .and_then(|loaded| ServerTools::build(&loaded.config, &loaded.origin).map_err(|error| error.to_string()));
+        let built = loaded.and_then(|loaded| {
+            ServerTools::build(&loaded.config, &loaded.origin).map_err(|error| error.to_string())
+        });
         built.map_err(|error| error.replace(&format!("{}/", folder.path().display()), ""))
     }
 
-    const WEATHER: &str = "[tools.weather]\nkind = \"http\"\ndescription = \"d\"\nurl = \"https://h/{city}\"\n";
+    const WEATHER: &str =
+        "[tools.weather]\nkind = \"http\"\ndescription = \"d\"\nurl = \"https://h/{city}\"\n";
     const FILES: &str = "[mcp.files]\ncommand = [\"x\"]\n";
 
     #[test]
@@ -265,16 +304,23 @@ mod tests {
              [mcp.remote]\nurl = \"https://mcp.example.com/mcp\"\nheaders = {{ Authorization = {{ env = \"PATH\" }} }}\n"
         );
         let tools = build(&text).unwrap();
-        let toolbox = tools.toolbox(&["weather", "current_time", "mcp:files", "mcp:remote/x"]).unwrap();
+        let toolbox =
+            tools.toolbox(&["weather", "current_time", "mcp:files", "mcp:remote/x"]).unwrap();
         assert_eq!(toolbox.tools().len(), 2);
     }
 
     #[test]
     fn errors_name_the_line_and_the_option() {
         for (text, expected) in [
-            (format!("{WEATHER}metod = \"GET\""), "my.toml:5:1: unknown key `metod`; did you mean `method`?"),
+            (
+                format!("{WEATHER}metod = \"GET\""),
+                "my.toml:5:1: unknown key `metod`; did you mean `method`?",
+            ),
             (format!("{WEATHER}method = \"TRACE\""), "my.toml:5:10: unknown value `TRACE`"),
-            (format!("{WEATHER}approval = \"sometimes\""), "my.toml:5:12: unknown value `sometimes`"),
+            (
+                format!("{WEATHER}approval = \"sometimes\""),
+                "my.toml:5:12: unknown value `sometimes`",
+            ),
             (
                 format!("{WEATHER}approval = {{ unless = {{ city = \"(\" }} }}"),
                 "my.toml:5:12: the pattern of `city` is not a regular expression",
@@ -283,30 +329,54 @@ mod tests {
                 format!("{WEATHER}headers = {{ A = {{ env = \"AGUI_NOT_THERE\" }} }}"),
                 "my.toml:5:1: tools.weather.headers: the environment variable AGUI_NOT_THERE is not set",
             ),
-            (format!("{WEATHER}headers = {{ A = 1 }}"), "my.toml:5:17: expected a text, or a table such as"),
+            (
+                format!("{WEATHER}headers = {{ A = 1 }}"),
+                "my.toml:5:17: expected a text, or a table such as",
+            ),
             (
                 format!("{WEATHER}headers = {{ \"a b\" = \"\" }}"),
                 "my.toml:5:1: tools.weather.headers: \"a b\" is not a valid",
             ),
-            (format!("{WEATHER}headers = {{ Host = \"x\" }}"), "my.toml:5:1: tools.weather.headers: `host` is set"),
-            (format!("{WEATHER}timeout_secs = 0"), "my.toml:5:1: tools.weather.timeout_secs: at least 1"),
-            (format!("{WEATHER}parameters = {{ type = \"array\" }}"), "my.toml:5:1: tools.weather.parameters: "),
+            (
+                format!("{WEATHER}headers = {{ Host = \"x\" }}"),
+                "my.toml:5:1: tools.weather.headers: `host` is set",
+            ),
+            (
+                format!("{WEATHER}timeout_secs = 0"),
+                "my.toml:5:1: tools.weather.timeout_secs: at least 1",
+            ),
+            (
+                format!("{WEATHER}parameters = {{ type = \"array\" }}"),
+                "my.toml:5:1: tools.weather.parameters: ",
+            ),
             (
                 WEATHER.replace("//h", "//{h}"),
                 "my.toml:4:1: tools.weather.url: the host is fixed: use places in the path",
             ),
-            (WEATHER.replace("weather", "current_time"), "my.toml:1:8: tools.current_time: there is a built-in tool"),
+            (
+                WEATHER.replace("weather", "current_time"),
+                "my.toml:1:8: tools.current_time: there is a built-in tool",
+            ),
             (WEATHER.replace("weather", "\"a b\""), "my.toml:1:8: tools.a b: a tool's name has"),
             ("[mcp.files]\n".to_owned(), "my.toml:1:6: mcp.files: an MCP server needs `command`"),
-            (format!("{FILES}url = \"http://h\""), "my.toml:3:1: mcp.files.url: there is a `command` already"),
-            (format!("{FILES}headers = {{ A = \"b\" }}"), "my.toml:3:1: mcp.files.headers: only a `url`"),
+            (
+                format!("{FILES}url = \"http://h\""),
+                "my.toml:3:1: mcp.files.url: there is a `command` already",
+            ),
+            (
+                format!("{FILES}headers = {{ A = \"b\" }}"),
+                "my.toml:3:1: mcp.files.headers: only a `url`",
+            ),
             (
                 format!("{FILES}env_from = [\"AGUI_NOT_THERE\"]"),
                 "my.toml:3:1: mcp.files.env_from: the environment variable AGUI_NOT_THERE is not set",
             ),
             (format!("{FILES}approval_of = {{ write = {{ when = {{}} }} }}"), "my.toml:3:"),
             ("[mcp.a]\nurl = \"file:///x\"".to_owned(), "my.toml:2:1: mcp.a.url: expected a URL"),
-            ("[mcp.a]\nurl = \"http://u:p@h/\"".to_owned(), "my.toml:2:1: mcp.a.url: expected a URL"),
+            (
+                "[mcp.a]\nurl = \"http://u:p@h/\"".to_owned(),
+                "my.toml:2:1: mcp.a.url: expected a URL",
+            ),
             (
                 "[mcp.a]\nurl = \"http://h/\"\nheaders = { Accept = \"x\" }".to_owned(),
                 "my.toml:3:1: mcp.a.headers: `accept` is set by the protocol",
@@ -322,34 +392,50 @@ mod tests {
         let login = "login = \"person\"\nlogin_authorization_url = \"https://id/a\"\n\
                      login_token_url = \"https://id/t\"\nlogin_client_id = \"agui\"\n";
         let secrets = "[secrets]\nkey_env = \"PATH\"\n";
-        let (one, two) = (format!("{WEATHER}{login}"), format!("{WEATHER}{login}").replace("weather", "rain"));
+        let (one, two) =
+            (format!("{WEATHER}{login}"), format!("{WEATHER}{login}").replace("weather", "rain"));
         let tools = build(&format!("{secrets}{one}{two}")).unwrap();
         assert!(tools.toolbox(&["weather", "rain"]).is_ok());
         let other = two.replace("agui", "other");
         let error = build(&format!("{secrets}{one}{other}")).err().unwrap();
-        assert!(error.contains("tools.rain.login: the tool `weather` of h has another login"), "{error}");
+        assert!(
+            error.contains("tools.rain.login: the tool `weather` of h has another login"),
+            "{error}"
+        );
         build(&format!("{secrets}{one}{}", other.replace("//h", "//h:8443"))).unwrap();
         let server = "[mcp.h]\nurl = \"https://mcp/\"\nlogin = \"person\"\n";
         let error = build(&format!("{secrets}{one}{server}")).err().unwrap();
-        assert!(error.contains("tools.weather.login: people log in at an MCP server `h`"), "{error}");
+        assert!(
+            error.contains("tools.weather.login: people log in at an MCP server `h`"),
+            "{error}"
+        );
     }
 
     #[test]
     fn all_tools_and_servers_with_an_error_are_named() {
         let header = "headers = { A = { env = \"AGUI_NOT_THERE\" } }\n";
-        let error = build(&format!("{WEATHER}{header}[mcp.a]\nurl = \"http://h\"\n{header}")).err().unwrap();
+        let error = build(&format!("{WEATHER}{header}[mcp.a]\nurl = \"http://h\"\n{header}"))
+            .err()
+            .unwrap();
         assert_eq!(error.matches("AGUI_NOT_THERE is not set").count(), 2, "{error}");
     }
 
     #[test]
     fn tools_are_found_by_name_and_unknown_names_get_a_suggestion() {
         let tools = build(FILES).unwrap();
-        let names = tools.toolbox(&["current_time", "mcp:files", "mcp:files/read"]).unwrap().tools();
+        let names =
+            tools.toolbox(&["current_time", "mcp:files", "mcp:files/read"]).unwrap().tools();
         assert_eq!(names.iter().map(|tool| tool.name()).collect::<Vec<_>>(), ["current_time"]);
         assert!(tools.toolbox::<&str>(&[]).unwrap().is_empty());
         let wrong = |name: &str| tools.toolbox(&[name]).unwrap_err();
-        assert_eq!(wrong("current_tyme"), "there is no tool `current_tyme`; did you mean `current_time`?");
-        assert_eq!(wrong("mcp:flies"), "there is no MCP server `mcp:flies`; did you mean `mcp:files`?");
+        assert_eq!(
+            wrong("current_tyme"),
+            "there is no tool `current_tyme`; did you mean `current_time`?"
+        );
+        assert_eq!(
+            wrong("mcp:flies"),
+            "there is no MCP server `mcp:flies`; did you mean `mcp:files`?"
+        );
         assert_eq!(wrong("files"), "there is no tool `files`; did you mean `mcp:files`?");
         assert_eq!(wrong("zzz"), "there is no tool `zzz`");
     }

@@ -49,7 +49,8 @@ pub(in crate::server) fn build_transcription(
     let fault = |option: &str, problem: &str| origin.error(&["transcription", option], problem);
     let key = options.api_key_env.as_deref().map(secret_variable).transpose();
     let api_key = key.map_err(|problem| fault("api_key_env", &problem))?.map(SecretString::from);
-    let client = client(&ClientOptions::default()).map_err(|error| fault("base_url", &error.to_string()))?;
+    let client =
+        client(&ClientOptions::default()).map_err(|error| fault("base_url", &error.to_string()))?;
     let url = format!("{}/audio/transcriptions", base_url.trim_end_matches('/'));
     let secrets = api_key.iter().map(|key| key.expose_secret().to_owned()).collect();
     let scrubber = Scrubber::new(secrets, "");
@@ -62,7 +63,10 @@ impl Transcribe for TranscriptionService {
         let response = self.request(&speech).send().await.map_err(|error| {
             // Without the URL, which may have a secret.
             let error = error.without_url();
-            tracing::warn!(error = &error as &dyn std::error::Error, "the transcription service does not answer");
+            tracing::warn!(
+                error = &error as &dyn std::error::Error,
+                "the transcription service does not answer"
+            );
             TranscriptionError::Unreachable
         })?;
         if !response.status().is_success() {
@@ -85,7 +89,8 @@ impl TranscriptionService {
         let mut fields = vec![("model", self.options.model.as_str()), ("response_format", "json")];
         fields.extend(self.options.language.as_deref().map(|language| ("language", language)));
         let request = self.client.post(&self.url).timeout(self.options.timeout);
-        let request = request.header(CONTENT_TYPE, format!("multipart/form-data; boundary={boundary}"));
+        let request =
+            request.header(CONTENT_TYPE, format!("multipart/form-data; boundary={boundary}"));
         let request = request.body(form(&boundary, &fields, speech));
         match &self.api_key {
             Some(key) => request.bearer_auth(key.expose_secret()),
@@ -97,7 +102,11 @@ impl TranscriptionService {
         let status = response.status();
         let excerpt = read_excerpt(response, MAX_EXCERPT_BYTES, EXCERPT_TIME).await;
         let excerpt = self.scrubber.scrub(&String::from_utf8_lossy(&excerpt));
-        tracing::warn!(status = status.as_u16(), answer = excerpt, "the transcription service refuses a recording");
+        tracing::warn!(
+            status = status.as_u16(),
+            answer = excerpt,
+            "the transcription service refuses a recording"
+        );
         let words = excerpt.to_ascii_lowercase();
         match status {
             StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => TranscriptionError::Unauthorized,
@@ -105,10 +114,14 @@ impl TranscriptionService {
             StatusCode::PAYLOAD_TOO_LARGE => TranscriptionError::TooLong,
             StatusCode::UNSUPPORTED_MEDIA_TYPE => TranscriptionError::Format(media_type.to_owned()),
             StatusCode::BAD_REQUEST if words.contains("too short") => TranscriptionError::TooShort,
-            StatusCode::BAD_REQUEST if words.contains("too long") || words.contains("too large") => {
+            StatusCode::BAD_REQUEST
+                if words.contains("too long") || words.contains("too large") =>
+            {
                 TranscriptionError::TooLong
             }
-            StatusCode::BAD_REQUEST if words.contains("format") => TranscriptionError::Format(media_type.to_owned()),
+            StatusCode::BAD_REQUEST if words.contains("format") => {
+                TranscriptionError::Format(media_type.to_owned())
+            }
             _ => TranscriptionError::Failed,
         }
     }
@@ -118,10 +131,14 @@ impl TranscriptionService {
 fn form(boundary: &str, fields: &[(&str, &str)], speech: &Speech) -> Vec<u8> {
     let mut form = String::new();
     for (name, value) in fields {
-        form += &format!("--{boundary}\r\nContent-Disposition: form-data; name=\"{name}\"\r\n\r\n{value}\r\n");
+        form += &format!(
+            "--{boundary}\r\nContent-Disposition: form-data; name=\"{name}\"\r\n\r\n{value}\r\n"
+        );
     }
     let name = file_name(speech);
-    form += &format!("--{boundary}\r\nContent-Disposition: form-data; name=\"file\"; filename=\"{name}\"\r\n");
+    form += &format!(
+        "--{boundary}\r\nContent-Disposition: form-data; name=\"file\"; filename=\"{name}\"\r\n"
+    );
     form += "Content-Type: application/octet-stream\r\n\r\n";
     let mut form = form.into_bytes();
     form.extend_from_slice(&speech.bytes);
@@ -140,8 +157,12 @@ fn file_name(speech: &Speech) -> String {
         Some("video/webm") => "webm",
         Some("audio/mp4" | "video/mp4" | "video/quicktime") => "mp4",
         _ => {
-            let given = speech.name.rsplit_once('.').map(|(_, extension)| extension.to_ascii_lowercase());
-            return format!("speech.{}", given.filter(|given| is_extension(given)).as_deref().unwrap_or("webm"));
+            let given =
+                speech.name.rsplit_once('.').map(|(_, extension)| extension.to_ascii_lowercase());
+            return format!(
+                "speech.{}",
+                given.filter(|given| is_extension(given)).as_deref().unwrap_or("webm")
+            );
         }
     };
     format!("speech.{extension}")
@@ -174,8 +195,9 @@ mod tests {
         const KEY: &str = "plainwordsfortests";
         let log = Log::default();
         let written = log.clone();
-        let _logged =
-            tracing::subscriber::set_default(tracing_subscriber::fmt().with_writer(move || written.clone()).finish());
+        let _logged = tracing::subscriber::set_default(
+            tracing_subscriber::fmt().with_writer(move || written.clone()).finish(),
+        );
         for (status, says) in [(401, format!("no account for {KEY}")), (200, format!("{KEY:?}"))] {
             let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
             let url = format!("http://{}/", listener.local_addr().unwrap());
@@ -189,7 +211,11 @@ mod tests {
                 scrubber: Scrubber::new(vec![KEY.to_owned()], ""),
                 options: TranscriptionConfig::default(),
             };
-            let speech = Speech { bytes: vec![1].into(), media_type: "audio/webm".to_owned(), name: String::new() };
+            let speech = Speech {
+                bytes: vec![1].into(),
+                media_type: "audio/webm".to_owned(),
+                name: String::new(),
+            };
             service.transcribe(speech).await.unwrap_err();
             server.abort();
         }
@@ -203,7 +229,11 @@ mod tests {
     #[test]
     fn the_name_of_a_recording_is_that_of_its_bytes() {
         let name = |bytes: &'static [u8], name: &str| {
-            file_name(&Speech { bytes: bytes.into(), media_type: "audio/webm".to_owned(), name: name.to_owned() })
+            file_name(&Speech {
+                bytes: bytes.into(),
+                media_type: "audio/webm".to_owned(),
+                name: name.to_owned(),
+            })
         };
         assert_eq!(name(b"\x1a\x45\xdf\xa3....", "recording.webm"), "speech.webm");
         assert_eq!(name(b"\0\0\0\x1cftypiso5....", "recording.webm"), "speech.mp4");

@@ -12,8 +12,8 @@ use toml::{
 
 use super::{
     agents::{
-        AgentConfig, AgentKind, ApiOptions, CommonOptions, HostedApi, KindName, LlmConfig, ModelSource, NamedModel,
-        ProviderName, ProviderOptions,
+        AgentConfig, AgentKind, ApiOptions, CommonOptions, HostedApi, KindName, LlmConfig,
+        ModelSource, NamedModel, ProviderName, ProviderOptions,
     },
     diagnose::{ReadError, misplaced, unknown},
     option_names::{named_values, option_names},
@@ -55,10 +55,20 @@ pub(super) fn read_agent(
         return Err(ReadError::wrong(value.span(), message));
     };
     if !options.contains_key("kind") {
-        let message = format!("agents.{}: `kind` is missing: {}", name.get_ref().as_ref(), listed::<KindName>());
+        let message = format!(
+            "agents.{}: `kind` is missing: {}",
+            name.get_ref().as_ref(),
+            listed::<KindName>()
+        );
         return Err(ReadError::wrong(name.span(), message));
     }
-    AgentTable { name: name.get_ref().as_ref(), span: value.span(), options, known: IndexSet::new() }.read()
+    AgentTable {
+        name: name.get_ref().as_ref(),
+        span: value.span(),
+        options,
+        known: IndexSet::new(),
+    }
+    .read()
 }
 
 impl AgentTable<'_, '_> {
@@ -66,7 +76,9 @@ impl AgentTable<'_, '_> {
         let common: CommonOptions = self.part("")?;
         let provider = match common.kind {
             KindName::Llm => {
-                self.part::<ProviderOptions>("").map_err(|error| self.vendor_advice().unwrap_or(error))?.provider
+                self.part::<ProviderOptions>("")
+                    .map_err(|error| self.vendor_advice().unwrap_or(error))?
+                    .provider
             }
             _ => None,
         };
@@ -76,7 +88,11 @@ impl AgentTable<'_, '_> {
     }
 
     /// Reads all structs of a kind, also if one of them is incomplete, so that all names are known.
-    fn kind(&mut self, kind: KindName, provider: Option<ProviderName>) -> Result<AgentKind, ReadError> {
+    fn kind(
+        &mut self,
+        kind: KindName,
+        provider: Option<ProviderName>,
+    ) -> Result<AgentKind, ReadError> {
         match kind {
             KindName::Echo => Ok(AgentKind::Echo),
             KindName::Script => self.part("kind = \"script\"").map(AgentKind::Script),
@@ -92,15 +108,18 @@ impl AgentTable<'_, '_> {
     fn llm(&mut self, provider: Option<ProviderName>) -> Result<LlmConfig, ReadError> {
         let (_, options) = (self.part::<ProviderOptions>(LLM), self.part(LLM));
         let Some(provider) = provider else {
-            let of_all = named_values().flat_map(|(_, provider)| options_of(KindName::Llm, Some(provider)));
+            let of_all =
+                named_values().flat_map(|(_, provider)| options_of(KindName::Llm, Some(provider)));
             self.known.extend(of_all);
             options?;
-            return Err(self.incomplete(format!("{LLM} needs `provider`: {}", listed::<ProviderName>())));
+            return Err(
+                self.incomplete(format!("{LLM} needs `provider`: {}", listed::<ProviderName>()))
+            );
         };
         let model = match provider {
-            ProviderName::Rust => {
-                self.part(LLM).map(|NamedModel { model }| ModelOptions { model, ..ModelOptions::default() })
-            }
+            ProviderName::Rust => self
+                .part(LLM)
+                .map(|NamedModel { model }| ModelOptions { model, ..ModelOptions::default() }),
             _ => self.part(LLM),
         };
         let source = match provider {
@@ -108,7 +127,9 @@ impl AgentTable<'_, '_> {
                 let api = self.part::<ApiOptions>(LLM);
                 self.hosted(api.map(|options| options.api.map(HostedApi::OpenAi)))
             }
-            ProviderName::OpenaiResponses => self.hosted(Ok(Some(HostedApi::OpenAi(OpenAiApi::Responses)))),
+            ProviderName::OpenaiResponses => {
+                self.hosted(Ok(Some(HostedApi::OpenAi(OpenAiApi::Responses))))
+            }
             ProviderName::Anthropic => self.hosted(Ok(Some(HostedApi::Anthropic))),
             ProviderName::Gemini => self.hosted(Ok(Some(HostedApi::Gemini))),
             ProviderName::Rust => Ok(ModelSource::Rust),
@@ -117,7 +138,10 @@ impl AgentTable<'_, '_> {
         Ok(LlmConfig { options: options?, source: source?, model: model? })
     }
 
-    fn hosted(&mut self, api: Result<Option<HostedApi>, ReadError>) -> Result<ModelSource, ReadError> {
+    fn hosted(
+        &mut self,
+        api: Result<Option<HostedApi>, ReadError>,
+    ) -> Result<ModelSource, ReadError> {
         let connection = self.part(LLM);
         Ok(ModelSource::Hosted(api?, connection?))
     }
@@ -130,8 +154,14 @@ impl AgentTable<'_, '_> {
         let own: DeTable<'_> = own.map(|(name, value)| (name.clone(), value.clone())).collect();
         let table = Spanned::new(self.span.clone(), DeValue::Table(own));
         T::deserialize(ValueDeserializer::from(table)).map_err(|error| {
-            match error.message().strip_prefix("missing field `").and_then(|rest| rest.split_once('`')) {
-                Some((option, _)) => self.incomplete(format!("{owner} needs `{option}`{}", meaning(option))),
+            match error
+                .message()
+                .strip_prefix("missing field `")
+                .and_then(|rest| rest.split_once('`'))
+            {
+                Some((option, _)) => {
+                    self.incomplete(format!("{owner} needs `{option}`{}", meaning(option)))
+                }
                 None => error.into(),
             }
         })
@@ -151,7 +181,9 @@ impl AgentTable<'_, '_> {
     /// Refuses options that the kind or the provider does not have.
     fn check_names(&self, kind: KindName, provider: Option<ProviderName>) -> Result<(), ReadError> {
         let is_known = |name: &str| self.known.contains(name);
-        let Some(wrong) = self.options.keys().find(|name| !is_known(name.get_ref())) else { return Ok(()) };
+        let Some(wrong) = self.options.keys().find(|name| !is_known(name.get_ref())) else {
+            return Ok(());
+        };
         let option = &**wrong.get_ref();
         let of_hosted = options_of(KindName::Llm, Some(ProviderName::Openai));
         let problem = match (&owners(option, kind)[..], provider) {
@@ -180,10 +212,12 @@ fn listed<T: DeserializeOwned>() -> String {
 
 /// Returns who has an option that an agent of a kind does not have: other kinds, and providers.
 fn owners(option: &str, of: KindName) -> Vec<String> {
-    let kinds = named_values().filter(|(_, kind)| *kind != of && options_of(*kind, None).contains(option));
+    let kinds =
+        named_values().filter(|(_, kind)| *kind != of && options_of(*kind, None).contains(option));
     let mut owners: Vec<_> = kinds.map(|(name, _)| format!("kind = {name:?}")).collect();
     if of == KindName::Llm {
-        let providers = named_values().filter(|(_, provider)| options_of(of, Some(*provider)).contains(option));
+        let providers =
+            named_values().filter(|(_, provider)| options_of(of, Some(*provider)).contains(option));
         owners.extend(providers.map(|(name, _)| format!("provider = {name:?}")));
     }
     owners

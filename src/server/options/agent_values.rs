@@ -1,7 +1,9 @@
 //! Checks of the section `[agents]` that need several options, or more than the type of a value.
 
 use super::{
-    agents::{AgentConfig, AgentKind, ConnectionConfig, ContextConfig, LlmConfig, LlmOptions, ModelSource},
+    agents::{
+        AgentConfig, AgentKind, ConnectionConfig, ContextConfig, LlmConfig, LlmOptions, ModelSource,
+    },
     diagnose::ConfigError,
     origin::Origin,
 };
@@ -16,7 +18,8 @@ use crate::{
 const MIN_WINDOW: u64 = 500;
 
 pub(super) fn check(name: &str, agent: &AgentConfig, origin: &Origin) -> Result<(), ConfigError> {
-    if name.is_empty() || name.contains(|c: char| !c.is_ascii_alphanumeric() && !"-_.".contains(c)) {
+    if name.is_empty() || name.contains(|c: char| !c.is_ascii_alphanumeric() && !"-_.".contains(c))
+    {
         let message = "an agent's name is part of its URL: use letters, digits, `-`, `_` and `.`";
         return Err(origin.error(&["agents", name], message));
     }
@@ -41,7 +44,9 @@ fn check_replay(options: &ReplayOptions) -> Result<(), InvalidOption> {
 
 fn check_llm(LlmConfig { options, source, model }: &LlmConfig) -> Result<(), InvalidOption> {
     if model.model.trim().is_empty() {
-        return Err(InvalidOption::whole("kind = \"llm\" needs `model`, the provider's name of the model"));
+        return Err(InvalidOption::whole(
+            "kind = \"llm\" needs `model`, the provider's name of the model",
+        ));
     }
     if let ModelSource::Hosted(_, connection) = source {
         check_connection(connection)?;
@@ -59,7 +64,8 @@ fn check_connection(connection: &ConnectionConfig) -> Result<(), InvalidOption> 
     ];
     match &connection.base_url {
         Some(url) if server_url(url).is_none() => {
-            let problem = "expected a URL such as \"https://api.example.com/v1\"; keys go into `api_key_env`";
+            let problem =
+                "expected a URL such as \"https://api.example.com/v1\"; keys go into `api_key_env`";
             return Err(InvalidOption::new("base_url", problem));
         }
         None if sources.iter().all(|(_, is_set)| !is_set) => {
@@ -73,9 +79,14 @@ fn check_connection(connection: &ConnectionConfig) -> Result<(), InvalidOption> 
     for (at, source) in sources.iter().enumerate() {
         sources[..at].iter().try_for_each(|other| one_of(*other, *source))?;
     }
-    let is_secret = |name: &&String| connection.headers_env.keys().any(|secret| secret.eq_ignore_ascii_case(name));
+    let is_secret = |name: &&String| {
+        connection.headers_env.keys().any(|secret| secret.eq_ignore_ascii_case(name))
+    };
     if let Some(header) = connection.headers.keys().find(is_secret) {
-        return Err(InvalidOption::new("headers", format!("`headers_env` has `{header}`, too: remove one of them")));
+        return Err(InvalidOption::new(
+            "headers",
+            format!("`headers_env` has `{header}`, too: remove one of them"),
+        ));
     }
     Ok(())
 }
@@ -117,14 +128,20 @@ fn check_model(options: &ModelOptions) -> Result<(), InvalidOption> {
         ("presence_penalty", options.presence_penalty, -2.0, 2.0),
     ] {
         if value.is_some_and(|value| !(least..=most).contains(&value)) {
-            return Err(InvalidOption::new(option, format!("a number from {least} to {most} is needed")));
+            return Err(InvalidOption::new(
+                option,
+                format!("a number from {least} to {most} is needed"),
+            ));
         }
     }
     Ok(())
 }
 
 /// Refuses two options of which one replaces the other.
-fn one_of((one, has_one): (&str, bool), (other, has_other): (&str, bool)) -> Result<(), InvalidOption> {
+fn one_of(
+    (one, has_one): (&str, bool),
+    (other, has_other): (&str, bool),
+) -> Result<(), InvalidOption> {
     if has_one && has_other {
         return Err(InvalidOption::new(other, format!("`{one}` is set, too: remove one of them")));
     }

@@ -8,8 +8,8 @@ use serde::Deserialize;
 use crate::{
     agent::builtin::{RemoteOptions, ReplayOptions},
     llm::{
-        CloudCredentials, ContextPolicy, ModelOptions, OpenAiApi, StatePrediction, SystemPrompt, ToolChoice,
-        UnknownOutcome,
+        CloudCredentials, ContextPolicy, ModelOptions, OpenAiApi, StatePrediction, SystemPrompt,
+        ToolChoice, UnknownOutcome,
     },
     protocol::JsonObject,
     run::OnDisconnect,
@@ -55,7 +55,10 @@ pub(crate) struct CommonOptions {
 /// Whether an agent renders A2UI surfaces.
 #[derive(Debug, Clone, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
-#[serde(untagged, expecting = "expected true, false, or a table with `catalog`, `schema_file` or `attempts`")]
+#[serde(
+    untagged,
+    expecting = "expected true, false, or a table with `catalog`, `schema_file` or `attempts`"
+)]
 pub(crate) enum A2uiSwitch {
     OnOrOff(bool),
     On(A2uiConfig),

@@ -69,9 +69,10 @@ pub(super) fn check(auth: &AuthConfig, origin: &Origin) -> Result<(), ConfigErro
             Err(origin.error(&["auth", "mode"], "\"api_key\" needs at least one of `api_keys`"))
         }
         Some(AuthMode::Jwt) => jwt::check(&auth.jwt, origin),
-        None if !auth.api_keys.is_empty() => {
-            Err(origin.error(&keys, "`mode` is not set: set it to \"api_key\" to use the keys, or to \"none\""))
-        }
+        None if !auth.api_keys.is_empty() => Err(origin.error(
+            &keys,
+            "`mode` is not set: set it to \"api_key\" to use the keys, or to \"none\"",
+        )),
         None if auth.jwt != JwtConfig::default() => {
             let message = "`mode` is not set: set it to \"jwt\" to check tokens, or to \"none\"";
             Err(origin.error(&["auth", "jwt"], message))

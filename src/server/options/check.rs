@@ -2,7 +2,9 @@
 
 use std::collections::HashSet;
 
-use super::{Config, StoreUrl, agent_values, auth, diagnose::ConfigError, origin::Origin, transcription};
+use super::{
+    Config, StoreUrl, agent_values, auth, diagnose::ConfigError, origin::Origin, transcription,
+};
 use crate::{
     base::{InvalidOption, text::did_you_mean},
     files::check_url,
@@ -16,7 +18,8 @@ use crate::{
 
 /// The name by which agents list the tools of the sandbox.
 pub(crate) const SANDBOX: &str = "sandbox";
-const TOOL_NAME: &str = "a tool's name has 1 to 64 letters, digits, `-` and `_`: models accept no others";
+const TOOL_NAME: &str =
+    "a tool's name has 1 to 64 letters, digits, `-` and `_`: models accept no others";
 const SERVER_NAME: &str = "the name of an MCP server has 1 to 64 letters, digits, `-` and `_`";
 
 impl Config {
@@ -39,50 +42,81 @@ impl Config {
 
     /// Checks agents, tools and MCP servers, each by itself. Returns all errors that are found, as one.
     pub(super) fn check_tables(&self, origin: &Origin) -> Result<(), ConfigError> {
-        let agents = self.agents.iter().map(|(name, agent)| agent_values::check(name, agent, origin));
+        let agents =
+            self.agents.iter().map(|(name, agent)| agent_values::check(name, agent, origin));
         let tools = self.tools.iter().map(|(name, tool)| match name.as_str() {
-            SANDBOX => Err(origin.error(&["tools", name], "the name of a tool group cannot be used")),
+            SANDBOX => {
+                Err(origin.error(&["tools", name], "the name of a tool group cannot be used"))
+            }
             name => check_named(["tools", name], TOOL_NAME, origin, || tool.check()),
         });
         let servers = self.mcp.iter();
-        let servers = servers.map(|(name, server)| check_named(["mcp", name], SERVER_NAME, origin, || server.check()));
-        let sandbox = self.sandbox.check().map_err(|error| origin.option_error(&["sandbox"], &error));
-        ConfigError::join(agents.chain(tools).chain(servers).chain([sandbox]).filter_map(Result::err))
+        let servers = servers.map(|(name, server)| {
+            check_named(["mcp", name], SERVER_NAME, origin, || server.check())
+        });
+        let sandbox =
+            self.sandbox.check().map_err(|error| origin.option_error(&["sandbox"], &error));
+        ConfigError::join(
+            agents.chain(tools).chain(servers).chain([sandbox]).filter_map(Result::err),
+        )
     }
 
     fn check_names(&self, origin: &Origin) -> Result<(), ConfigError> {
         let wrong_prefix = self.copilotkit.check_prefix().err().filter(|_| self.copilotkit.enabled);
-        let wrong_origin = self.cors.allow_origins.iter().find(|allowed| *allowed != "*" && !is_origin(allowed));
-        let wrong_host = self.server.allowed_hosts.iter().find(|allowed| *allowed != "*" && !is_host_name(allowed));
-        let wrong_files_url = self.files.public_url.as_ref().filter(|url| server_url(url).is_none());
-        let files_problem = self.files.url.as_ref().and_then(|url| match self.store.read(&self.server.data_dir) {
-            Ok(StoreUrl::Memory) => Some("a store in memory keeps files in memory: set [store] url".to_owned()),
-            _ => check_url(url).err(),
-        });
+        let wrong_origin =
+            self.cors.allow_origins.iter().find(|allowed| *allowed != "*" && !is_origin(allowed));
+        let wrong_host = self
+            .server
+            .allowed_hosts
+            .iter()
+            .find(|allowed| *allowed != "*" && !is_host_name(allowed));
+        let wrong_files_url =
+            self.files.public_url.as_ref().filter(|url| server_url(url).is_none());
+        let files_problem =
+            self.files.url.as_ref().and_then(|url| match self.store.read(&self.server.data_dir) {
+                Ok(StoreUrl::Memory) => {
+                    Some("a store in memory keeps files in memory: set [store] url".to_owned())
+                }
+                _ => check_url(url).err(),
+            });
         let wrong_url = self.server.public_url.as_ref().filter(|url| !is_trusted_url(url));
-        let is_not = |wrong: Option<&String>, expected: &str| wrong.map(|wrong| format!("{wrong:?} is not {expected}"));
+        let is_not = |wrong: Option<&String>, expected: &str| {
+            wrong.map(|wrong| format!("{wrong:?} is not {expected}"))
+        };
         let url = "a URL such as \"https://chat.example.com\"";
         let problems = [
             (["copilotkit", "prefix"], wrong_prefix.map(str::to_owned)),
-            (["cors", "allow_origins"], is_not(wrong_origin, "an origin such as \"https://app.example.com\"")),
+            (
+                ["cors", "allow_origins"],
+                is_not(wrong_origin, "an origin such as \"https://app.example.com\""),
+            ),
             (
                 ["server", "allowed_hosts"],
                 is_not(wrong_host, "a host name such as \"agents.example.com\", without port"),
             ),
             (["files", "public_url"], is_not(wrong_files_url, url)),
             (["files", "url"], files_problem),
-            (["server", "public_url"], is_not(wrong_url, &format!("{url}; http is for this machine only"))),
+            (
+                ["server", "public_url"],
+                is_not(wrong_url, &format!("{url}; http is for this machine only")),
+            ),
         ];
-        let first = problems.into_iter().find_map(|(option, problem)| Some(origin.error(&option, &problem?)));
+        let first = problems
+            .into_iter()
+            .find_map(|(option, problem)| Some(origin.error(&option, &problem?)));
         first.map_or(Ok(()), Err)
     }
 
     /// A path belongs to one agent, and not to the routes for CopilotKit.
     fn check_paths(&self, origin: &Origin) -> Result<(), ConfigError> {
         let mut taken = HashSet::new();
-        let paths = self.agents.iter().filter_map(|(name, agent)| Some((name, agent.common.path.as_deref()?)));
+        let paths = self
+            .agents
+            .iter()
+            .filter_map(|(name, agent)| Some((name, agent.common.path.as_deref()?)));
         for (name, path) in paths {
-            let rest = path.strip_prefix(&*self.copilotkit.prefix).filter(|_| self.copilotkit.enabled);
+            let rest =
+                path.strip_prefix(&*self.copilotkit.prefix).filter(|_| self.copilotkit.enabled);
             let problem = if let Err(problem) = check_own_path(path) {
                 problem
             } else if rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/')) {
@@ -110,8 +144,16 @@ impl Config {
 
     /// Logins need a key, an address for browsers, and callers who are told apart, or one person alone.
     fn check_logins(&self, origin: &Origin) -> Result<(), ConfigError> {
-        let servers = self.mcp.iter().filter(|(_, server)| server.login.is_some()).map(|(name, _)| ["mcp", name]);
-        let tools = self.tools.iter().filter(|(_, tool)| tool.login.is_some()).map(|(name, _)| ["tools", name]);
+        let servers = self
+            .mcp
+            .iter()
+            .filter(|(_, server)| server.login.is_some())
+            .map(|(name, _)| ["mcp", name]);
+        let tools = self
+            .tools
+            .iter()
+            .filter(|(_, tool)| tool.login.is_some())
+            .map(|(name, _)| ["tools", name]);
         let Some([section, name]) = servers.chain(tools).next() else { return Ok(()) };
         let is_loopback = self.server.listen.ip().to_canonical().is_loopback();
         let problem = if self.secrets.key_env.is_none() {
@@ -131,9 +173,14 @@ impl Config {
             .prices
             .find_invalid()
             .map(|model| origin.error(&["prices", model], "prices are numbers of at least 0"));
-        let store =
-            self.store.read(&self.server.data_dir).err().map(|problem| origin.error(&["store", "url"], problem));
-        let level = logs::parse(&self.log.level).err().map(|error| origin.error(&["log", "level"], &error.to_string()));
+        let store = self
+            .store
+            .read(&self.server.data_dir)
+            .err()
+            .map(|problem| origin.error(&["store", "url"], problem));
+        let level = logs::parse(&self.log.level)
+            .err()
+            .map(|error| origin.error(&["log", "level"], &error.to_string()));
         let numbers = [
             (["threads", "lease_secs"], self.threads.lease.as_secs() >= 2, "at least 2 are needed"),
             (["runs", "max_concurrent"], self.runs.max_concurrent > 0, "at least 1 is needed"),
@@ -142,13 +189,21 @@ impl Config {
                 (1..=100).contains(&self.limits.share_percent),
                 "a number from 1 to 100 is needed",
             ),
-            (["server", "max_connections"], self.server.max_connections > 0, "at least 1 is needed"),
+            (
+                ["server", "max_connections"],
+                self.server.max_connections > 0,
+                "at least 1 is needed",
+            ),
             (["server", "max_streams"], self.server.max_streams > 0, "at least 1 is needed"),
             (["files", "max_file_bytes"], self.files.max_file_bytes > 0, "at least 1 is needed"),
             (["files", "url_days"], self.files.url_days > 0, "at least 1 is needed"),
             (["record", "max_file_bytes"], self.record.max_file_bytes > 0, "at least 1 is needed"),
             (["record", "max_files"], self.record.max_files > 0, "at least 1 is needed"),
-            (["record", "max_folder_bytes"], self.record.max_folder_bytes > 0, "at least 1 is needed"),
+            (
+                ["record", "max_folder_bytes"],
+                self.record.max_folder_bytes > 0,
+                "at least 1 is needed",
+            ),
         ];
         let wrong = numbers.iter().filter(|(_, is_right, _)| !is_right);
         let numbers = wrong.map(|(option, _, problem)| origin.error(option, problem));
@@ -159,8 +214,13 @@ impl Config {
     ///
     /// # Errors
     /// The names that no agent has.
-    pub(crate) fn check_agent_names(&self, origin: &Origin, rust_agents: &[&str]) -> Result<(), ConfigError> {
-        let known: Vec<&str> = self.agents.keys().map(String::as_str).chain(rust_agents.iter().copied()).collect();
+    pub(crate) fn check_agent_names(
+        &self,
+        origin: &Origin,
+        rust_agents: &[&str],
+    ) -> Result<(), ConfigError> {
+        let known: Vec<&str> =
+            self.agents.keys().map(String::as_str).chain(rust_agents.iter().copied()).collect();
         let named = [
             (&["named_events", "chat"][..], &self.named_events.chat),
             (&["named_events", "agent"], &self.named_events.agent),
@@ -168,16 +228,26 @@ impl Config {
             (&["default_agent"], &self.default_agent),
         ];
         let named = named.into_iter().filter_map(|(option, name)| Some((option, name.as_ref()?)));
-        let allowed = self.allow.iter().flat_map(|rule| &rule.agents).map(|name| (&["allow"][..], name));
+        let allowed =
+            self.allow.iter().flat_map(|rule| &rule.agents).map(|name| (&["allow"][..], name));
         let unknown = named.chain(allowed).filter(|(_, name)| !known.contains(&name.as_str()));
         ConfigError::join(unknown.map(|(option, name)| {
-            origin.error(option, &format!("there is no agent `{name}`{}", did_you_mean(name, &known)))
+            origin
+                .error(option, &format!("there is no agent `{name}`{}", did_you_mean(name, &known)))
         }))?;
         match &self.default_agent {
-            None if known.is_empty() => Err(origin.error(&["agents"], "at least one agent is needed")),
+            None if known.is_empty() => {
+                Err(origin.error(&["agents"], "at least one agent is needed"))
+            }
             None if self.agents.len() > 1 => {
-                let names = self.agents.keys().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ");
-                let message = format!("with several agents, one has to be the default: one of {names}");
+                let names = self
+                    .agents
+                    .keys()
+                    .map(|name| format!("`{name}`"))
+                    .collect::<Vec<_>>()
+                    .join(", ");
+                let message =
+                    format!("with several agents, one has to be the default: one of {names}");
                 Err(origin.error(&["default_agent"], &message))
             }
             _ => Ok(()),
@@ -185,7 +255,8 @@ impl Config {
     }
 
     fn check_reachability(&self, origin: &Origin) -> Result<(), ConfigError> {
-        let metrics = self.metrics.listen.filter(|listen| !listen.ip().to_canonical().is_loopback());
+        let metrics =
+            self.metrics.listen.filter(|listen| !listen.ip().to_canonical().is_loopback());
         if let Some(listen) = metrics.filter(|_| !self.auth.authenticates()) {
             let message = format!(
                 "{listen} can be reached from other machines: metrics are served there only with authentication \
@@ -194,7 +265,10 @@ impl Config {
             return Err(origin.error(&["metrics", "listen"], &message));
         }
         let listen = self.server.listen;
-        if self.auth.authenticates() || self.auth.allow_unauthenticated || listen.ip().to_canonical().is_loopback() {
+        if self.auth.authenticates()
+            || self.auth.allow_unauthenticated
+            || listen.ip().to_canonical().is_loopback()
+        {
             return Ok(());
         }
         let message = format!(
@@ -207,7 +281,9 @@ impl Config {
 }
 
 fn is_host_name(text: &str) -> bool {
-    !text.is_empty() && !text.ends_with('.') && text.chars().all(|c| c.is_ascii_alphanumeric() || "-._".contains(c))
+    !text.is_empty()
+        && !text.ends_with('.')
+        && text.chars().all(|c| c.is_ascii_alphanumeric() || "-._".contains(c))
 }
 
 /// The form of the header `Origin`: `scheme://host`, optionally with a port.
@@ -225,7 +301,9 @@ fn check_record(record: &RecordOptions, origin: &Origin) -> Result<(), ConfigErr
         if name.is_empty() || !name.chars().all(is_plain) {
             return Some(format!("{name:?} is not the name of a header in lower case"));
         }
-        is_secret_header(name).then(|| format!("{name:?} looks like a header with credentials, which are not recorded"))
+        is_secret_header(name).then(|| {
+            format!("{name:?} looks like a header with credentials, which are not recorded")
+        })
     });
     problem.map_or(Ok(()), |problem| Err(origin.error(&["record", "headers"], &problem)))
 }
@@ -247,7 +325,8 @@ fn check_named(
 
 impl Origin {
     pub(crate) fn option_error(&self, table: &[&str], error: &InvalidOption) -> ConfigError {
-        let path: Vec<&str> = table.iter().copied().chain(error.path.iter().map(String::as_str)).collect();
+        let path: Vec<&str> =
+            table.iter().copied().chain(error.path.iter().map(String::as_str)).collect();
         self.error(&path, &error.problem)
     }
 }

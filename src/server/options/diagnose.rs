@@ -59,9 +59,17 @@ impl ConfigError {
             let before = &text[..text.floor_char_boundary(span.start)];
             let line_start = before.rfind('\n').map_or(0, |newline| newline + 1);
             let line = text[line_start..].lines().next().unwrap_or_default();
-            (before.matches('\n').count() + 1, before[line_start..].chars().count() + 1, without_secrets(line))
+            (
+                before.matches('\n').count() + 1,
+                before[line_start..].chars().count() + 1,
+                without_secrets(line),
+            )
         });
-        Self { place: Some(path.display().to_string()), position, ..Self::new(in_plain_words(message)) }
+        Self {
+            place: Some(path.display().to_string()),
+            position,
+            ..Self::new(in_plain_words(message))
+        }
     }
 
     /// An error in a file as a whole, a variable or a flag.
@@ -94,7 +102,10 @@ impl fmt::Display for ConfigError {
 /// Hides the texts of a line that may hold a key, but for names of environment variables and short words.
 fn without_secrets(line: &str) -> String {
     let lower = line.to_lowercase();
-    if !["key", "secret", "token", "password", "env", "header"].iter().any(|word| lower.contains(word)) {
+    if !["key", "secret", "token", "password", "env", "header"]
+        .iter()
+        .any(|word| lower.contains(word))
+    {
         return line.to_owned();
     }
     let is_harmless = |text: &str| text.len() < 12 || is_variable_name(text);
@@ -107,7 +118,11 @@ fn without_secrets(line: &str) -> String {
     // Every second piece is the text between two quotes.
     let pieces = line.split_inclusive(['"', '\'']).enumerate().map(|(number, piece)| {
         let text = piece.trim_end_matches(['"', '\'']);
-        if number % 2 == 0 || is_harmless(text) { piece.to_owned() } else { piece.replace(text, "…") }
+        if number % 2 == 0 || is_harmless(text) {
+            piece.to_owned()
+        } else {
+            piece.replace(text, "…")
+        }
     });
     pieces.collect()
 }
@@ -115,7 +130,9 @@ fn without_secrets(line: &str) -> String {
 /// Rewrites a message of serde, and adds the nearest known name to one about an unknown name.
 fn in_plain_words(message: &str) -> String {
     let message = message.trim_end();
-    if let Some((name, _)) = message.strip_prefix("missing field `").and_then(|rest| rest.split_once('`')) {
+    if let Some((name, _)) =
+        message.strip_prefix("missing field `").and_then(|rest| rest.split_once('`'))
+    {
         return format!("`{name}` is missing");
     }
     if message.starts_with("invalid socket address") {
@@ -124,9 +141,14 @@ fn in_plain_words(message: &str) -> String {
     let found = message.strip_prefix("invalid type: ").or(message.strip_prefix("invalid value: "));
     if let Some((found, expected)) = found.and_then(|rest| rest.rsplit_once(", expected ")) {
         let list = list_of_text(found).filter(|_| expected == "a sequence").unwrap_or_default();
-        return format!("expected {}, found {}{list}", plain_expected(expected), plain_found(found));
+        return format!(
+            "expected {}, found {}{list}",
+            plain_expected(expected),
+            plain_found(found)
+        );
     }
-    for (theirs, ours) in [("unknown field ", "unknown key"), ("unknown variant ", "unknown value")] {
+    for (theirs, ours) in [("unknown field ", "unknown key"), ("unknown variant ", "unknown value")]
+    {
         let Some(rest) = message.strip_prefix(theirs) else { continue };
         let mut quoted = rest.split('`').skip(1).step_by(2);
         let Some(wrong) = quoted.next() else { continue };
@@ -179,7 +201,8 @@ fn list_of_text(found: &str) -> Option<String> {
     let words = text.split(|c: char| c == ',' || c.is_whitespace()).filter(|word| !word.is_empty());
     let list = words.map(|word| format!("{word:?}")).collect::<Vec<_>>().join(", ");
     let may_be_key = text.len() > 20 && !text.contains(' ');
-    (!list.is_empty() && !may_be_key && without_secrets(&list) == list).then(|| format!("; a list is [{list}]"))
+    (!list.is_empty() && !may_be_key && without_secrets(&list) == list)
+        .then(|| format!("; a list is [{list}]"))
 }
 
 /// Returns the message about a value that was read as a part of a table, if it belongs above all tables.
@@ -208,7 +231,10 @@ mod tests {
             in_plain_words(message),
             "unknown key `lisen`; did you mean `listen`? (known: `listen`, `drain_secs`)"
         );
-        assert_eq!(in_plain_words("unknown variant `x`, expected `echo`"), "unknown value `x` (known: `echo`)");
+        assert_eq!(
+            in_plain_words("unknown variant `x`, expected `echo`"),
+            "unknown value `x` (known: `echo`)"
+        );
         assert_eq!(in_plain_words("invalid type: string"), "invalid type: string");
     }
 
@@ -220,10 +246,19 @@ mod tests {
                 "expected a whole number of at least 0, found the text \"soon\"",
             ),
             ("invalid type: integer `1`, expected a sequence", "expected a list, found 1"),
-            ("invalid value: integer `-1`, expected u32", "expected a whole number of at least 0, found -1"),
-            ("invalid type: floating point `1.5`, expected u16", "expected a whole number from 0 to 65535, found 1.5"),
+            (
+                "invalid value: integer `-1`, expected u32",
+                "expected a whole number of at least 0, found -1",
+            ),
+            (
+                "invalid type: floating point `1.5`, expected u16",
+                "expected a whole number from 0 to 65535, found 1.5",
+            ),
             ("invalid type: map, expected struct ApiKeyConfig", "expected a table, found a table"),
-            ("invalid type: string \"sk-proj-0123456789abcdef\", expected a map", "expected a table, found a text"),
+            (
+                "invalid type: string \"sk-proj-0123456789abcdef\", expected a map",
+                "expected a table, found a text",
+            ),
             ("missing field `kind`", "`kind` is missing"),
             (
                 "invalid type: integer `9090`, expected socket address",
@@ -237,14 +272,23 @@ mod tests {
     #[test]
     fn a_text_in_place_of_a_list_is_shown_as_a_list() {
         for (text, shown) in [
-            ("npx -y @scope/server-files", "found a text; a list is [\"npx\", \"-y\", \"@scope/server-files\"]"),
-            ("https://a.example", "found the text \"https://a.example\"; a list is [\"https://a.example\"]"),
+            (
+                "npx -y @scope/server-files",
+                "found a text; a list is [\"npx\", \"-y\", \"@scope/server-files\"]",
+            ),
+            (
+                "https://a.example",
+                "found the text \"https://a.example\"; a list is [\"https://a.example\"]",
+            ),
             ("find, send", "found the text \"find, send\"; a list is [\"find\", \"send\"]"),
             ("npx files --token 0123456789abcdef", "found a text"),
             ("sk-proj-0123456789abcdef", "found a text"),
         ] {
             let shown = format!("expected a list, {shown}");
-            assert_eq!(in_plain_words(&format!("invalid type: string {text:?}, expected a sequence")), shown);
+            assert_eq!(
+                in_plain_words(&format!("invalid type: string {text:?}, expected a sequence")),
+                shown
+            );
         }
     }
 
@@ -253,12 +297,18 @@ mod tests {
         for (line, shown) in [
             ("api_key_env = \"sk-proj-0123456789abcdef\"", "api_key_env = \"…\""),
             ("api_key_env = sk-proj-0123456789abcdef", "api_key_env = …"),
-            ("headers_env = { x-api-key = 'abcdef0123456789' }", "headers_env = { x-api-key = '…' }"),
+            (
+                "headers_env = { x-api-key = 'abcdef0123456789' }",
+                "headers_env = { x-api-key = '…' }",
+            ),
             (
                 "api_keys = [{ name = \"web\", env = \"AGUI_KEY_WEB\" }]",
                 "api_keys = [{ name = \"web\", env = \"AGUI_KEY_WEB\" }]",
             ),
-            ("script = \"a/long/path/of/a/script.toml\"", "script = \"a/long/path/of/a/script.toml\""),
+            (
+                "script = \"a/long/path/of/a/script.toml\"",
+                "script = \"a/long/path/of/a/script.toml\"",
+            ),
         ] {
             assert_eq!(without_secrets(line), shown);
         }
@@ -267,13 +317,20 @@ mod tests {
     #[test]
     fn an_error_shows_its_line_and_marks_the_column() {
         let text = "a = 1\nbé = 2\n";
-        let error = ConfigError::at(Path::new("x.toml"), text, Some(text.find('2').unwrap()..text.len() - 1), "no");
+        let error = ConfigError::at(
+            Path::new("x.toml"),
+            text,
+            Some(text.find('2').unwrap()..text.len() - 1),
+            "no",
+        );
         assert_eq!(error.to_string(), "x.toml:2:6: no\n   |\n 2 | bé = 2\n   |      ^");
     }
 
     #[test]
     fn a_span_within_a_character_or_behind_the_end_is_shown_too() {
-        let at = |start: usize| ConfigError::at(Path::new("x.toml"), "é = 2", Some(start..9), "no").to_string();
+        let at = |start: usize| {
+            ConfigError::at(Path::new("x.toml"), "é = 2", Some(start..9), "no").to_string()
+        };
         assert!(at(1).starts_with("x.toml:1:1: no"), "{}", at(1));
         assert!(at(9).starts_with("x.toml:1:6: no"), "{}", at(9));
     }

@@ -70,15 +70,28 @@ pub(super) fn check(jwt: &JwtConfig, origin: &Origin) -> Result<(), ConfigError>
         return error(second, &format!("`{source}` is set, too; only one of them can be the key"));
     }
     let by_secret = jwt.secret_env.is_some();
-    let fits_key = jwt.algorithms.iter().all(|algorithm| (*algorithm == JwtAlgorithm::Hs256) == by_secret);
+    let fits_key =
+        jwt.algorithms.iter().all(|algorithm| (*algorithm == JwtAlgorithm::Hs256) == by_secret);
     let is_blank = |text: &String| text.trim().is_empty();
     let rules = [
         ("algorithms", fits_key || !by_secret, "a secret is for \"HS256\" only"),
-        ("algorithms", fits_key, "public keys are for the other algorithms; \"HS256\" needs a secret"),
+        (
+            "algorithms",
+            fits_key,
+            "public keys are for the other algorithms; \"HS256\" needs a secret",
+        ),
         ("audience", jwt.audience.is_some(), NO_AUDIENCE),
         ("audience", !jwt.audience.iter().flatten().any(is_blank), "a name is empty"),
-        ("issuer", !jwt.issuer.as_ref().is_some_and(is_blank), "it is empty; leave it out to accept any issuer"),
-        ("leeway_secs", jwt.leeway <= MAX_LEEWAY, "at most 600: expired tokens are accepted for that long"),
+        (
+            "issuer",
+            !jwt.issuer.as_ref().is_some_and(is_blank),
+            "it is empty; leave it out to accept any issuer",
+        ),
+        (
+            "leeway_secs",
+            jwt.leeway <= MAX_LEEWAY,
+            "at most 600: expired tokens are accepted for that long",
+        ),
         (
             "jwks_max_age_secs",
             jwt.jwks_max_age >= MIN_JWKS_AGE,
@@ -100,7 +113,9 @@ enum OneOrMany {
     Many(Vec<String>),
 }
 
-fn one_or_many<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Vec<String>>, D::Error> {
+fn one_or_many<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Option<Vec<String>>, D::Error> {
     Ok(Some(match OneOrMany::deserialize(deserializer)? {
         OneOrMany::One(text) => vec![text],
         OneOrMany::Many(texts) => texts,

@@ -80,19 +80,19 @@ impl Sources {
         });
         ConfigError::join(misspelled)?;
         let variables = self.environment.into_iter();
-        let mut settings: Vec<OptionSetting> =
-            variables.filter_map(|(name, value)| option_of(&name).map(|option| (name, option, value))).collect();
+        let mut settings: Vec<OptionSetting> = variables
+            .filter_map(|(name, value)| option_of(&name).map(|option| (name, option, value)))
+            .collect();
         // A fixed order, in which what decides on the other options of an agent comes first.
         settings.sort_by_cached_key(|(name, option, _)| {
-            let deciding =
-                ["kind", "provider"].iter().position(|decides| option.last().is_some_and(|it| it == decides));
+            let deciding = ["kind", "provider"]
+                .iter()
+                .position(|decides| option.last().is_some_and(|it| it == decides));
             (deciding.unwrap_or(usize::MAX), name.clone())
         });
-        settings.extend(
-            self.flags
-                .into_iter()
-                .map(|(flag, option, value)| (flag.to_owned(), option.split('.').map(str::to_owned).collect(), value)),
-        );
+        settings.extend(self.flags.into_iter().map(|(flag, option, value)| {
+            (flag.to_owned(), option.split('.').map(str::to_owned).collect(), value)
+        }));
         Loaded::read(origin, &settings)
     }
 }
@@ -118,7 +118,8 @@ impl Loaded {
         // What an agent lacks may be in the settings.
         parts.retain(|part| settings.is_empty() || matches!(part.error, ReadError::Wrong { .. }));
         // Settings may change what the checks would find in the rest.
-        let rest = settings.is_empty().then(|| check_without(&parts, &document, &origin).err()).flatten();
+        let rest =
+            settings.is_empty().then(|| check_without(&parts, &document, &origin).err()).flatten();
         ConfigError::join(parts.into_iter().map(|part| origin.read_error(part.error)).chain(rest))?;
         for (name, option, value) in settings {
             document = with_setting(&document, name, option, value)?;
@@ -126,7 +127,8 @@ impl Loaded {
         let parts = unreadable_parts(&document);
         ConfigError::join(parts.into_iter().map(|part| origin.read_error(part.error)))?;
         let config = Config::read(&document).map_err(|error| origin.read_error(error))?;
-        let settings = settings.iter().map(|(name, option, _)| (name.clone(), option.clone())).collect();
+        let settings =
+            settings.iter().map(|(name, option, _)| (name.clone(), option.clone())).collect();
         let origin = Origin { settings, ..origin.clone() };
         config.check(&origin)?;
         Ok(Self { config, origin })
@@ -136,7 +138,8 @@ impl Loaded {
 impl Config {
     fn read(document: &Spanned<DeTable<'_>>) -> Result<Self, ReadError> {
         let mut config = deserialize(document.clone())?;
-        let agents = document.get_ref().get("agents").and_then(|agents| agents.get_ref().as_table());
+        let agents =
+            document.get_ref().get("agents").and_then(|agents| agents.get_ref().as_table());
         for (name, agent) in agents.into_iter().flatten() {
             config.agents.insert(name.get_ref().to_string(), read_agent(name, agent)?);
         }
@@ -167,7 +170,9 @@ fn unreadable_parts(document: &Spanned<DeTable<'_>>) -> Vec<Unreadable> {
             let alone = DeValue::Table(DeTable::from_iter([(option.clone(), setting.clone())]));
             let error = section_error(name, Spanned::new(value.span(), alone));
             // Each option of an unknown section has the same error.
-            if let Some(error) = error.filter(|error| parts[found..].iter().all(|part| part.error != *error)) {
+            if let Some(error) =
+                error.filter(|error| parts[found..].iter().all(|part| part.error != *error))
+            {
                 let name = Some(option.get_ref().to_string());
                 parts.push(Unreadable { section: section.clone(), name, error });
             }
@@ -181,13 +186,19 @@ fn unreadable_parts(document: &Spanned<DeTable<'_>>) -> Vec<Unreadable> {
 }
 
 /// Returns the first error of a section.
-fn section_error<'i>(name: &Spanned<Cow<'i, str>>, value: Spanned<DeValue<'i>>) -> Option<ReadError> {
+fn section_error<'i>(
+    name: &Spanned<Cow<'i, str>>,
+    value: Spanned<DeValue<'i>>,
+) -> Option<ReadError> {
     let section = DeTable::from_iter([(name.clone(), value)]);
     let error = deserialize(without_place(section.clone())).err()?;
     let path = error.span().and_then(|span| path_in(&section, &span)).unwrap_or_default();
     let misplaced = path.rsplit_once('.').and_then(|(_, option)| misplaced(option));
     // The place of a missing option is that of a whole table.
-    let missing = error.message().strip_prefix("missing field ").map(|field| format!("{path}: {field} is missing"));
+    let missing = error
+        .message()
+        .strip_prefix("missing field ")
+        .map(|field| format!("{path}: {field} is missing"));
     Some(match misplaced.or(missing) {
         Some(message) => ReadError::Wrong { span: error.span(), message },
         None => error.into(),
@@ -196,7 +207,9 @@ fn section_error<'i>(name: &Spanned<Cow<'i, str>>, value: Spanned<DeValue<'i>>) 
 
 /// Returns the path of the innermost value with this span.
 fn path_in(table: &DeTable<'_>, span: &Range<usize>) -> Option<String> {
-    table.iter().find_map(|(name, value)| Some(format!("{}{}", name.get_ref(), path_at(value, span)?)))
+    table
+        .iter()
+        .find_map(|(name, value)| Some(format!("{}{}", name.get_ref(), path_at(value, span)?)))
 }
 
 fn path_at(value: &Spanned<DeValue<'_>>, span: &Range<usize>) -> Option<String> {
@@ -212,7 +225,11 @@ fn path_at(value: &Spanned<DeValue<'_>>, span: &Range<usize>) -> Option<String> 
 }
 
 /// Checks what can be read of a document. Without a readable `[auth]`, only tables are checked that do not depend on it.
-fn check_without(parts: &[Unreadable], document: &Spanned<DeTable<'_>>, origin: &Origin) -> Result<(), ConfigError> {
+fn check_without(
+    parts: &[Unreadable],
+    document: &Spanned<DeTable<'_>>,
+    origin: &Origin,
+) -> Result<(), ConfigError> {
     let (mut rest, is_about_auth) = (document.clone(), |part: &Unreadable| part.section == "auth");
     for Unreadable { section, name, .. } in parts {
         match (name, rest.get_mut().get_mut(&**section).map(Spanned::get_mut)) {
@@ -233,7 +250,10 @@ fn check_without(parts: &[Unreadable], document: &Spanned<DeTable<'_>>, origin: 
 fn meant_variable(name: &str) -> Option<String> {
     let rest = name.strip_prefix(PREFIX)?.to_lowercase();
     let (section, option) = option_names::<Config>().iter().find_map(|section| {
-        let option = rest.strip_prefix(section)?.strip_prefix('_').filter(|option| !option.contains(SEPARATOR))?;
+        let option = rest
+            .strip_prefix(section)?
+            .strip_prefix('_')
+            .filter(|option| !option.contains(SEPARATOR))?;
         Some((section, option.to_owned()))
     })?;
     let is_unknown = |option: &str| {
@@ -249,7 +269,8 @@ fn meant_variable(name: &str) -> Option<String> {
 /// A variable without a separator is not an option, but for example a key that the file refers to.
 fn option_of(name: &str) -> Option<Vec<String>> {
     let rest = name.strip_prefix(PREFIX)?.to_lowercase();
-    (rest.contains(SEPARATOR) || rest == "default_agent").then(|| rest.split(SEPARATOR).map(str::to_owned).collect())
+    (rest.contains(SEPARATOR) || rest == "default_agent")
+        .then(|| rest.split(SEPARATOR).map(str::to_owned).collect())
 }
 
 /// Takes the first of these that is valid for the option: TOML, a text, a list of texts separated by commas.

@@ -29,7 +29,8 @@ use serde::{Deserialize, Deserializer, de::IgnoredAny};
 use smart_default::SmartDefault;
 
 pub(crate) use agents::{
-    A2uiSwitch, AgentConfig, AgentKind, ConnectionConfig, HostedApi, LlmConfig, LlmOptions, ModelSource,
+    A2uiSwitch, AgentConfig, AgentKind, ConnectionConfig, HostedApi, LlmConfig, LlmOptions,
+    ModelSource,
 };
 pub(crate) use auth::{AuthConfig, AuthMode};
 pub(crate) use check::SANDBOX;
@@ -127,13 +128,16 @@ pub(crate) struct Config {
 impl Config {
     /// The agent behind `/send-message`: the configured one, or the only one.
     pub(crate) fn default_agent(&self) -> Option<&str> {
-        let only = || self.agents.keys().next().filter(|_| self.agents.len() == 1).map(String::as_str);
+        let only =
+            || self.agents.keys().next().filter(|_| self.agents.len() == 1).map(String::as_str);
         self.default_agent.as_deref().or_else(only)
     }
 }
 
 /// Leaves the agents to [`read_agent`](agent_table::read_agent): their kinds decide on their options.
-fn without_agents<'de, D: Deserializer<'de>>(deserializer: D) -> Result<IndexMap<String, AgentConfig>, D::Error> {
+fn without_agents<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<IndexMap<String, AgentConfig>, D::Error> {
     IndexMap::<String, IgnoredAny>::deserialize(deserializer).map(|_| IndexMap::new())
 }
 

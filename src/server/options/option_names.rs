@@ -16,7 +16,9 @@ pub(super) fn option_names<T: DeserializeOwned>() -> &'static [&'static str] {
 
 /// Returns the values of an enum without data, each with its name.
 pub(super) fn named_values<T: DeserializeOwned>() -> impl Iterator<Item = (&'static str, T)> {
-    let value = |name: &'static str| T::deserialize(IntoDeserializer::<Error>::into_deserializer(name)).ok();
+    let value = |name: &'static str| {
+        T::deserialize(IntoDeserializer::<Error>::into_deserializer(name)).ok()
+    };
     option_names::<T>().iter().filter_map(move |name| Some((*name, value(name)?)))
 }
 

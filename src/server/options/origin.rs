@@ -34,20 +34,25 @@ impl Origin {
 
     /// True if the file sets this option or table.
     pub(crate) fn mentions(&self, option: &[&str]) -> bool {
-        self.file().and_then(|(_, text)| locate(text, option)).is_some_and(|(_, depth)| depth == option.len())
+        self.file()
+            .and_then(|(_, text)| locate(text, option))
+            .is_some_and(|(_, depth)| depth == option.len())
     }
 
     /// An error about an option. It names the variable or flag that has set the option; otherwise it points at the option's
     /// line, or at the nearest table in the file.
     pub(crate) fn error(&self, option: &[&str], message: &str) -> ConfigError {
         let named = format!("{}: {message}", option.join("."));
-        let sets_it =
-            |path: &[String]| path.iter().zip(option).all(|(set, name)| set == name) && path.len() <= option.len();
+        let sets_it = |path: &[String]| {
+            path.iter().zip(option).all(|(set, name)| set == name) && path.len() <= option.len()
+        };
         if let Some((setting, _)) = self.settings.iter().rev().find(|(_, path)| sets_it(path)) {
             return ConfigError::in_source(setting, &named);
         }
         match self.file() {
-            Some((path, text)) => ConfigError::at(path, text, locate(text, option).map(|(span, _)| span), &named),
+            Some((path, text)) => {
+                ConfigError::at(path, text, locate(text, option).map(|(span, _)| span), &named)
+            }
             None => ConfigError::new(named),
         }
     }
@@ -60,16 +65,23 @@ impl Origin {
     /// Returns the error of a text that cannot be read.
     pub(super) fn read_error(&self, error: ReadError) -> ConfigError {
         match (error, self.file()) {
-            (ReadError::Wrong { span, message }, Some((path, text))) => ConfigError::at(path, text, span, &message),
+            (ReadError::Wrong { span, message }, Some((path, text))) => {
+                ConfigError::at(path, text, span, &message)
+            }
             (ReadError::Wrong { message, .. }, None) => ConfigError::new(message),
-            (ReadError::Incomplete { agent, message }, _) => self.error(&["agents", &agent], &message),
+            (ReadError::Incomplete { agent, message }, _) => {
+                self.error(&["agents", &agent], &message)
+            }
         }
     }
 
     pub(super) fn read(path: PathBuf) -> Result<Self, ConfigError> {
         match fs::read_to_string(&path) {
             Ok(text) => Ok(Self { file: Some((path, text)), ..Self::default() }),
-            Err(error) => Err(ConfigError::in_source(&path.display().to_string(), &format!("cannot be read: {error}"))),
+            Err(error) => Err(ConfigError::in_source(
+                &path.display().to_string(),
+                &format!("cannot be read: {error}"),
+            )),
         }
     }
 }

@@ -92,7 +92,10 @@ pub(crate) struct SecretsConfig {
 
 /// The values of `listen` that people write.
 #[derive(Deserialize)]
-#[serde(untagged, expecting = "expected an address and a port, such as \"127.0.0.1:8080\" or \"localhost:8080\"")]
+#[serde(
+    untagged,
+    expecting = "expected an address and a port, such as \"127.0.0.1:8080\" or \"localhost:8080\""
+)]
 enum WrittenAddress {
     Port(u16),
     Text(String),
@@ -112,15 +115,17 @@ fn socket_address<'de, D: Deserializer<'de>>(deserializer: D) -> Result<SocketAd
     if let Ok(address) = text.parse() {
         return Ok(address);
     }
-    let is_name_with_port =
-        |(name, port): (&str, &str)| !name.is_empty() && !name.contains(':') && port.parse::<u16>().is_ok();
+    let is_name_with_port = |(name, port): (&str, &str)| {
+        !name.is_empty() && !name.contains(':') && port.parse::<u16>().is_ok()
+    };
     if !text.rsplit_once(':').is_some_and(is_name_with_port) {
         return Err(D::Error::custom(
             "expected an address and a port, such as \"127.0.0.1:8080\" or \"localhost:8080\"",
         ));
     }
-    let found =
-        text.to_socket_addrs().map_err(|error| D::Error::custom(format!("{text:?} cannot be resolved: {error}")))?;
+    let found = text
+        .to_socket_addrs()
+        .map_err(|error| D::Error::custom(format!("{text:?} cannot be resolved: {error}")))?;
     let found: Vec<_> = found.collect();
     let address = found.iter().find(|address| address.is_ipv4()).or(found.first());
     address.copied().ok_or_else(|| D::Error::custom(format!("{text:?} has no address")))

@@ -15,7 +15,10 @@ use smart_default::SmartDefault;
 pub(crate) struct StoreConfig {
     /// `sqlite:PATH`: a file; a relative path starts in `data_dir`. `postgres://user:password@host/database`: a
     /// database that several servers can share. `memory:`: the process; a restart loses everything.
-    #[cfg_attr(test, schemars(regex(pattern = "^(memory:$|sqlite:([^/]|/$|/[^/]|//.)|postgres(ql)?://)")))]
+    #[cfg_attr(
+        test,
+        schemars(regex(pattern = "^(memory:$|sqlite:([^/]|/$|/[^/]|//.)|postgres(ql)?://)"))
+    )]
     // May contain a password, so `Debug` shows the scheme only.
     #[default("sqlite:agui-server.sqlite".to_owned())]
     pub(crate) url: String,
@@ -42,12 +45,15 @@ impl StoreConfig {
     /// # Errors
     /// The reason why the URL is invalid, without the URL, which may contain a password.
     pub(crate) fn read(&self, data_dir: &Path) -> Result<StoreUrl<'_>, &'static str> {
-        let is_postgres = |url: &str| url.starts_with("postgres://") || url.starts_with("postgresql://");
+        let is_postgres =
+            |url: &str| url.starts_with("postgres://") || url.starts_with("postgresql://");
         let listen_url = self.listen_url.as_deref();
-        if listen_url.is_some_and(|listen_url| !is_postgres(listen_url) || !is_postgres(&self.url)) {
+        if listen_url.is_some_and(|listen_url| !is_postgres(listen_url) || !is_postgres(&self.url))
+        {
             return Err("with listen_url, both URLs begin with \"postgres://\"");
         }
-        let path = self.url.strip_prefix("sqlite:").map(|path| path.strip_prefix("//").unwrap_or(path));
+        let path =
+            self.url.strip_prefix("sqlite:").map(|path| path.strip_prefix("//").unwrap_or(path));
         match path {
             Some("") => Err("\"sqlite:\" needs the path of a file"),
             Some(path) => Ok(StoreUrl::Sqlite(data_dir.join(path))),
@@ -61,6 +67,8 @@ impl StoreConfig {
 impl fmt::Debug for StoreConfig {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let scheme = self.url.split(':').next().unwrap_or_default();
-        f.debug_struct("StoreConfig").field("url", &format_args!("{scheme}:…")).finish_non_exhaustive()
+        f.debug_struct("StoreConfig")
+            .field("url", &format_args!("{scheme}:…"))
+            .finish_non_exhaustive()
     }
 }

@@ -18,7 +18,8 @@ fn load_with(
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("my.toml");
     std::fs::write(&file, text).unwrap();
-    let environment = environment.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
+    let environment =
+        environment.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
     Sources { file: Some(file), environment, flags }
         .load()
         .and_then(|loaded| loaded.config.check_agent_names(&loaded.origin, &[]).map(|()| loaded))
@@ -37,7 +38,8 @@ fn the_default_file_sets_every_option_to_its_default() {
         auth: AuthConfig { mode: Some(AuthMode::None), ..AuthConfig::default() },
         ..Config::default()
     };
-    (defaults.named_events.chat, defaults.named_events.agent) = (Some("demo".to_owned()), Some("demo".to_owned()));
+    (defaults.named_events.chat, defaults.named_events.agent) =
+        (Some("demo".to_owned()), Some("demo".to_owned()));
     assert_eq!(format!("{file:?}"), format!("{defaults:?}"));
     assert_eq!(file.store.url, defaults.store.url);
     assert_eq!(Config::default().default_agent(), Some("demo"));
@@ -77,8 +79,13 @@ fn the_environment_overrides_the_file_and_flags_override_both() {
         ("AGUI_KEY_WEB", "a key, not an option"),
         ("OTHER__THING", "x"),
     ];
-    let config =
-        load_with(file, &environment, vec![("--listen", "server.listen", "127.0.0.1:3".to_owned())]).unwrap().config;
+    let config = load_with(
+        file,
+        &environment,
+        vec![("--listen", "server.listen", "127.0.0.1:3".to_owned())],
+    )
+    .unwrap()
+    .config;
     assert_eq!(config.server.listen.port(), 3);
     assert_eq!(config.runs.max, Some(Duration::from_secs(2)));
     assert_eq!(config.cors.allow_origins, ["https://a.example", "https://b.example"]);
@@ -93,7 +100,9 @@ fn an_agent_can_come_from_the_environment() {
     assert!(is_mine(&load_with("", &environment, vec![]).unwrap().config));
     let file = "[agents.me]\nkind = \"script\"\nscript = \"mine.toml\"";
     assert!(is_mine(&load_with(file, &environment[..1], vec![]).unwrap().config));
-    assert!(is_mine(&load_with("[agents.me]\nkind = \"script\"", &environment[..1], vec![]).unwrap().config));
+    assert!(is_mine(
+        &load_with("[agents.me]\nkind = \"script\"", &environment[..1], vec![]).unwrap().config
+    ));
     let decided = [("AGUI_AGENTS__ME__API_KEY_ENV", "KEY"), ("AGUI_AGENTS__ME__KIND", "llm")];
     let rest = [("AGUI_AGENTS__ME__MODEL", "4"), ("AGUI_AGENTS__ME__PROVIDER", "openai")];
     let config = load_with("", &[decided, rest].concat(), vec![]).unwrap().config;
@@ -107,7 +116,8 @@ fn an_agent_can_come_from_the_environment() {
 #[test]
 fn the_images_configuration_needs_a_key_or_no_authentication() {
     let load = |name: &str, value: &str| {
-        let environment = [(name, value)].map(|(name, value)| (name.to_owned(), value.to_owned())).to_vec();
+        let environment =
+            [(name, value)].map(|(name, value)| (name.to_owned(), value.to_owned())).to_vec();
         let file = concat!(env!("CARGO_MANIFEST_DIR"), "/config/docker.toml").into();
         let loaded = Sources { file: Some(file), environment, flags: vec![] }.load();
         loaded.map(|loaded| loaded.config).map_err(|error| error.to_string())
@@ -119,7 +129,10 @@ fn the_images_configuration_needs_a_key_or_no_authentication() {
 
 #[test]
 fn lists_of_tables_can_come_from_the_environment() {
-    let keys = [("AGUI_AUTH__API_KEYS", "[{ name = \"web\", env = \"K\" }]"), ("AGUI_AUTH__MODE", "api_key")];
+    let keys = [
+        ("AGUI_AUTH__API_KEYS", "[{ name = \"web\", env = \"K\" }]"),
+        ("AGUI_AUTH__MODE", "api_key"),
+    ];
     let config = load_with("", &keys, vec![]).unwrap().config;
     assert_eq!(config.auth.api_keys[0].name, "web");
 }
@@ -138,11 +151,26 @@ fn a_wrong_file_is_refused_with_the_line_and_the_nearest_name() {
             "[server]\nlisten = \"nowhere\"",
             "my.toml:2:10: expected an address and a port, such as \"127.0.0.1:8080\" or",
         ),
-        ("[server]\ndrain_secs = -1", "my.toml:2:14: expected a whole number of at least 0, found -1"),
-        ("[agents.x]\nkind = \"scrpt\"", "my.toml:2:8: unknown value `scrpt`; did you mean `script`?"),
-        ("[agents.x]\nkind = \"script\"", "my.toml:1:9: agents.x: kind = \"script\" needs `script`, a file"),
-        ("[agents.x]\nkind = \"echo\"\nscript = \"s\"", "my.toml:3:1: agents.x.script: only kind = \"script\" has"),
-        ("[agents.x]\nkind = \"echo\"\nmodel = \"m\"", "my.toml:3:1: agents.x.model: only kind = \"llm\" has"),
+        (
+            "[server]\ndrain_secs = -1",
+            "my.toml:2:14: expected a whole number of at least 0, found -1",
+        ),
+        (
+            "[agents.x]\nkind = \"scrpt\"",
+            "my.toml:2:8: unknown value `scrpt`; did you mean `script`?",
+        ),
+        (
+            "[agents.x]\nkind = \"script\"",
+            "my.toml:1:9: agents.x: kind = \"script\" needs `script`, a file",
+        ),
+        (
+            "[agents.x]\nkind = \"echo\"\nscript = \"s\"",
+            "my.toml:3:1: agents.x.script: only kind = \"script\" has",
+        ),
+        (
+            "[agents.x]\nkind = \"echo\"\nmodel = \"m\"",
+            "my.toml:3:1: agents.x.model: only kind = \"llm\" has",
+        ),
         (
             "[agents.x]\nkind = \"echo\"\ndescribtion = \"m\"",
             "my.toml:3:1: unknown key `describtion`; did you mean `description`? (known: `kind`, `description`, `path`, `on_disconnect`, `subagent_events`, `a2ui`)",
@@ -172,10 +200,19 @@ fn a_wrong_file_is_refused_with_the_line_and_the_nearest_name() {
             "[agents.x]\nkind = \"echo\"\nidle_timeout_secs = 9",
             "my.toml:3:1: agents.x.idle_timeout_secs: only kind = \"llm\" and kind = \"remote\" have",
         ),
-        ("[agents.x]\nkind = \"llm\"\nurl = \"u\"", "my.toml:3:1: agents.x.url: only kind = \"remote\" has"),
+        (
+            "[agents.x]\nkind = \"llm\"\nurl = \"u\"",
+            "my.toml:3:1: agents.x.url: only kind = \"remote\" has",
+        ),
         ("[agents.x]\nkind = \"remote\"", "my.toml:1:9: agents.x: kind = \"remote\" needs `url`"),
-        ("[agents.x]\nkind = \"remote\"\nurl = \"h:80/\"", "my.toml:3:1: agents.x.url: expected a URL"),
-        ("[agents.x]\nkind = \"remote\"\nurl = \"https://u:s@h/\"", "my.toml:3:1: agents.x.url: expected a URL"),
+        (
+            "[agents.x]\nkind = \"remote\"\nurl = \"h:80/\"",
+            "my.toml:3:1: agents.x.url: expected a URL",
+        ),
+        (
+            "[agents.x]\nkind = \"remote\"\nurl = \"https://u:s@h/\"",
+            "my.toml:3:1: agents.x.url: expected a URL",
+        ),
         (
             "[agents.x]\nkind = \"remote\"\nurl = \"https://h/\"\nidle_timeout_secs = 0",
             "my.toml:4:1: agents.x.idle_timeout_secs: at least 1",
@@ -192,8 +229,14 @@ fn a_wrong_file_is_refused_with_the_line_and_the_nearest_name() {
             "[agents.x]\nkind = \"remote\"\nurl = \"https://h/\"\nheaders_env = { X-A = \"A\" }\npass_headers = [\"x-a\"]",
             "my.toml:5:1: agents.x.pass_headers: `x-a` is named twice",
         ),
-        ("[agents.x]\nkind = \"llm\"\nmodel = \"m\"", "my.toml:1:9: agents.x: kind = \"llm\" needs `provider`"),
-        ("[agents.x]\nkind = \"llm\"\nprovider = \"openai\"", "my.toml:1:9: agents.x: kind = \"llm\" needs `model`"),
+        (
+            "[agents.x]\nkind = \"llm\"\nmodel = \"m\"",
+            "my.toml:1:9: agents.x: kind = \"llm\" needs `provider`",
+        ),
+        (
+            "[agents.x]\nkind = \"llm\"\nprovider = \"openai\"",
+            "my.toml:1:9: agents.x: kind = \"llm\" needs `model`",
+        ),
         (
             "[agents.x]\nkind = \"llm\"\nprovider = \"openai\"\nmodel = \"m\"",
             "my.toml:1:9: agents.x: `api_key_env` is needed",
@@ -218,16 +261,34 @@ fn a_wrong_file_is_refused_with_the_line_and_the_nearest_name() {
             "[agents.x]\nkind = \"llm\"\nprovider = \"openai\"\nmodel = \"m\"\nbase_url = \"http://h\"\ncontext = { summariser = \"x\" }",
             "my.toml:6:1: agents.x.context: `summariser` needs policy = \"summarise\"",
         ),
-        ("[agents.x]\nkind = \"llm\"\ncontext = { policy = \"forget\" }", "my.toml:3:22: unknown value `forget`"),
-        ("[agents.x]\nkind = \"echo\"\npath = \"x\"", "my.toml:3:1: agents.x.path: the path must begin with a slash"),
-        ("[agents.x]\nkind = \"echo\"\npath = \"/threads/x\"", "my.toml:3:1: agents.x.path: the path is taken by"),
-        ("[agents.x]\nkind = \"echo\"\npath = \"/copilotkit/x\"", "my.toml:3:1: agents.x.path: the path is one of"),
+        (
+            "[agents.x]\nkind = \"llm\"\ncontext = { policy = \"forget\" }",
+            "my.toml:3:22: unknown value `forget`",
+        ),
+        (
+            "[agents.x]\nkind = \"echo\"\npath = \"x\"",
+            "my.toml:3:1: agents.x.path: the path must begin with a slash",
+        ),
+        (
+            "[agents.x]\nkind = \"echo\"\npath = \"/threads/x\"",
+            "my.toml:3:1: agents.x.path: the path is taken by",
+        ),
+        (
+            "[agents.x]\nkind = \"echo\"\npath = \"/copilotkit/x\"",
+            "my.toml:3:1: agents.x.path: the path is one of",
+        ),
         (
             "[agents.x]\nkind = \"echo\"\npath = \"/x\"\n[agents.y]\nkind = \"echo\"\npath = \"/x\"",
             "my.toml:6:1: agents.y.path: another agent has this path",
         ),
-        ("[agents.\"a/b\"]\nkind = \"echo\"", "my.toml:1:9: agents.a/b: an agent's name is part of its URL"),
-        ("default_agent = \"dmo\"", "my.toml:1:1: default_agent: there is no agent `dmo`; did you mean `demo`?"),
+        (
+            "[agents.\"a/b\"]\nkind = \"echo\"",
+            "my.toml:1:9: agents.a/b: an agent's name is part of its URL",
+        ),
+        (
+            "default_agent = \"dmo\"",
+            "my.toml:1:1: default_agent: there is no agent `dmo`; did you mean `demo`?",
+        ),
         (
             "[[allow]]\nagents = [\"demo\"]\nprincipals = [\"key:a\"]",
             "my.toml:1:3: allow: callers are known with authentication only: set [auth] mode",
@@ -237,7 +298,10 @@ fn a_wrong_file_is_refused_with_the_line_and_the_nearest_name() {
             "my.toml:1:3: allow: each table needs `agents`, and `principals` or `claim` with `values`",
         ),
         ("[server\nlisten = 1", "my.toml:1:8: unclosed table"),
-        ("[store]\nurl = \"mysql://u:secret@h/d\"", "my.toml:2:1: store.url: expected \"memory:\", \"sqlite:PATH\""),
+        (
+            "[store]\nurl = \"mysql://u:secret@h/d\"",
+            "my.toml:2:1: store.url: expected \"memory:\", \"sqlite:PATH\"",
+        ),
         (
             "[store]\nurl = \"memory:\"\nlisten_url = \"postgres://h/d\"",
             "my.toml:2:1: store.url: with listen_url, both URLs begin with",
@@ -248,7 +312,10 @@ fn a_wrong_file_is_refused_with_the_line_and_the_nearest_name() {
             "[cors]\nallow_origins = [\"app.example.com\"]",
             "my.toml:2:1: cors.allow_origins: \"app.example.com\" is not",
         ),
-        ("[cors]\nallow_origins = [\"https://a.b/\"]", "my.toml:2:1: cors.allow_origins: \"https://a.b/\" is not"),
+        (
+            "[cors]\nallow_origins = [\"https://a.b/\"]",
+            "my.toml:2:1: cors.allow_origins: \"https://a.b/\" is not",
+        ),
         (
             "[server]\nallowed_hosts = [\"agents.example.com:8080\"]",
             "my.toml:2:1: server.allowed_hosts: \"agents.example.com:8080\" is not a host name",
@@ -277,7 +344,10 @@ fn a_wrong_file_is_refused_with_the_line_and_the_nearest_name() {
              [server]\nlisten = \"0.0.0.0:80\"\n[auth]\nmode = \"api_key\"\napi_keys = [{ name = \"a\", env = \"A\" }]",
             "my.toml:3:1: mcp.a.login: browsers have to reach this server: set [server] public_url",
         ),
-        ("[mcp.a]\ncommand = [\"x\"]\nlogin = \"person\"", "my.toml:3:1: mcp.a.login: only a `url` has logins"),
+        (
+            "[mcp.a]\ncommand = [\"x\"]\nlogin = \"person\"",
+            "my.toml:3:1: mcp.a.login: only a `url` has logins",
+        ),
         (
             "[tools.a]\nkind = \"http\"\ndescription = \"d\"\nurl = \"https://h/\"\nlogin = \"person\"\nlogin_authorization_url = \"https://i/\"\n\
              login_token_url = \"https://i/\"\nlogin_client_id = \"c\"",
@@ -291,7 +361,10 @@ fn a_wrong_file_is_refused_with_the_line_and_the_nearest_name() {
             "[record]\nheaders = [\"x-tenant\", \"x-api-key\"]",
             "my.toml:2:1: record.headers: \"x-api-key\" looks like a header with credentials",
         ),
-        ("[record]\nheaders = [\"X-Tenant\"]", "my.toml:2:1: record.headers: \"X-Tenant\" is not the name"),
+        (
+            "[record]\nheaders = [\"X-Tenant\"]",
+            "my.toml:2:1: record.headers: \"X-Tenant\" is not the name",
+        ),
         ("[sandbox]\ntimeout_secs = 0", "my.toml:2:1: sandbox.timeout_secs: at least 1 is needed"),
         (
             "[sandbox]\napproval_of = { rm = \"always\" }",
@@ -303,14 +376,23 @@ fn a_wrong_file_is_refused_with_the_line_and_the_nearest_name() {
         ),
         ("[tools.w]\nurl = \"http://x\"", "my.toml:1:1: tools.w: `kind` is missing"),
         ("[[auth.api_keys]]\nenv = \"K\"", "my.toml:1:1: auth.api_keys[0]: `name` is missing"),
-        ("[auth]\nmode = \"api_key\"", "my.toml:2:1: auth.mode: \"api_key\" needs at least one of `api_keys`"),
+        (
+            "[auth]\nmode = \"api_key\"",
+            "my.toml:2:1: auth.mode: \"api_key\" needs at least one of `api_keys`",
+        ),
         ("[auth]\nmode = \"jwd\"", "my.toml:2:8: unknown value `jwd`; did you mean `jwt`?"),
-        ("[auth]\napi_keys = [{ name = \"a\", env = \"X\" }]", "my.toml:2:1: auth.api_keys: `mode` is not set"),
+        (
+            "[auth]\napi_keys = [{ name = \"a\", env = \"X\" }]",
+            "my.toml:2:1: auth.api_keys: `mode` is not set",
+        ),
         (
             "[auth]\nmode = \"api_key\"\napi_keys = [{ name = \"a\" }]",
             "my.toml:3:1: auth.api_keys: the key \"a\" needs either",
         ),
-        ("[auth]\nmode = \"api_key\"\napi_keys = \"web\"", "my.toml:3:12: expected a list, found the text \"web\""),
+        (
+            "[auth]\nmode = \"api_key\"\napi_keys = \"web\"",
+            "my.toml:3:12: expected a list, found the text \"web\"",
+        ),
         (
             "[agents.x]\nkind = \"llm\"\nprovider = \"openai\"\napi_key = \"sk-0123456789abcdef\"",
             "my.toml:4:1: agents.x.api_key: a key does not belong into this file: put it into an environment variable, and the \
@@ -350,13 +432,22 @@ fn options_for_tokens_fit_together() {
             "my.toml:4:15: unknown value `none` (known: `HS256`, `RS256`, `RS384`, `RS512`, `PS256`, `PS384`, `PS512`, `ES256`, `ES384`, `Ed25519`, `EdDSA`)",
         ),
         ("audience = 7", "my.toml:4:12: expected a text or a list of texts"),
-        ("secret_env = \"S\"\naudience = []\nissuer = \"\"", "my.toml:6:1: auth.jwt.issuer: it is empty"),
-        ("secret_env = \"S\"\naudience = []\nleeway_secs = 601", "my.toml:6:1: auth.jwt.leeway_secs: at most 600"),
+        (
+            "secret_env = \"S\"\naudience = []\nissuer = \"\"",
+            "my.toml:6:1: auth.jwt.issuer: it is empty",
+        ),
+        (
+            "secret_env = \"S\"\naudience = []\nleeway_secs = 601",
+            "my.toml:6:1: auth.jwt.leeway_secs: at most 600",
+        ),
         (
             "jwks_url = \"https://h/\"\naudience = []\njwks_max_age_secs = 60",
             "my.toml:6:1: auth.jwt.jwks_max_age_secs: at least 1200",
         ),
-        ("secret_env = \"S\"\naudience = []\nsubject_claim = \"\"", "my.toml:6:1: auth.jwt.subject_claim: it is"),
+        (
+            "secret_env = \"S\"\naudience = []\nsubject_claim = \"\"",
+            "my.toml:6:1: auth.jwt.subject_claim: it is",
+        ),
     ] {
         let error = refused(&jwt(options));
         assert!(error.starts_with(expected), "{options}\n{error}\n{expected}");
@@ -365,7 +456,9 @@ fn options_for_tokens_fit_together() {
     assert!(without_mode.starts_with("my.toml:1:7: auth.jwt: `mode` is not set"), "{without_mode}");
     for (audience, names) in [("\"a\"", &["a"][..]), ("[\"a\", \"b\"]", &["a", "b"]), ("[]", &[])] {
         let listen = "[server]\nlisten = \"0.0.0.0:80\"\n";
-        let config = load(&(listen.to_owned() + &jwt(&format!("secret_env = \"S\"\naudience = {audience}"))));
+        let config = load(
+            &(listen.to_owned() + &jwt(&format!("secret_env = \"S\"\naudience = {audience}"))),
+        );
         assert_eq!(config.unwrap().config.auth.jwt.audience.unwrap(), names);
     }
 }
@@ -374,15 +467,19 @@ fn options_for_tokens_fit_together() {
 fn a_wrong_variable_or_flag_is_refused_by_its_name() {
     let wrong = |name, value| load_with("", &[(name, value)], vec![]).unwrap_err();
     assert!(
-        wrong("AGUI_SERVER__LISEN", "x").starts_with("AGUI_SERVER__LISEN: unknown key `lisen`; did you mean `listen`?")
+        wrong("AGUI_SERVER__LISEN", "x")
+            .starts_with("AGUI_SERVER__LISEN: unknown key `lisen`; did you mean `listen`?")
     );
-    assert!(
-        wrong("AGUI_RUNS__MAX_SECONDS", "soon")
-            .starts_with("AGUI_RUNS__MAX_SECONDS: expected a whole number of at least 0, found the text \"soon\"")
-    );
+    assert!(wrong("AGUI_RUNS__MAX_SECONDS", "soon").starts_with(
+        "AGUI_RUNS__MAX_SECONDS: expected a whole number of at least 0, found the text \"soon\""
+    ));
     assert!(wrong("AGUI_SERVRE__LISTEN", "x").contains("did you mean `server`?"));
     let flag = vec![("--listen", "server.listen", "nowhere".to_owned())];
-    assert!(load_with("", &[], flag).unwrap_err().starts_with("--listen: expected an address and a port"));
+    assert!(
+        load_with("", &[], flag)
+            .unwrap_err()
+            .starts_with("--listen: expected an address and a port")
+    );
 }
 
 #[test]
@@ -421,7 +518,10 @@ fn a_name_in_place_of_an_address_is_resolved() {
     assert!(config.server.listen.ip().is_loopback() && config.server.listen.port() == 9000);
     for wrong in ["9000", ":9000"] {
         let error = refused(&format!("[server]\nlisten = \"{wrong}\""));
-        assert!(error.contains("the address is missing: write \"127.0.0.1:9000\", or \"0.0.0.0:9000\""), "{error}");
+        assert!(
+            error.contains("the address is missing: write \"127.0.0.1:9000\", or \"0.0.0.0:9000\""),
+            "{error}"
+        );
     }
     for wrong in ["localhost", "localhost:http", "::1:9000"] {
         let error = refused(&format!("[server]\nlisten = \"{wrong}\""));
@@ -438,7 +538,10 @@ fn the_known_keys_of_an_agent_without_a_provider_are_listed_once() {
 
 #[test]
 fn an_error_about_a_missing_file_names_it() {
-    let error = Sources { file: Some("/nowhere/x.toml".into()), ..Sources::default() }.load().unwrap_err().to_string();
+    let error = Sources { file: Some("/nowhere/x.toml".into()), ..Sources::default() }
+        .load()
+        .unwrap_err()
+        .to_string();
     assert!(error.starts_with("/nowhere/x.toml: cannot be read: No such file"), "{error}");
 }
 
@@ -447,9 +550,15 @@ fn without_authentication_only_the_loopback_is_listened_on() {
     for address in ["0.0.0.0:80", "[::]:80", "192.168.0.1:80", "[::ffff:10.0.0.1]:80"] {
         let listen = format!("[server]\nlisten = \"{address}\"\n");
         let error = refused(&listen);
-        assert!(error.contains("my.toml:2:1") && error.contains("allow_unauthenticated = true"), "{error}");
+        assert!(
+            error.contains("my.toml:2:1") && error.contains("allow_unauthenticated = true"),
+            "{error}"
+        );
         load(&format!("{listen}[auth]\nallow_unauthenticated = true")).unwrap();
-        load(&format!("{listen}[auth]\nmode = \"api_key\"\napi_keys = [{{ name = \"a\", env = \"X\" }}]")).unwrap();
+        load(&format!(
+            "{listen}[auth]\nmode = \"api_key\"\napi_keys = [{{ name = \"a\", env = \"X\" }}]"
+        ))
+        .unwrap();
     }
     for address in ["127.0.0.1:80", "127.9.9.9:80", "[::1]:80"] {
         load(&format!("[server]\nlisten = \"{address}\"")).unwrap();
@@ -467,7 +576,10 @@ fn paths_are_relative_to_the_file_that_names_them() {
 #[test]
 fn a_configuration_can_be_a_text() {
     let error = Loaded::from_toml_str("[server]\nlisen = 1").unwrap_err().to_string();
-    assert!(error.starts_with("configuration:2:1: unknown key `lisen`; did you mean `listen`?"), "{error}");
+    assert!(
+        error.starts_with("configuration:2:1: unknown key `lisen`; did you mean `listen`?"),
+        "{error}"
+    );
     let loaded = Loaded::from_toml_str("[agents.me]\nkind = \"echo\"").unwrap();
     assert_eq!(loaded.config.default_agent(), Some("me"));
     assert_eq!(loaded.origin.resolve(&PathBuf::from("a/b.toml")), PathBuf::from("a/b.toml"));

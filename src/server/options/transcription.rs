@@ -31,8 +31,12 @@ pub(crate) struct TranscriptionConfig {
     pub(crate) timeout: Duration,
 }
 
-pub(super) fn check(transcription: &TranscriptionConfig, origin: &Origin) -> Result<(), ConfigError> {
-    let error = |option: &str, problem: &str| Err(origin.error(&["transcription", option], problem));
+pub(super) fn check(
+    transcription: &TranscriptionConfig,
+    origin: &Origin,
+) -> Result<(), ConfigError> {
+    let error =
+        |option: &str, problem: &str| Err(origin.error(&["transcription", option], problem));
     let Some(url) = transcription.base_url.as_deref() else {
         return match transcription.api_key_env {
             Some(_) => error("api_key_env", "a key needs `base_url`, the service that it is for"),
@@ -40,7 +44,10 @@ pub(super) fn check(transcription: &TranscriptionConfig, origin: &Origin) -> Res
         };
     };
     if server_url(url).is_none() {
-        return error("base_url", "expected a URL such as \"https://api.openai.com/v1\"; keys go into `api_key_env`");
+        return error(
+            "base_url",
+            "expected a URL such as \"https://api.openai.com/v1\"; keys go into `api_key_env`",
+        );
     }
     if transcription.api_key_env.is_some() && !is_trusted_url(url) {
         return error("base_url", "a key is sent to https:// or this machine only");

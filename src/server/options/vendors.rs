@@ -22,7 +22,12 @@ const VENDORS: [(&str, &str, &str, &str); 30] = [
     ("huggingface hf", "openai", "https://router.huggingface.co/v1", ""),
     ("cohere", "openai", "https://api.cohere.ai/compatibility/v1", ""),
     ("moonshot moonshotai kimi", "openai", "https://api.moonshot.ai/v1", ""),
-    ("qwen dashscope alibaba", "openai", "https://dashscope-intl.aliyuncs.com/compatible-mode/v1", ""),
+    (
+        "qwen dashscope alibaba",
+        "openai",
+        "https://dashscope-intl.aliyuncs.com/compatible-mode/v1",
+        "",
+    ),
     ("zhipu zhipuai glm zai", "openai", "https://api.z.ai/api/paas/v4", ""),
     ("minimax", "openai", "https://api.minimax.io/v1", ""),
     ("github", "openai", "https://models.github.ai/inference", ""),
@@ -33,7 +38,12 @@ const VENDORS: [(&str, &str, &str, &str); 30] = [
     ("litellm", "openai", "http://localhost:4000", ""),
     ("openaicompatible", "openai", "https://HOST/v1", ""),
     ("azure azureopenai", "openai", "https://RESOURCE.openai.azure.com/openai/v1", ""),
-    ("bedrock aws amazon", "anthropic", "https://bedrock-runtime.REGION.amazonaws.com", "credentials = \"aws\""),
+    (
+        "bedrock aws amazon",
+        "anthropic",
+        "https://bedrock-runtime.REGION.amazonaws.com",
+        "credentials = \"aws\"",
+    ),
     (
         "vertex vertexai gcp",
         "gemini",
@@ -49,9 +59,16 @@ pub(super) fn advice_about(provider: &str) -> Option<String> {
     let name = provider.to_lowercase().replace(['-', '_', '.', ' '], "");
     let (_, protocol, url, further) = VENDORS.iter().find(|(names, ..)| is_in(names, &name))?;
     let base_url = (!url.is_empty()).then(|| format!("base_url = {url:?}"));
-    let options: Vec<_> = base_url.into_iter().chain((!further.is_empty()).then(|| (*further).to_owned())).collect();
-    let with = if options.is_empty() { String::new() } else { format!(", with {}", options.join(" and ")) };
-    Some(format!("a provider is a protocol, and {provider:?} has that of provider = {protocol:?}{with}"))
+    let options: Vec<_> =
+        base_url.into_iter().chain((!further.is_empty()).then(|| (*further).to_owned())).collect();
+    let with = if options.is_empty() {
+        String::new()
+    } else {
+        format!(", with {}", options.join(" and "))
+    };
+    Some(format!(
+        "a provider is a protocol, and {provider:?} has that of provider = {protocol:?}{with}"
+    ))
 }
 
 #[cfg(test)]
@@ -65,8 +82,14 @@ mod tests {
         for (provider, expected) in [
             ("mistral", "provider = \"openai\", with base_url = \"https://api.mistral.ai/v1\""),
             ("lm-studio", "provider = \"openai\", with base_url = \"http://localhost:1234/v1\""),
-            ("Fireworks_AI", "provider = \"openai\", with base_url = \"https://api.fireworks.ai/inference/v1\""),
-            ("bedrock", "base_url = \"https://bedrock-runtime.REGION.amazonaws.com\" and credentials = \"aws\""),
+            (
+                "Fireworks_AI",
+                "provider = \"openai\", with base_url = \"https://api.fireworks.ai/inference/v1\"",
+            ),
+            (
+                "bedrock",
+                "base_url = \"https://bedrock-runtime.REGION.amazonaws.com\" and credentials = \"aws\"",
+            ),
             ("claude", "has that of provider = \"anthropic\""),
         ] {
             let advice = advice_about(provider).unwrap();
@@ -79,7 +102,10 @@ mod tests {
     fn each_name_has_one_vendor_and_each_url_is_one() {
         let names: Vec<_> = VENDORS.iter().flat_map(|(names, ..)| names.split(' ')).collect();
         for (at, name) in names.iter().enumerate() {
-            assert!(!names[..at].contains(name) && name.chars().all(|c| c.is_ascii_lowercase()), "{name}");
+            assert!(
+                !names[..at].contains(name) && name.chars().all(|c| c.is_ascii_lowercase()),
+                "{name}"
+            );
         }
         assert!(VENDORS.iter().all(|(_, _, url, _)| url.is_empty() || Url::parse(url).is_ok()));
     }

@@ -13,9 +13,10 @@ use parking_lot::Mutex;
 
 use self::tables::{RunEntry, Tables, ThreadEntry, limit, oldest};
 use super::{
-    BeginOutcome, EndState, EndedRun, EventBatch, EventPage, Feedback, FinishedRun, Lease, LostRun, MessagePage,
-    MessageQuery, Millis, NewRun, Retention, RunEnd, RunRecord, RunStart, Store, StoreError, StoreResult, SweepResult,
-    Thread, ThreadContent, ThreadKey, ThreadPage, ThreadParts, ThreadUpdate, ThreadVersion, ThreadView, branch_of,
+    BeginOutcome, EndState, EndedRun, EventBatch, EventPage, Feedback, FinishedRun, Lease, LostRun,
+    MessagePage, MessageQuery, Millis, NewRun, Retention, RunEnd, RunRecord, RunStart, Store,
+    StoreError, StoreResult, SweepResult, Thread, ThreadContent, ThreadKey, ThreadPage,
+    ThreadParts, ThreadUpdate, ThreadVersion, ThreadView, branch_of,
     files::{ALL_OWNERS, FileStore},
     sealed::SealedStore,
     search::terms,
@@ -51,7 +52,11 @@ impl Store for MemoryStore {
         let (run_number, state_number) = (tables.next_number(), tables.next_number());
         tables.threads_of_runs.insert(run_number, number);
         let Some(entry) = tables.threads.get_mut(&number) else { return Ok(BeginOutcome::Changed) };
-        let replaced = entry.runs.iter().position(|it| it.record.id == *run.run_id).map(|at| entry.runs.remove(at));
+        let replaced = entry
+            .runs
+            .iter()
+            .position(|it| it.record.id == *run.run_id)
+            .map(|at| entry.runs.remove(at));
         if let Some(replaced) = &replaced {
             tables.threads_of_runs.remove(&replaced.record.number);
         }
@@ -67,7 +72,9 @@ impl Store for MemoryStore {
         entry.lease = Some(lease.clone());
         let mut begun = RunEntry::new(number, run_number, run, thread.head, entry.state);
         // An answer stays given.
-        begun.answered.splice(..0, replaced.iter().flat_map(|replaced| replaced.answered.iter().cloned()));
+        begun
+            .answered
+            .splice(..0, replaced.iter().flat_map(|replaced| replaced.answered.iter().cloned()));
         entry.runs.push(begun);
         Ok(BeginOutcome::Begun {
             lease,
@@ -102,7 +109,12 @@ impl Store for MemoryStore {
         entry.thread.interrupts = end.interrupts.to_vec();
         (entry.thread.is_running, entry.thread.updated_at) = (false, end.ended_at);
         let ThreadEntry { state, thread: Thread { version, bytes, head, .. }, .. } = *entry;
-        let finished = FinishedRun { version, last_message: entry.nodes.len() as i64, state_number: state, bytes };
+        let finished = FinishedRun {
+            version,
+            last_message: entry.nodes.len() as i64,
+            state_number: state,
+            bytes,
+        };
         if let Some(run) = tables.run_mut(lease.run) {
             end.last_events.into_iter().for_each(|batch| run.append(batch));
             (run.head, run.interrupts) = (head, end.interrupts.to_vec());
@@ -120,7 +132,12 @@ impl Store for MemoryStore {
         Ok(Some(finished))
     }
 
-    async fn set_delivered(&self, thread: i64, run: i64, delivered: bool) -> StoreResult<Option<i64>> {
+    async fn set_delivered(
+        &self,
+        thread: i64,
+        run: i64,
+        delivered: bool,
+    ) -> StoreResult<Option<i64>> {
         let mut tables = self.0.lock();
         if let Some(run) = tables.run_mut(run) {
             run.record.delivered = delivered;
@@ -130,7 +147,11 @@ impl Store for MemoryStore {
         Ok(Some(entry.thread.version))
     }
 
-    async fn thread(&self, key: &ThreadKey, include: ThreadParts) -> StoreResult<Option<ThreadView>> {
+    async fn thread(
+        &self,
+        key: &ThreadKey,
+        include: ThreadParts,
+    ) -> StoreResult<Option<ThreadView>> {
         Ok(self.0.lock().thread(key).map(|entry| entry.view(include)))
     }
 
@@ -144,17 +165,27 @@ impl Store for MemoryStore {
                 && page.agent.as_ref().is_none_or(|agent| thread.agent == *agent)
         };
         let terms = page.query.as_deref().map(terms);
-        let is_found = |entry: &ThreadEntry| terms.as_ref().is_none_or(|terms| entry.has_all(terms));
-        let owned = tables.threads.values().filter(|entry| is_listed(&entry.thread) && is_found(entry));
+        let is_found =
+            |entry: &ThreadEntry| terms.as_ref().is_none_or(|terms| entry.has_all(terms));
+        let owned =
+            tables.threads.values().filter(|entry| is_listed(&entry.thread) && is_found(entry));
         let mut owned: Vec<_> = owned.collect();
         owned.sort_by_key(|entry| Reverse(entry.thread.run));
         Ok(owned.into_iter().take(page.limit).map(|entry| entry.thread.clone()).collect())
     }
 
-    async fn update(&self, expected: ThreadVersion, update: &ThreadUpdate<'_>) -> StoreResult<bool> {
+    async fn update(
+        &self,
+        expected: ThreadVersion,
+        update: &ThreadUpdate<'_>,
+    ) -> StoreResult<bool> {
         let mut tables = self.0.lock();
-        let found = tables.threads.get_mut(&expected.number).filter(|entry| entry.thread.version == expected.version);
-        let Some(entry) = found.filter(|entry| update.head.is_none() || entry.lease.is_none()) else {
+        let found = tables
+            .threads
+            .get_mut(&expected.number)
+            .filter(|entry| entry.thread.version == expected.version);
+        let Some(entry) = found.filter(|entry| update.head.is_none() || entry.lease.is_none())
+        else {
             return Ok(false);
         };
         entry.thread.version += 1;
@@ -179,10 +210,16 @@ impl Store for MemoryStore {
         Ok(tables.threads.get(&thread.number).map(|entry| entry.page(*query)).unwrap_or_default())
     }
 
-    async fn set_feedback(&self, thread: i64, message: &MessageId, feedback: Option<&Feedback>) -> StoreResult<bool> {
+    async fn set_feedback(
+        &self,
+        thread: i64,
+        message: &MessageId,
+        feedback: Option<&Feedback>,
+    ) -> StoreResult<bool> {
         let mut tables = self.0.lock();
         let Some(entry) = tables.threads.get_mut(&thread) else { return Ok(false) };
-        let Some(node) = entry.nodes.iter_mut().rev().find(|node| node.message.id() == message) else {
+        let Some(node) = entry.nodes.iter_mut().rev().find(|node| node.message.id() == message)
+        else {
             return Ok(false);
         };
         node.feedback = feedback.cloned();
@@ -209,14 +246,20 @@ impl Store for MemoryStore {
         Ok(run.map(|run| run.record.clone()))
     }
 
-    async fn end_state(&self, _owner: &str, thread: i64, by: EndedRun<'_>) -> StoreResult<Option<EndState>> {
+    async fn end_state(
+        &self,
+        _owner: &str,
+        thread: i64,
+        by: EndedRun<'_>,
+    ) -> StoreResult<Option<EndState>> {
         let tables = self.0.lock();
         let Some(entry) = tables.threads.get(&thread) else { return Ok(None) };
         let mut ended = entry.runs.iter().filter(|run| run.record.ended_at.is_some());
         let run = match by {
             EndedRun::Id(id) => ended.find(|run| run.record.id == *id),
             EndedRun::Branch(message) => {
-                let mut branch: Vec<_> = branch_of(&entry.nodes, message).iter().map(|node| node.number).collect();
+                let mut branch: Vec<_> =
+                    branch_of(&entry.nodes, message).iter().map(|node| node.number).collect();
                 if message == 0 || !branch.is_empty() {
                     branch.insert(0, 0);
                 }
@@ -244,15 +287,23 @@ impl Store for MemoryStore {
         Ok(runs.flat_map(|run| run.answered.iter().cloned()).collect())
     }
 
-    async fn events(&self, _owner: &str, run: i64, after: u64, max_bytes: usize) -> StoreResult<Option<EventPage>> {
+    async fn events(
+        &self,
+        _owner: &str,
+        run: i64,
+        after: u64,
+        max_bytes: usize,
+    ) -> StoreResult<Option<EventPage>> {
         let mut tables = self.0.lock();
         let Some(run) = tables.run_mut(run) else { return Ok(None) };
         let mut bytes = 0;
-        let page = run.log.iter().skip(usize::try_from(after).unwrap_or(usize::MAX)).take_while(|(_, event)| {
-            let is_first = bytes == 0;
-            bytes += event.len();
-            is_first || bytes <= max_bytes
-        });
+        let page = run.log.iter().skip(usize::try_from(after).unwrap_or(usize::MAX)).take_while(
+            |(_, event)| {
+                let is_first = bytes == 0;
+                bytes += event.len();
+                is_first || bytes <= max_bytes
+            },
+        );
         let (times, events) = page.cloned().unzip();
         let RunRecord { status, events: count, .. } = run.record;
         Ok(Some(EventPage { events, times, ..EventPage::new(after, status, count) }))
@@ -262,7 +313,8 @@ impl Store for MemoryStore {
         let tables = self.0.lock();
         let of_owner = |thread: &&Thread| owner.is_none_or(|owner| *thread.key.owner == *owner);
         let threads = tables.threads.values().map(|entry| &entry.thread).filter(of_owner);
-        Ok(threads.map(|thread| thread.bytes).sum::<u64>() + tables.files.sums(owner.unwrap_or(ALL_OWNERS)).cost())
+        Ok(threads.map(|thread| thread.bytes).sum::<u64>()
+            + tables.files.sums(owner.unwrap_or(ALL_OWNERS)).cost())
     }
 
     async fn run_start(&self, _owner: &str, run: i64) -> StoreResult<Option<RunStart>> {
@@ -305,7 +357,8 @@ impl Store for MemoryStore {
         let mut ended: Vec<_> = logs.filter_map(|run| Some((run.record.ended_at?, run))).collect();
         ended.sort_by_key(|(at, _)| Reverse(*at));
         let oldest = oldest(retention.log_age, now);
-        let kept = ended.iter().take(limit(retention.logs)).take_while(|(at, _)| *at >= oldest).count();
+        let kept =
+            ended.iter().take(limit(retention.logs)).take_while(|(at, _)| *at >= oldest).count();
         let logs = ended.split_off(kept);
         let swept = SweepResult { threads: surplus.len() as u64, logs: logs.len() as u64 };
         logs.into_iter().for_each(|(_, run)| (run.log, run.start) = (Vec::new(), None));
@@ -320,11 +373,20 @@ impl Store for MemoryStore {
         Some(self)
     }
 
-    async fn lost_runs(&self, holder: &str, _now: Millis, limit: usize) -> StoreResult<Vec<LostRun>> {
+    async fn lost_runs(
+        &self,
+        holder: &str,
+        _now: Millis,
+        limit: usize,
+    ) -> StoreResult<Vec<LostRun>> {
         let tables = self.0.lock();
         let lost = tables.threads.values().filter_map(|entry| {
             let lease = entry.lease.clone().filter(|lease| *lease.holder != *holder)?;
-            Some(LostRun { key: entry.thread.key.clone(), run_id: entry.thread.run_id.clone(), lease })
+            Some(LostRun {
+                key: entry.thread.key.clone(),
+                run_id: entry.thread.run_id.clone(),
+                lease,
+            })
         });
         let mut lost: Vec<_> = lost.collect();
         lost.sort_by_key(|lost| lost.lease.run);
@@ -332,9 +394,17 @@ impl Store for MemoryStore {
         Ok(lost)
     }
 
-    async fn take_over(&self, lost: &Lease, holder: &str, _now: Millis, _until: Millis) -> StoreResult<Option<Lease>> {
+    async fn take_over(
+        &self,
+        lost: &Lease,
+        holder: &str,
+        _now: Millis,
+        _until: Millis,
+    ) -> StoreResult<Option<Lease>> {
         let mut tables = self.0.lock();
-        let Some(entry) = tables.leased(lost).filter(|_| *lost.holder != *holder) else { return Ok(None) };
+        let Some(entry) = tables.leased(lost).filter(|_| *lost.holder != *holder) else {
+            return Ok(None);
+        };
         let lease = Lease { holder: holder.into(), ..lost.clone() };
         entry.lease = Some(lease.clone());
         if let Some(run) = tables.run_mut(lease.run) {

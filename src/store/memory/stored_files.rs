@@ -9,8 +9,8 @@ use super::{MemoryStore, file_table::FileEntry};
 use crate::store::{
     Millis, StoreResult,
     files::{
-        ALL_OWNERS, DeletedFile, FileDeletion, FileLimits, FileStore, NewFile, PutFile, SecretName, StoredFile,
-        new_secret,
+        ALL_OWNERS, DeletedFile, FileDeletion, FileLimits, FileStore, NewFile, PutFile, SecretName,
+        StoredFile, new_secret,
     },
 };
 
@@ -33,7 +33,11 @@ impl FileStore for MemoryStore {
         }
         files.last_number += 1;
         let stored = StoredFile { object_key: None, ..StoredFile::new(files.last_number, file) };
-        files.insert(FileEntry { file: stored.clone(), bytes: file.bytes.clone(), unused_since: file.now });
+        files.insert(FileEntry {
+            file: stored.clone(),
+            bytes: file.bytes.clone(),
+            unused_since: file.now,
+        });
         Ok(PutFile::Stored(stored))
     }
 
@@ -48,14 +52,26 @@ impl FileStore for MemoryStore {
         Ok(Some(entry.bytes.slice(start.min(end)..end)))
     }
 
-    async fn files(&self, owner: &str, before: Option<i64>, limit: usize) -> StoreResult<Vec<StoredFile>> {
+    async fn files(
+        &self,
+        owner: &str,
+        before: Option<i64>,
+        limit: usize,
+    ) -> StoreResult<Vec<StoredFile>> {
         let tables = self.0.lock();
         Ok(tables.files.of_owner(owner, before.unwrap_or(i64::MAX)).take(limit).cloned().collect())
     }
 
-    async fn delete_file(&self, owner: &str, id: &str, deletion: FileDeletion) -> StoreResult<DeletedFile> {
+    async fn delete_file(
+        &self,
+        owner: &str,
+        id: &str,
+        deletion: FileDeletion,
+    ) -> StoreResult<DeletedFile> {
         let mut tables = self.0.lock();
-        let Some(entry) = tables.files.find(Some(owner), id) else { return Ok(DeletedFile::Unknown) };
+        let Some(entry) = tables.files.find(Some(owner), id) else {
+            return Ok(DeletedFile::Unknown);
+        };
         let key = (entry.file.owner.clone(), entry.file.number);
         let uses = tables.uses(owner, id);
         if uses > 0 && deletion == FileDeletion::UnlessUsed {
@@ -68,8 +84,9 @@ impl FileStore for MemoryStore {
     async fn sweep_files(&self, unused_before: Option<Millis>, _now: Millis) -> StoreResult<u64> {
         let tables = &mut *self.0.lock();
         let threads = tables.threads.values();
-        let used: HashSet<_> =
-            threads.flat_map(|entry| entry.files.iter().map(|id| (&*entry.thread.key.owner, &**id))).collect();
+        let used: HashSet<_> = threads
+            .flat_map(|entry| entry.files.iter().map(|id| (&*entry.thread.key.owner, &**id)))
+            .collect();
         Ok(tables.files.retain(|entry| {
             let is_old = unused_before.is_some_and(|before| entry.unused_since < before);
             !is_old || used.contains(&(&*entry.file.owner, &*entry.file.id))

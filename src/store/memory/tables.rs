@@ -8,8 +8,9 @@ use super::file_table::FileTable;
 use crate::{
     protocol::{Interrupt, ResumeEntry},
     store::{
-        BeginOutcome, BranchWrite, EventBatch, Lease, MessageNode, MessageOrigin, MessagePage, MessageQuery, Millis,
-        NewRun, Retention, RunRecord, Thread, ThreadKey, ThreadParts, ThreadSize, ThreadVersion, ThreadView,
+        BeginOutcome, BranchWrite, EventBatch, Lease, MessageNode, MessageOrigin, MessagePage,
+        MessageQuery, Millis, NewRun, Retention, RunRecord, Thread, ThreadKey, ThreadParts,
+        ThreadSize, ThreadVersion, ThreadView,
         files::named_files,
         json_len, now,
         retention::surplus,
@@ -88,7 +89,12 @@ impl Tables {
         if version != run.expected {
             return Some(BeginOutcome::Changed);
         }
-        let new = run.branch.new.iter().map(|(message, _)| json_len(message)).chain(run.state.map(json_len));
+        let new = run
+            .branch
+            .new
+            .iter()
+            .map(|(message, _)| json_len(message))
+            .chain(run.state.map(json_len));
         let updated = run.branch.updated.iter().map(|(_, message)| json_len(message));
         let size = ThreadSize {
             messages: thread.map_or(0, |thread| thread.messages) + run.branch.new.len() as u64,
@@ -113,7 +119,10 @@ impl Tables {
 
     /// Returns how many threads use a file.
     pub(super) fn uses(&self, owner: &str, id: &str) -> u64 {
-        let uses = self.threads.values().filter(|entry| *entry.thread.key.owner == *owner && entry.files.contains(id));
+        let uses = self
+            .threads
+            .values()
+            .filter(|entry| *entry.thread.key.owner == *owner && entry.files.contains(id));
         uses.count() as u64
     }
 
@@ -134,8 +143,12 @@ impl Tables {
             .map(|entry| &entry.thread)
             .partition(|thread| !thread.is_running && thread.updated_at < oldest);
         let mut by_owner: HashMap<&str, Vec<&Thread>> = HashMap::new();
-        kept.into_iter().for_each(|thread| by_owner.entry(&thread.key.owner).or_default().push(thread));
-        let counts = by_owner.iter().map(|(owner, threads)| ((*owner).to_owned(), threads.len() as u64)).collect();
+        kept.into_iter()
+            .for_each(|thread| by_owner.entry(&thread.key.owner).or_default().push(thread));
+        let counts = by_owner
+            .iter()
+            .map(|(owner, threads)| ((*owner).to_owned(), threads.len() as u64))
+            .collect();
         let mut numbers: Vec<_> = outdated.iter().map(|thread| thread.number).collect();
         for (owner, count) in surplus(counts, retention.owner_threads, retention.threads) {
             let mut idle = by_owner.remove(&*owner).unwrap_or_default();
@@ -151,18 +164,30 @@ impl ThreadEntry {
     pub(super) fn write(&mut self, branch: &BranchWrite<'_>) {
         for (number, message) in &branch.updated {
             if let Some(node) = self.nodes.iter_mut().find(|node| node.number == *number) {
-                self.thread.bytes = (self.thread.bytes + json_len(message)).saturating_sub(json_len(&node.message));
+                self.thread.bytes =
+                    (self.thread.bytes + json_len(message)).saturating_sub(json_len(&node.message));
                 node.message = (*message).clone();
             }
         }
-        let messages = branch.new.iter().map(|(message, _)| *message).chain(branch.updated.iter().map(|(_, it)| *it));
+        let messages = branch
+            .new
+            .iter()
+            .map(|(message, _)| *message)
+            .chain(branch.updated.iter().map(|(_, it)| *it));
         self.files.extend(named_files(messages));
         let mut parent = branch.base;
         for (message, run) in &branch.new {
-            let origin = run.map_or(MessageOrigin::Client, |run| MessageOrigin::Run { run, delivered: true });
+            let origin = run
+                .map_or(MessageOrigin::Client, |run| MessageOrigin::Run { run, delivered: true });
             let number = self.nodes.len() as i64 + 1;
             self.thread.bytes += json_len(message);
-            self.nodes.push(MessageNode { number, parent, origin, message: (*message).clone(), feedback: None });
+            self.nodes.push(MessageNode {
+                number,
+                parent,
+                origin,
+                message: (*message).clone(),
+                feedback: None,
+            });
             parent = number;
         }
         self.thread.head = parent;
@@ -188,10 +213,16 @@ impl ThreadEntry {
         self.set_delivered(&mut nodes);
         let newest = self.runs.iter().rev().take(include.runs);
         let runs = newest.clone().map(|run| run.record.clone()).collect();
-        let numbers: BTreeSet<_> = newest.filter(|_| include.run_states).filter_map(|run| run.record.state).collect();
-        let run_states = numbers.into_iter().filter_map(|number| self.stored_state(Some(number))).collect();
+        let numbers: BTreeSet<_> =
+            newest.filter(|_| include.run_states).filter_map(|run| run.record.state).collect();
+        let run_states =
+            numbers.into_iter().filter_map(|number| self.stored_state(Some(number))).collect();
         let state = self.stored_state(self.state.filter(|_| include.state));
-        let first_run = self.runs.last().filter(|run| run.head == self.thread.head).and_then(|run| run.first_run);
+        let first_run = self
+            .runs
+            .last()
+            .filter(|run| run.head == self.thread.head)
+            .and_then(|run| run.first_run);
         let thread = Thread { state, first_run, ..self.thread.clone() };
         ThreadView { thread, nodes, runs, run_states }
     }
@@ -214,19 +245,29 @@ impl ThreadEntry {
 
     pub(super) fn has_all(&self, terms: &[String]) -> bool {
         let has_all = |text: &str| search::has_all(text, terms);
-        let in_title = || self.thread.title.as_ref().is_some_and(|title| has_all(&title.to_lowercase()));
-        let in_message = |node: &MessageNode| searched_text(&node.message).is_some_and(|text| has_all(&text));
+        let in_title =
+            || self.thread.title.as_ref().is_some_and(|title| has_all(&title.to_lowercase()));
+        let in_message =
+            |node: &MessageNode| searched_text(&node.message).is_some_and(|text| has_all(&text));
         !terms.is_empty() && (in_title() || self.nodes.iter().any(in_message))
     }
 }
 
 impl RunEntry {
-    pub(super) fn new(thread: i64, number: i64, run: &NewRun<'_>, head: i64, state: Option<i64>) -> Self {
+    pub(super) fn new(
+        thread: i64,
+        number: i64,
+        run: &NewRun<'_>,
+        head: i64,
+        state: Option<i64>,
+    ) -> Self {
         let record = RunRecord::new(number, thread, run.run_id.clone(), run.agent.to_owned());
         let events = run.started.iter().len() as u64;
-        let record = RunRecord { detached: run.detached, started_at: run.now, events, state, ..record };
+        let record =
+            RunRecord { detached: run.detached, started_at: run.now, events, state, ..record };
         let answered = run.answered.clone();
-        let start = run.request.map(|request| StartEntry { head, state, request: request.to_owned() });
+        let start =
+            run.request.map(|request| StartEntry { head, state, request: request.to_owned() });
         let log = run.started.iter().map(|line| (0, (*line).to_owned())).collect();
         let first_run = run.first_run.or(Some(number));
         Self { record, head, first_run, answered, start, log, ..Self::default() }

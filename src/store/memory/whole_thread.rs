@@ -2,8 +2,8 @@
 
 use super::tables::{RunEntry, Tables, ThreadEntry};
 use crate::store::{
-    CopiedRun, MessageNode, MessageOrigin, RunRecord, Thread, ThreadContent, ThreadKey, files::named_files,
-    thread_content::NumberedContent,
+    CopiedRun, MessageNode, MessageOrigin, RunRecord, Thread, ThreadContent, ThreadKey,
+    files::named_files, thread_content::NumberedContent,
 };
 
 impl ThreadEntry {
@@ -11,7 +11,10 @@ impl ThreadEntry {
         let runs = self.runs.iter().filter(|run| run.record.ended_at.is_some()).map(|run| {
             let (interrupts, answered) = (run.interrupts.clone(), run.answered.clone());
             let record = run.record.clone();
-            (CopiedRun { record, head: run.head, state: None, interrupts, answered }, run.record.state)
+            (
+                CopiedRun { record, head: run.head, state: None, interrupts, answered },
+                run.record.state,
+            )
         });
         let content = NumberedContent {
             thread: self.thread.clone(),
@@ -28,8 +31,11 @@ impl Tables {
     /// Creates a thread of version 0 with its content.
     pub(super) fn create(&mut self, key: &ThreadKey, content: &ThreadContent) -> &mut ThreadEntry {
         let number = self.next_number();
-        let states: Vec<_> = content.states.iter().map(|state| (self.next_number(), state.clone())).collect();
-        let state_at = |position: Option<usize>| position.and_then(|at| states.get(at)).map(|(number, _)| *number);
+        let states: Vec<_> =
+            content.states.iter().map(|state| (self.next_number(), state.clone())).collect();
+        let state_at = |position: Option<usize>| {
+            position.and_then(|at| states.get(at)).map(|(number, _)| *number)
+        };
         let runs = content.runs.iter().map(|run| RunEntry {
             record: RunRecord {
                 number: self.next_number(),
@@ -46,7 +52,9 @@ impl Tables {
         let runs: Vec<_> = runs.collect();
         self.threads_of_runs.extend(runs.iter().map(|run| (run.record.number, number)));
         let origin = |run: Option<usize>| match run.and_then(|at| runs.get(at)) {
-            Some(run) => MessageOrigin::Run { run: run.record.number, delivered: run.record.delivered },
+            Some(run) => {
+                MessageOrigin::Run { run: run.record.number, delivered: run.record.delivered }
+            }
             None => MessageOrigin::Client,
         };
         let nodes = content.messages.iter().zip(1..).map(|(copied, number)| MessageNode {

@@ -4,7 +4,8 @@ use sqlx::{Row as _, postgres::PgRow};
 
 use super::{file_rows::use_files, pool::PostgresPool, words::INDEXING};
 use crate::store::{
-    BeginOutcome, Lease, NewRun, StoreResult, ThreadSize, ThreadVersion, columns::BeginColumns, rows, text::to_json,
+    BeginOutcome, Lease, NewRun, StoreResult, ThreadSize, ThreadVersion, columns::BeginColumns,
+    rows, text::to_json,
 };
 
 const BEGIN_NEW: &str = include_str!("sql/begin_new.sql");
@@ -44,11 +45,13 @@ pub(super) async fn begin(pool: &PostgresPool, run: &NewRun<'_>) -> StoreResult<
 fn refusal(row: &PgRow, new: &BeginColumns) -> StoreResult<BeginOutcome> {
     let run = rows::run(row)?;
     if let Some(holder) = row.try_get::<Option<String>, _>("holder")? {
-        let is_lost = row.try_get::<Option<i64>, _>("lease_until")?.is_none_or(|until| until < new.now);
+        let is_lost =
+            row.try_get::<Option<i64>, _>("lease_until")?.is_none_or(|until| until < new.now);
         let lease = Lease { thread: run.thread, run: run.number, holder: holder.into() };
         return Ok(BeginOutcome::Busy { run, lost: is_lost.then_some(lease) });
     }
-    let version = ThreadVersion { number: run.thread, version: rows::count(row, "version")?.cast_signed() };
+    let version =
+        ThreadVersion { number: run.thread, version: rows::count(row, "version")?.cast_signed() };
     let size = new.branch.size_after(rows::size(row)?);
     let is_too_large = new.expected == Some(version) && size.exceeds(new.max_size);
     Ok(if is_too_large { BeginOutcome::TooLarge(size) } else { BeginOutcome::Changed })

@@ -8,7 +8,9 @@ use crate::store::{OpenError, StoreError};
 
 impl From<Error> for StoreError {
     fn from(error: Error) -> Self {
-        let is_disk_full = error.as_database_error().is_some_and(|error| error.code().as_deref() == Some(DISK_FULL));
+        let is_disk_full = error
+            .as_database_error()
+            .is_some_and(|error| error.code().as_deref() == Some(DISK_FULL));
         if is_disk_full {
             Self::Unavailable(io::Error::new(io::ErrorKind::StorageFull, error).into())
         } else if is_transient(&error) {

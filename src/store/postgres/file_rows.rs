@@ -23,7 +23,11 @@ pub(super) fn sums(row: Option<PgRow>) -> StoreResult<FileSums> {
 }
 
 /// Notes that the messages of a thread name files of its owner.
-pub(super) async fn use_files(operation: &mut Operation, thread: i64, ids: &BTreeSet<String>) -> StoreResult<()> {
+pub(super) async fn use_files(
+    operation: &mut Operation,
+    thread: i64,
+    ids: &BTreeSet<String>,
+) -> StoreResult<()> {
     if ids.is_empty() {
         return Ok(());
     }
@@ -34,7 +38,8 @@ pub(super) async fn use_files(operation: &mut Operation, thread: i64, ids: &BTre
 pub(super) async fn delete_all(pool: &PostgresPool, owner: &str) -> StoreResult<()> {
     loop {
         let found = pool.all(sqlx::query(DELETE_ALL).bind(owner).bind(MAX_DELETED_FILES)).await?;
-        let numbers = found.iter().map(|row| Ok(row.try_get(0)?)).collect::<StoreResult<Vec<i64>>>()?;
+        let numbers =
+            found.iter().map(|row| Ok(row.try_get(0)?)).collect::<StoreResult<Vec<i64>>>()?;
         if numbers.is_empty() {
             return Ok(());
         }

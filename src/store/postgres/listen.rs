@@ -27,7 +27,10 @@ pub(super) async fn listen(pool: PostgresPool, notifier: Arc<Notifier>, signals:
         signals.set_live(false);
         signals.raise_all();
         if !is_reported {
-            tracing::warn!(error, "cannot listen for changes by other servers; polling until it works");
+            tracing::warn!(
+                error,
+                "cannot listen for changes by other servers; polling until it works"
+            );
             is_reported = true;
         }
         sleep(RETRY_PAUSE).await;
@@ -52,11 +55,15 @@ async fn listen_once(
             let deadline = begin + if has_arrived { PROBE_INTERVAL } else { PROBE_TIMEOUT };
             let Ok(received) = timeout_at(deadline, listener.try_recv()).await else { break };
             // `None` means that the connection was lost.
-            let Some(notification) = received? else { return Err(StoreError::Unavailable("connection lost".into())) };
+            let Some(notification) = received? else {
+                return Err(StoreError::Unavailable("connection lost".into()));
+            };
             let payload = notification.payload();
             if !notifier.has_sent(payload) {
                 match announcement(payload) {
-                    Some(text) => signals.deliver_announcement(Some(text).filter(|text| !text.is_empty())),
+                    Some(text) => {
+                        signals.deliver_announcement(Some(text).filter(|text| !text.is_empty()))
+                    }
                     None => topics(payload).for_each(|topic| signals.raise(topic)),
                 }
             } else if !has_arrived {

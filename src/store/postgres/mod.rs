@@ -34,10 +34,11 @@ use self::{
     words::INDEXING,
 };
 use super::{
-    BeginOutcome, CancelRequest, EndState, EndedRun, EventBatch, EventPage, Feedback, FinishedRun, Lease, LostRun,
-    MessagePage, MessageQuery, Millis, NewRun, OpenError, Retention, RunEnd, RunRecord, RunStart, SharedStore, Signals,
-    Store, StoreError, StoreResult, SweepResult, Thread, ThreadContent, ThreadKey, ThreadPage, ThreadParts,
-    ThreadUpdate, ThreadVersion, ThreadView, Topic,
+    BeginOutcome, CancelRequest, EndState, EndedRun, EventBatch, EventPage, Feedback, FinishedRun,
+    Lease, LostRun, MessagePage, MessageQuery, Millis, NewRun, OpenError, Retention, RunEnd,
+    RunRecord, RunStart, SharedStore, Signals, Store, StoreError, StoreResult, SweepResult, Thread,
+    ThreadContent, ThreadKey, ThreadPage, ThreadParts, ThreadUpdate, ThreadVersion, ThreadView,
+    Topic,
     columns::{FinishColumns, UpdateColumns},
     files::{ALL_OWNERS, FileStore},
     read_permits::{ReadKind, SERVER},
@@ -48,7 +49,8 @@ use super::{
 use crate::protocol::{MessageId, ResumeEntry, RunId};
 
 const FINISH: &str = include_str!("sql/finish.sql");
-const HAS_ENDED: &str = "SELECT 1 FROM agui_runs WHERE number = $1 AND thread = $2 AND status = $3 AND ended_at = $4";
+const HAS_ENDED: &str =
+    "SELECT 1 FROM agui_runs WHERE number = $1 AND thread = $2 AND status = $3 AND ended_at = $4";
 const UPDATE: &str = include_str!("sql/update.sql");
 
 const SET_DELIVERED: &str = "
@@ -90,7 +92,8 @@ const RELEASE: &str = "
 const REQUEST_CANCEL: &str = "
     UPDATE agui_threads SET cancel = TRUE WHERE number = $1 AND run_id = $2 AND holder IS NOT NULL RETURNING number";
 
-const CANCEL_REQUESTS: &str = "SELECT run FROM agui_threads WHERE lease_until IS NOT NULL AND holder = $1 AND cancel";
+const CANCEL_REQUESTS: &str =
+    "SELECT run FROM agui_threads WHERE lease_until IS NOT NULL AND holder = $1 AND cancel";
 
 /// Writes a row, although the version stays the same.
 const CHECK: &str = "UPDATE agui_schema SET version = version RETURNING version";
@@ -169,7 +172,8 @@ impl Store for PostgresStore {
             let found = self.pool.first(sqlx::query(OWNER).bind(lease.thread)).await?;
             owner = found.map(|row| row.try_get::<String, _>(0)).transpose()?;
         }
-        let mut operation = self.pool.write(owner.as_deref().unwrap_or(SERVER), columns.bytes()).await?;
+        let mut operation =
+            self.pool.write(owner.as_deref().unwrap_or(SERVER), columns.bytes()).await?;
         if !columns.branch.files.is_empty() {
             operation.begin("BEGIN").await?;
         }
@@ -182,7 +186,8 @@ impl Store for PostgresStore {
             }),
             None => {
                 let same = sqlx::query(HAS_ENDED).bind(lease.run).bind(lease.thread);
-                let same = operation.first(same.bind(columns.status).bind(columns.ended_at)).await?;
+                let same =
+                    operation.first(same.bind(columns.status).bind(columns.ended_at)).await?;
                 same.map(|_| None).ok_or(StoreError::LeaseLost)?
             }
         };
@@ -192,12 +197,21 @@ impl Store for PostgresStore {
         Ok(finished)
     }
 
-    async fn set_delivered(&self, thread: i64, run: i64, delivered: bool) -> StoreResult<Option<i64>> {
+    async fn set_delivered(
+        &self,
+        thread: i64,
+        run: i64,
+        delivered: bool,
+    ) -> StoreResult<Option<i64>> {
         let set = sqlx::query(SET_DELIVERED).bind(thread).bind(run).bind(delivered);
         self.pool.first(set).await?.map(|row| Ok(row.try_get(0)?)).transpose()
     }
 
-    async fn thread(&self, key: &ThreadKey, include: ThreadParts) -> StoreResult<Option<ThreadView>> {
+    async fn thread(
+        &self,
+        key: &ThreadKey,
+        include: ThreadParts,
+    ) -> StoreResult<Option<ThreadView>> {
         reader::thread(&self.pool, key, include).await
     }
 
@@ -205,7 +219,11 @@ impl Store for PostgresStore {
         list::threads(&self.pool, owner, page).await
     }
 
-    async fn update(&self, expected: ThreadVersion, update: &ThreadUpdate<'_>) -> StoreResult<bool> {
+    async fn update(
+        &self,
+        expected: ThreadVersion,
+        update: &ThreadUpdate<'_>,
+    ) -> StoreResult<bool> {
         let columns = UpdateColumns::new(expected, update, INDEXING)?;
         Ok(self.pool.first(sqlx::query(UPDATE).bind(to_json(&columns))).await?.is_some())
     }
@@ -214,7 +232,12 @@ impl Store for PostgresStore {
         reader::messages(&self.pool, &thread.key.owner, thread.number, *query).await
     }
 
-    async fn set_feedback(&self, thread: i64, message: &MessageId, feedback: Option<&Feedback>) -> StoreResult<bool> {
+    async fn set_feedback(
+        &self,
+        thread: i64,
+        message: &MessageId,
+        feedback: Option<&Feedback>,
+    ) -> StoreResult<bool> {
         let set = sqlx::query(SET_FEEDBACK).bind(thread).bind(name_to_text(message).into_owned());
         Ok(self.pool.first(set.bind(feedback.map(to_json))).await?.is_some())
     }
@@ -231,7 +254,12 @@ impl Store for PostgresStore {
         reader::run(&self.pool, owner, thread, id).await
     }
 
-    async fn end_state(&self, owner: &str, thread: i64, by: EndedRun<'_>) -> StoreResult<Option<EndState>> {
+    async fn end_state(
+        &self,
+        owner: &str,
+        thread: i64,
+        by: EndedRun<'_>,
+    ) -> StoreResult<Option<EndState>> {
         reader::end_state(&self.pool, owner, thread, by).await
     }
 
@@ -239,7 +267,13 @@ impl Store for PostgresStore {
         reader::answered(&self.pool, owner, thread).await
     }
 
-    async fn events(&self, owner: &str, run: i64, after: u64, max_bytes: usize) -> StoreResult<Option<EventPage>> {
+    async fn events(
+        &self,
+        owner: &str,
+        run: i64,
+        after: u64,
+        max_bytes: usize,
+    ) -> StoreResult<Option<EventPage>> {
         Ok(events::read(&self.pool, owner, &[(run, after)].into(), max_bytes).await?.remove(&run))
     }
 
@@ -252,9 +286,11 @@ impl Store for PostgresStore {
     }
 
     async fn stored_bytes(&self, owner: Option<&str>) -> StoreResult<u64> {
-        let sum = sqlx::query(if owner.is_some() { BYTES_OF_OWNER } else { BYTES_OF_ALL }).bind(owner);
+        let sum =
+            sqlx::query(if owner.is_some() { BYTES_OF_OWNER } else { BYTES_OF_ALL }).bind(owner);
         let mut operation = self.pool.read(ReadKind::Page, owner.unwrap_or(SERVER)).await?;
-        let of_threads = operation.first(sum).await?.map_or(Ok(0), |row| row.try_get::<i64, _>(0))?;
+        let of_threads =
+            operation.first(sum).await?.map_or(Ok(0), |row| row.try_get::<i64, _>(0))?;
         let of_files = file_rows::file_sums(&mut operation, owner.unwrap_or(ALL_OWNERS)).await?;
         Ok(of_threads.cast_unsigned() + of_files.cost())
     }
@@ -292,12 +328,28 @@ impl Store for PostgresStore {
         remove::sweep(&self.pool, retention, now).await
     }
 
-    async fn lost_runs(&self, _holder: &str, now: Millis, limit: usize) -> StoreResult<Vec<LostRun>> {
+    async fn lost_runs(
+        &self,
+        _holder: &str,
+        now: Millis,
+        limit: usize,
+    ) -> StoreResult<Vec<LostRun>> {
         let limit = i64::try_from(limit).unwrap_or(i64::MAX);
-        self.pool.all(sqlx::query(LOST).bind(now).bind(limit)).await?.iter().map(rows::lost_run).collect()
+        self.pool
+            .all(sqlx::query(LOST).bind(now).bind(limit))
+            .await?
+            .iter()
+            .map(rows::lost_run)
+            .collect()
     }
 
-    async fn take_over(&self, lost: &Lease, holder: &str, now: Millis, until: Millis) -> StoreResult<Option<Lease>> {
+    async fn take_over(
+        &self,
+        lost: &Lease,
+        holder: &str,
+        now: Millis,
+        until: Millis,
+    ) -> StoreResult<Option<Lease>> {
         let query = sqlx::query(TAKE_OVER).bind(lost.thread).bind(lost.run).bind(&*lost.holder);
         let taken = self.pool.first(query.bind(holder).bind(now).bind(until)).await?;
         Ok(taken.map(|_| Lease { holder: holder.into(), ..lost.clone() }))
@@ -339,12 +391,16 @@ impl SharedStore for PostgresStore {
                 return Ok(CancelRequest::Requested);
             }
             match reader::run(&self.pool, SERVER, thread, run).await? {
-                Some(record) if record.ended_at.is_some() => return Ok(CancelRequest::Ended(record)),
+                Some(record) if record.ended_at.is_some() => {
+                    return Ok(CancelRequest::Ended(record));
+                }
                 Some(_) => {}
                 None => return Ok(CancelRequest::Unknown),
             }
         }
-        Err(StoreError::Unavailable("the run was replaced during each of three attempts to cancel it".into()))
+        Err(StoreError::Unavailable(
+            "the run was replaced during each of three attempts to cancel it".into(),
+        ))
     }
 
     async fn cancel_requests(&self, holder: &str) -> StoreResult<Vec<i64>> {

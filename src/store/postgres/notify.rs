@@ -82,8 +82,11 @@ impl Notifier {
             appended.runs.clear();
             appended.since = Instant::now();
         }
-        let uncovered: Vec<_> =
-            runs.iter().filter(|run| appended.runs.insert(**run)).map(|run| Topic::Run(*run)).collect();
+        let uncovered: Vec<_> = runs
+            .iter()
+            .filter(|run| appended.runs.insert(**run))
+            .map(|run| Topic::Run(*run))
+            .collect();
         drop(appended);
         if !uncovered.is_empty() {
             self.notify(uncovered);
@@ -105,7 +108,9 @@ impl Notifier {
             self.wake.notified().await;
             sleep_until(next).await;
             next = Instant::now() + COLLECT_TIME;
-            if let Err(error) = pool.all(sqlx::query(NOTIFY).bind(CHANNEL).bind(self.take_payloads())).await {
+            if let Err(error) =
+                pool.all(sqlx::query(NOTIFY).bind(CHANNEL).bind(self.take_payloads())).await
+            {
                 tracing::debug!(?error, "other servers could not be notified");
                 sleep(RETRY_PAUSE).await;
                 self.add(|waiting| waiting.is_incomplete = true);
@@ -119,7 +124,9 @@ impl Notifier {
             waiting.announced.push(String::new());
         }
         let mut payloads = payloads(&self.sender, &waiting.changed);
-        payloads.extend(waiting.announced.iter().map(|text| format!("{}{ANNOUNCEMENT}{text}", self.sender)));
+        payloads.extend(
+            waiting.announced.iter().map(|text| format!("{}{ANNOUNCEMENT}{text}", self.sender)),
+        );
         payloads
     }
 
@@ -216,7 +223,10 @@ mod tests {
             .collect();
         let payloads = payloads("me", &all);
         assert!(payloads.len() > 1 && payloads.iter().all(|payload| payload.len() < 8000));
-        assert_eq!(payloads.iter().flat_map(|payload| topics(payload)).collect::<BTreeSet<_>>(), all);
+        assert_eq!(
+            payloads.iter().flat_map(|payload| topics(payload)).collect::<BTreeSet<_>>(),
+            all
+        );
         assert_eq!((announcement("me r5"), announcement("me!a!b r5")), (None, Some("a!b r5")));
         assert_eq!(topics("me x r rx r5 é").collect::<Vec<_>>(), [Topic::Run(5)]);
     }

@@ -22,7 +22,8 @@ const HAS_TABLES: &str = "SELECT to_regclass('agui_schema') IS NOT NULL";
 const VERSION: &str = "SELECT version FROM agui_schema";
 
 /// Whether the pooler keeps prepared statements: then this one has the name that PgBouncer gives it.
-const KEEPS_STATEMENTS: &str = "SELECT EXISTS (SELECT 1 FROM pg_prepared_statements WHERE name LIKE 'PGBOUNCER%')";
+const KEEPS_STATEMENTS: &str =
+    "SELECT EXISTS (SELECT 1 FROM pg_prepared_statements WHERE name LIKE 'PGBOUNCER%')";
 /// The statements rely on it. A pooler keeps no setting of a connection.
 const ISOLATION: &str = "SELECT current_setting('default_transaction_isolation')";
 
@@ -37,10 +38,14 @@ pub(super) async fn open(url: &str, listen_url: Option<&str>) -> Result<Postgres
     let route = match listen_url {
         None => DatabaseRoute::Direct,
         Some(_) => {
-            let isolation: String =
-                sqlx::query_scalar(ISOLATION).fetch_one(&mut conn).await.map_err(|error| open_error(&place, &error))?;
+            let isolation: String = sqlx::query_scalar(ISOLATION)
+                .fetch_one(&mut conn)
+                .await
+                .map_err(|error| open_error(&place, &error))?;
             if isolation != "read committed" {
-                let why = format!("default_transaction_isolation of the role is {isolation}, not read committed");
+                let why = format!(
+                    "default_transaction_isolation of the role is {isolation}, not read committed"
+                );
                 return Err(OpenError::Tables { place, why });
             }
             route_of(&options).await?
@@ -55,13 +60,15 @@ fn options(url: &str) -> Result<PgConnectOptions, OpenError> {
     if !url.starts_with("postgres://") && !url.starts_with("postgresql://") {
         return Err(OpenError::Url { why: "it does not begin with postgres://".to_owned() });
     }
-    let options = PgConnectOptions::from_str(url).map_err(|error| OpenError::Url { why: message(&error) })?;
+    let options =
+        PgConnectOptions::from_str(url).map_err(|error| OpenError::Url { why: message(&error) })?;
     // PgBouncer rejects this start-up parameter, and no column is a float.
     Ok(options.extra_float_digits(None).disable_statement_logging())
 }
 
 async fn connect(options: &PgConnectOptions, place: &str) -> Result<PgConnection, OpenError> {
-    let connected = timeout(CONNECT_TIMEOUT, options.connect()).await.map_err(|_| no_response(place))?;
+    let connected =
+        timeout(CONNECT_TIMEOUT, options.connect()).await.map_err(|_| no_response(place))?;
     connected.map_err(|error| open_error(place, &error))
 }
 
@@ -74,7 +81,8 @@ async fn route_of(options: &PgConnectOptions) -> Result<DatabaseRoute, OpenError
     let mut conn = connect(options, &place(options)).await?;
     let asked = timeout(CONNECT_TIMEOUT, async {
         let mut tx = conn.begin().await?;
-        let keeps_statements: bool = sqlx::query_scalar(KEEPS_STATEMENTS).fetch_one(&mut *tx).await?;
+        let keeps_statements: bool =
+            sqlx::query_scalar(KEEPS_STATEMENTS).fetch_one(&mut *tx).await?;
         tx.commit().await?;
         Ok::<_, sqlx::Error>(keeps_statements)
     });
@@ -95,7 +103,8 @@ fn place(options: &PgConnectOptions) -> String {
 async fn prepare(conn: &mut PgConnection, place: &str) -> Result<(), OpenError> {
     let tables = |why: String| OpenError::Tables { place: place.to_owned(), why };
     let to_error = |error: sqlx::Error| tables(message(&error));
-    let encoding: String = sqlx::query_scalar(ENCODING).fetch_one(&mut *conn).await.map_err(to_error)?;
+    let encoding: String =
+        sqlx::query_scalar(ENCODING).fetch_one(&mut *conn).await.map_err(to_error)?;
     if encoding != "UTF8" {
         return Err(tables(format!("the encoding of the database is {encoding}, not UTF8")));
     }

@@ -71,7 +71,11 @@ pub(super) struct PostgresPool {
 }
 
 impl PostgresPool {
-    pub(super) fn new(options: PgConnectOptions, listen: PgConnectOptions, route: DatabaseRoute) -> Self {
+    pub(super) fn new(
+        options: PgConnectOptions,
+        listen: PgConnectOptions,
+        route: DatabaseRoute,
+    ) -> Self {
         let pool = || PgPoolOptions::new().acquire_timeout(CONNECT_TIMEOUT);
         let operations = pool()
             .max_connections(MAX_CONNECTIONS)
@@ -125,10 +129,21 @@ impl PostgresPool {
         self.permits.take(kind, owner).await
     }
 
-    pub(super) async fn operation_within(&self, limit: Duration, permit: Option<Permit>) -> StoreResult<Operation> {
+    pub(super) async fn operation_within(
+        &self,
+        limit: Duration,
+        permit: Option<Permit>,
+    ) -> StoreResult<Operation> {
         let conn = self.sqlx.acquire().await?;
         let deadline = Instant::now() + limit;
-        Ok(Operation { conn, route: self.route, deadline, is_idle: true, in_transaction: false, permit })
+        Ok(Operation {
+            conn,
+            route: self.route,
+            deadline,
+            is_idle: true,
+            in_transaction: false,
+            permit,
+        })
     }
 
     pub(super) async fn first(&self, query: Statement<'_>) -> StoreResult<Option<PgRow>> {
@@ -213,7 +228,10 @@ impl Drop for Operation {
     }
 }
 
-async fn within<T>(deadline: Instant, work: impl Future<Output = sqlx::Result<T>>) -> StoreResult<T> {
+async fn within<T>(
+    deadline: Instant,
+    work: impl Future<Output = sqlx::Result<T>>,
+) -> StoreResult<T> {
     let timed_out = |_| StoreError::Unavailable(io::Error::from(io::ErrorKind::TimedOut).into());
     timeout_at(deadline, work.err_into()).await.map_err(timed_out)?
 }

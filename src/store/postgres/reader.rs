@@ -8,8 +8,8 @@ use super::pool::{Operation, PostgresPool, Statement};
 use crate::{
     protocol::{ResumeEntry, RunId},
     store::{
-        EndState, EndedRun, MessagePage, MessageQuery, RunRecord, StoreError, StoreResult, ThreadKey, ThreadParts,
-        ThreadView,
+        EndState, EndedRun, MessagePage, MessageQuery, RunRecord, StoreError, StoreResult,
+        ThreadKey, ThreadParts, ThreadView,
         damage::{Cell, DbRow},
         damage_check::{CHECKED_TABLES, MAX_DAMAGED_ROWS, inspect},
         read_permits::ReadKind,
@@ -48,7 +48,8 @@ const RUN_STATES: &str = "
 
 const END_STATE: &str = include_str!("sql/end_state.sql");
 
-const ANSWERED: &str = "SELECT answered FROM agui_runs WHERE thread = $1 AND answered IS NOT NULL ORDER BY number";
+const ANSWERED: &str =
+    "SELECT answered FROM agui_runs WHERE thread = $1 AND answered IS NOT NULL ORDER BY number";
 
 impl DbRow for PgRow {
     fn text(&self, column: &str) -> StoreResult<Cell<&str>> {
@@ -86,8 +87,10 @@ pub(super) async fn thread(
     if include.messages || include.runs > 0 {
         operation.begin(BEGIN_SNAPSHOT).await?;
     }
-    let query = sqlx::query(THREAD).bind(&*key.owner).bind(&*name_to_text(&key.id)).bind(include.state);
-    let thread = operation.first(query).await?.map(|row| rows::thread_with_state(&row)).transpose()?;
+    let query =
+        sqlx::query(THREAD).bind(&*key.owner).bind(&*name_to_text(&key.id)).bind(include.state);
+    let thread =
+        operation.first(query).await?.map(|row| rows::thread_with_state(&row)).transpose()?;
     let (mut nodes, mut runs, mut states) = (Vec::new(), Vec::new(), Vec::new());
     if let Some(thread) = &thread {
         let limit = i64::try_from(include.runs).unwrap_or(i64::MAX);
@@ -136,14 +139,17 @@ pub(super) async fn messages(
     let select = match query.run {
         None => sqlx::query(BRANCH).bind(thread).bind(query.newest).bind(limit),
         // One more, which shows whether there is a page before this one.
-        Some(run) => sqlx::query(MESSAGES_OF_RUN).bind(thread).bind(query.newest).bind(limit + 1).bind(run),
+        Some(run) => {
+            sqlx::query(MESSAGES_OF_RUN).bind(thread).bind(query.newest).bind(limit + 1).bind(run)
+        }
     };
     let mut operation = pool.read(ReadKind::Page, owner).await?;
     operation.begin(BEGIN_SNAPSHOT).await?;
     let newest_first = operation.all(select).await?;
     let parents = newest_first.iter().map(rows::parent).collect::<StoreResult<Vec<_>>>()?;
     let select = sqlx::query(SIBLINGS).bind(thread).bind(parents);
-    let siblings = operation.all(select.bind(MessagePage::MAX_SIBLINGS.cast_signed() as i64)).await?;
+    let siblings =
+        operation.all(select.bind(MessagePage::MAX_SIBLINGS.cast_signed() as i64)).await?;
     operation.commit().await?;
     let siblings = siblings.iter().map(rows::sibling).collect::<Result<_, _>>()?;
     parse(operation, move || {
@@ -155,7 +161,12 @@ pub(super) async fn messages(
     .await
 }
 
-pub(super) async fn run(pool: &PostgresPool, owner: &str, thread: i64, id: &RunId) -> StoreResult<Option<RunRecord>> {
+pub(super) async fn run(
+    pool: &PostgresPool,
+    owner: &str,
+    thread: i64,
+    id: &RunId,
+) -> StoreResult<Option<RunRecord>> {
     one(pool, owner, sqlx::query(RUN).bind(thread).bind(&*name_to_text(id)), rows::run).await
 }
 
@@ -188,7 +199,11 @@ pub(super) async fn end_state(
     Ok(Some(EndState { interrupts: unanswered(left.interrupts, answered.iter()), ..left }))
 }
 
-pub(super) async fn answered(pool: &PostgresPool, owner: &str, thread: i64) -> StoreResult<Vec<ResumeEntry>> {
+pub(super) async fn answered(
+    pool: &PostgresPool,
+    owner: &str,
+    thread: i64,
+) -> StoreResult<Vec<ResumeEntry>> {
     let mut operation = pool.read(ReadKind::Page, owner).await?;
     replies(&operation.all(sqlx::query(ANSWERED).bind(thread)).await?)
 }

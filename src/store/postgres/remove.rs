@@ -19,10 +19,12 @@ const OLD_THREADS: &str = "
 const OLDEST_THREADS_OF_OWNER: &str = "
     SELECT number FROM agui_threads WHERE owner = $1 AND holder IS NULL ORDER BY run LIMIT $2";
 const THREADS_OF_OWNER: &str = "SELECT number FROM agui_threads WHERE owner = $1 LIMIT $2";
-const OWNERS: &str = "SELECT owner, COUNT(*) FROM agui_threads WHERE owner IS NOT NULL GROUP BY owner";
+const OWNERS: &str =
+    "SELECT owner, COUNT(*) FROM agui_threads WHERE owner IS NOT NULL GROUP BY owner";
 
 const OLD_LOGS: &str = "SELECT number FROM agui_runs WHERE has_log AND ended_at < $1";
-const SURPLUS_LOGS: &str = "SELECT number FROM agui_runs WHERE has_log ORDER BY ended_at DESC OFFSET $1";
+const SURPLUS_LOGS: &str =
+    "SELECT number FROM agui_runs WHERE has_log ORDER BY ended_at DESC OFFSET $1";
 const DELETE_LOGS: &str = include_str!("sql/delete_logs.sql");
 
 /// Other servers notice that a run has lost its lease when they write for it.
@@ -31,11 +33,17 @@ pub(super) async fn delete_all(pool: &PostgresPool, owner: &str) -> StoreResult<
     delete_found(pool, u64::MAX, false, find).await
 }
 
-pub(super) async fn sweep(pool: &PostgresPool, retention: &Retention, now: Millis) -> StoreResult<SweepResult> {
+pub(super) async fn sweep(
+    pool: &PostgresPool,
+    retention: &Retention,
+    now: Millis,
+) -> StoreResult<SweepResult> {
     let mut swept = SweepResult::default();
     if let Some(oldest) = retention.thread_age.and_then(|age| now.checked_sub_unsigned(age)) {
-        swept.threads +=
-            delete_found(pool, u64::MAX, true, |limit| sqlx::query(OLD_THREADS).bind(oldest).bind(limit)).await?;
+        swept.threads += delete_found(pool, u64::MAX, true, |limit| {
+            sqlx::query(OLD_THREADS).bind(oldest).bind(limit)
+        })
+        .await?;
     }
     let (each, total) = (retention.owner_threads, retention.threads);
     if each.is_some() || total.is_some() {
@@ -76,7 +84,11 @@ async fn delete_found(
     Ok(deleted)
 }
 
-pub(super) async fn delete_threads(pool: &PostgresPool, threads: &[i64], only_idle: bool) -> StoreResult<u64> {
+pub(super) async fn delete_threads(
+    pool: &PostgresPool,
+    threads: &[i64],
+    only_idle: bool,
+) -> StoreResult<u64> {
     if threads.is_empty() {
         return Ok(0);
     }

@@ -10,7 +10,8 @@ use crate::store::{
     sealed::{ExpectedValue, SealedStore, SealedValue},
 };
 
-const SEALED: &str = "SELECT name, value, version, until FROM agui_sealed WHERE owner = $1 ORDER BY name";
+const SEALED: &str =
+    "SELECT name, value, version, until FROM agui_sealed WHERE owner = $1 ORDER BY name";
 const INSERT: &str = "
     INSERT INTO agui_sealed (owner, name, value, version, until) VALUES ($1, $2, $3, $4, $5)
     ON CONFLICT DO NOTHING RETURNING version";
@@ -37,18 +38,35 @@ impl SealedStore for PostgresStore {
         operation.all(sqlx::query(SEALED).bind(owner)).await?.iter().map(value).collect()
     }
 
-    async fn put_sealed(&self, owner: &str, value: &SealedValue, expected: ExpectedValue) -> StoreResult<bool> {
+    async fn put_sealed(
+        &self,
+        owner: &str,
+        value: &SealedValue,
+        expected: ExpectedValue,
+    ) -> StoreResult<bool> {
         let put = match expected {
             ExpectedValue::Absent => sqlx::query(INSERT),
             ExpectedValue::Any => sqlx::query(REPLACE),
             ExpectedValue::Version(_) => sqlx::query(UPDATE),
         };
-        let put = put.bind(owner).bind(&value.name).bind(&value.value).bind(value.version).bind(value.until);
-        let put = if let ExpectedValue::Version(version) = expected { put.bind(version) } else { put };
+        let put = put
+            .bind(owner)
+            .bind(&value.name)
+            .bind(&value.value)
+            .bind(value.version)
+            .bind(value.until);
+        let put =
+            if let ExpectedValue::Version(version) = expected { put.bind(version) } else { put };
         Ok(self.pool.first(put).await?.is_some())
     }
 
-    async fn delete_sealed(&self, owner: &str, name: Option<&str>, version: Option<i64>) -> StoreResult<u64> {
-        Ok(self.pool.all(sqlx::query(DELETE).bind(owner).bind(name).bind(version)).await?.len() as u64)
+    async fn delete_sealed(
+        &self,
+        owner: &str,
+        name: Option<&str>,
+        version: Option<i64>,
+    ) -> StoreResult<u64> {
+        Ok(self.pool.all(sqlx::query(DELETE).bind(owner).bind(name).bind(version)).await?.len()
+            as u64)
     }
 }

@@ -17,8 +17,8 @@ use crate::store::{
     Millis, StoreError, StoreResult,
     file_chunks::{FilePart, chunks},
     files::{
-        ALL_OWNERS, DeletedFile, FileDeletion, FileStore, NewFile, PutFile, SecretName, StoredFile, UPLOAD_LIMIT,
-        new_secret,
+        ALL_OWNERS, DeletedFile, FileDeletion, FileStore, NewFile, PutFile, SecretName, StoredFile,
+        UPLOAD_LIMIT, new_secret,
     },
     read_permits::{ReadKind, SERVER},
     rows,
@@ -38,7 +38,8 @@ const INSERT_CHUNK: &str = "
     SELECT number, $2, $3, $4 FROM agui_files WHERE number = $1 AND NOT stored RETURNING number";
 const SHOW: &str = "UPDATE agui_files SET stored = TRUE WHERE number = $1 RETURNING number";
 
-const FILE: &str = "SELECT * FROM agui_files WHERE id = $1 AND owner = COALESCE($2, owner) AND stored";
+const FILE: &str =
+    "SELECT * FROM agui_files WHERE id = $1 AND owner = COALESCE($2, owner) AND stored";
 const FILES: &str = "
     SELECT * FROM agui_files WHERE owner = $1 AND stored AND number < $2 ORDER BY number DESC LIMIT $3";
 const CHUNKS: &str = "
@@ -50,7 +51,8 @@ const KEEP_USED: &str = "
     WHERE unused_since < $1 AND EXISTS (SELECT 1 FROM agui_file_uses AS u WHERE u.file = f.number)";
 const UNUSED: &str = include_str!("sql/unused_files.sql");
 
-const SET_SECRET: &str = "INSERT INTO agui_secrets (name, value) VALUES ($1, $2) ON CONFLICT DO NOTHING";
+const SET_SECRET: &str =
+    "INSERT INTO agui_secrets (name, value) VALUES ($1, $2) ON CONFLICT DO NOTHING";
 const REPLACE_SECRET: &str = "UPDATE agui_secrets SET value = $2 WHERE name = $1";
 const DELETED_OBJECTS: &str = "SELECT object_key FROM agui_deleted_objects LIMIT $1";
 const FORGET_OBJECTS: &str = "DELETE FROM agui_deleted_objects WHERE object_key = ANY($1::text[])";
@@ -66,13 +68,21 @@ impl FileStore for PostgresStore {
         if !matches!(written, Ok(PutFile::Stored(_))) {
             // Otherwise the next sweep deletes it.
             let deleted = delete_files(&self.pool, &[number]).await;
-            deleted.unwrap_or_else(|error| tracing::debug!(?error, "an interrupted upload could not be deleted"));
+            deleted.unwrap_or_else(|error| {
+                tracing::debug!(?error, "an interrupted upload could not be deleted")
+            });
         }
         written
     }
 
     async fn file(&self, owner: Option<&str>, id: &str) -> StoreResult<Option<StoredFile>> {
-        reader::one(&self.pool, owner.unwrap_or(SERVER), sqlx::query(FILE).bind(id).bind(owner), rows::file).await
+        reader::one(
+            &self.pool,
+            owner.unwrap_or(SERVER),
+            sqlx::query(FILE).bind(id).bind(owner),
+            rows::file,
+        )
+        .await
     }
 
     async fn file_bytes(&self, file: &StoredFile, range: Range<u64>) -> StoreResult<Option<Bytes>> {
@@ -81,7 +91,8 @@ impl FileStore for PostgresStore {
         let mut operation = self.pool.read(part.read_kind(), &file.owner).await?;
         operation.begin(BEGIN_SNAPSHOT).await?;
         let found = operation.first(sqlx::query(FILE).bind(&file.id).bind(&*file.owner)).await?;
-        let chunks = operation.all(sqlx::query(CHUNKS).bind(file.number).bind(first).bind(last)).await?;
+        let chunks =
+            operation.all(sqlx::query(CHUNKS).bind(file.number).bind(first).bind(last)).await?;
         operation.commit().await?;
         if found.is_none() {
             return Ok(None);
@@ -93,14 +104,28 @@ impl FileStore for PostgresStore {
         .await
     }
 
-    async fn files(&self, owner: &str, before: Option<i64>, limit: usize) -> StoreResult<Vec<StoredFile>> {
-        let select = sqlx::query(FILES).bind(owner).bind(before.unwrap_or(i64::MAX)).bind(limit as i64);
+    async fn files(
+        &self,
+        owner: &str,
+        before: Option<i64>,
+        limit: usize,
+    ) -> StoreResult<Vec<StoredFile>> {
+        let select =
+            sqlx::query(FILES).bind(owner).bind(before.unwrap_or(i64::MAX)).bind(limit as i64);
         let mut operation = self.pool.read(ReadKind::Page, owner).await?;
         operation.all(select).await?.iter().map(rows::file).collect()
     }
 
-    async fn delete_file(&self, owner: &str, id: &str, deletion: FileDeletion) -> StoreResult<DeletedFile> {
-        let delete = sqlx::query(DELETE_FILE).bind(owner).bind(id).bind(deletion == FileDeletion::EvenIfUsed);
+    async fn delete_file(
+        &self,
+        owner: &str,
+        id: &str,
+        deletion: FileDeletion,
+    ) -> StoreResult<DeletedFile> {
+        let delete = sqlx::query(DELETE_FILE)
+            .bind(owner)
+            .bind(id)
+            .bind(deletion == FileDeletion::EvenIfUsed);
         let Some(row) = self.pool.first(delete).await? else { return Ok(DeletedFile::Unknown) };
         let (uses, is_deleted): (i64, bool) = (row.try_get(0)?, row.try_get(1)?);
         Ok(if is_deleted { DeletedFile::Deleted } else { DeletedFile::Used(uses.cast_unsigned()) })
@@ -112,7 +137,8 @@ impl FileStore for PostgresStore {
         }
         let mut swept = 0;
         loop {
-            let delete = sqlx::query(UNUSED).bind(unused_before).bind(now.saturating_sub(UPLOAD_LIMIT));
+            let delete =
+                sqlx::query(UNUSED).bind(unused_before).bind(now.saturating_sub(UPLOAD_LIMIT));
             let deleted = self.pool.all(delete.bind(MAX_DELETED_FILES)).await?;
             let stored = |row: &PgRow| Ok(u64::from(row.try_get::<bool, _>(0)?));
             swept += deleted.iter().map(stored).sum::<StoreResult<u64>>()?;
@@ -126,7 +152,10 @@ impl FileStore for PostgresStore {
         let name = name.as_str();
         self.pool.all(sqlx::query(SET_SECRET).bind(name).bind(hex(&new_secret()))).await?;
         let row = self.pool.first(sqlx::query(SECRET).bind(name)).await?;
-        let found = row.map(|row| Ok::<_, StoreError>(from_hex(rows::text(&row, "value")?))).transpose()?.flatten();
+        let found = row
+            .map(|row| Ok::<_, StoreError>(from_hex(rows::text(&row, "value")?)))
+            .transpose()?
+            .flatten();
         if let Some(secret) = found {
             return Ok(secret);
         }
@@ -165,7 +194,10 @@ impl PostgresStore {
             objects.write(key, file.bytes.clone()).await?;
         }
         for chunk in chunks(&file.bytes).take_while(|_| file.objects.is_none()) {
-            let insert = sqlx::query(INSERT_CHUNK).bind(reserved.number).bind(chunk.number).bind(chunk.digest);
+            let insert = sqlx::query(INSERT_CHUNK)
+                .bind(reserved.number)
+                .bind(chunk.number)
+                .bind(chunk.digest);
             let mut operation = self.pool.upload(file.owner).await?;
             operation.first(insert.bind(&chunk.body[..])).await?.ok_or_else(deleted)?;
         }
@@ -182,7 +214,10 @@ impl PostgresStore {
     }
 }
 
-async fn find_same(operation: &mut Operation, file: &NewFile<'_>) -> StoreResult<Option<StoredFile>> {
+async fn find_same(
+    operation: &mut Operation,
+    file: &NewFile<'_>,
+) -> StoreResult<Option<StoredFile>> {
     let find = sqlx::query(FIND_SAME).bind(file.owner).bind(file.digest).bind(file.now);
     operation.first(find).await?.map(|row| rows::file(&row)).transpose()
 }
@@ -195,10 +230,16 @@ async fn reserve_new(operation: &mut Operation, file: &NewFile<'_>) -> StoreResu
     if let Some(limit) = file.limits.exceeded_by(new.bytes, of_owner, of_all) {
         return Ok(PutFile::Full(limit));
     }
-    let (width, height) = new.size.map(|size| (i64::from(size.width), i64::from(size.height))).unzip();
-    let insert = sqlx::query(RESERVE).bind(&*new.owner).bind(&new.id).bind(&new.digest).bind(&new.media_type);
+    let (width, height) =
+        new.size.map(|size| (i64::from(size.width), i64::from(size.height))).unzip();
+    let insert = sqlx::query(RESERVE)
+        .bind(&*new.owner)
+        .bind(&new.id)
+        .bind(&new.digest)
+        .bind(&new.media_type);
     let insert = insert.bind(&new.name).bind(new.bytes.cast_signed()).bind(width).bind(height);
     let row = operation.first(insert.bind(new.created_at).bind(&new.object_key)).await?;
-    let number = row.ok_or_else(|| StoreError::Failed("a file has no number".into()))?.try_get(0)?;
+    let number =
+        row.ok_or_else(|| StoreError::Failed("a file has no number".into()))?.try_get(0)?;
     Ok(PutFile::Stored(StoredFile { number, ..new }))
 }

@@ -25,20 +25,26 @@ const INSERT_TIMEOUT: Duration = Duration::from_secs(60);
 
 const THREAD: &str = "SELECT * FROM agui_threads WHERE owner = $1 AND id = $2";
 const STATES: &str = "SELECT number, body FROM agui_states WHERE thread = $1 ORDER BY number";
-const RUNS: &str =
-    "SELECT *, 0::bigint AS logged FROM agui_runs WHERE thread = $1 AND ended_at IS NOT NULL ORDER BY number";
+const RUNS: &str = "SELECT *, 0::bigint AS logged FROM agui_runs WHERE thread = $1 AND ended_at IS NOT NULL ORDER BY number";
 
-pub(super) async fn content(pool: &PostgresPool, key: &ThreadKey) -> StoreResult<Option<ThreadContent>> {
+pub(super) async fn content(
+    pool: &PostgresPool,
+    key: &ThreadKey,
+) -> StoreResult<Option<ThreadContent>> {
     let mut operation = pool.read(ReadKind::Thread, &key.owner).await?;
     operation.begin(BEGIN_SNAPSHOT).await?;
-    let found = operation.first(sqlx::query(THREAD).bind(&*key.owner).bind(&*name_to_text(&key.id))).await?;
+    let found = operation
+        .first(sqlx::query(THREAD).bind(&*key.owner).bind(&*name_to_text(&key.id)))
+        .await?;
     let Some(found) = found else {
         operation.commit().await?;
         return Ok(None);
     };
     let thread = rows::thread(&found)?;
-    let [states, runs, nodes] = [STATES, RUNS, NODES].map(|sql| sqlx::query(sql).bind(thread.number));
-    let [states, runs, nodes] = [operation.all(states).await?, operation.all(runs).await?, operation.all(nodes).await?];
+    let [states, runs, nodes] =
+        [STATES, RUNS, NODES].map(|sql| sqlx::query(sql).bind(thread.number));
+    let [states, runs, nodes] =
+        [operation.all(states).await?, operation.all(runs).await?, operation.all(nodes).await?];
     operation.commit().await?;
     parse(operation, move || {
         let content = NumberedContent {
@@ -53,7 +59,11 @@ pub(super) async fn content(pool: &PostgresPool, key: &ThreadKey) -> StoreResult
     .await
 }
 
-pub(super) async fn insert(pool: &PostgresPool, key: &ThreadKey, content: &ThreadContent) -> StoreResult<bool> {
+pub(super) async fn insert(
+    pool: &PostgresPool,
+    key: &ThreadKey,
+    content: &ThreadContent,
+) -> StoreResult<bool> {
     let permit = pool.permit(ReadKind::Thread, &key.owner).await;
     let new = ContentColumns::new(key, content, INDEXING_LATER)?;
     let columns = to_json(&new);

@@ -34,8 +34,13 @@ pub(super) const INDEXING: Indexing =
 pub(super) const INDEXING_LATER: Indexing = Indexing { message: |_| None, ..INDEXING };
 
 /// Adds all messages of a new thread to the index. No statement has so many that it reaches its timeout.
-pub(super) async fn index(operation: &mut Operation, thread: i64, messages: &[CopiedMessage]) -> StoreResult<()> {
-    for (some, before) in messages.chunks(MESSAGES_AT_ONCE).zip((0_i64..).step_by(MESSAGES_AT_ONCE)) {
+pub(super) async fn index(
+    operation: &mut Operation,
+    thread: i64,
+    messages: &[CopiedMessage],
+) -> StoreResult<()> {
+    for (some, before) in messages.chunks(MESSAGES_AT_ONCE).zip((0_i64..).step_by(MESSAGES_AT_ONCE))
+    {
         let vectors: Vec<_> = some.iter().map(|copied| message_vector(&copied.message)).collect();
         operation.all(sqlx::query(INDEX).bind(thread).bind(before).bind(vectors)).await?;
     }
@@ -54,8 +59,11 @@ fn vector(text: &str) -> String {
 /// Returns the `tsquery` that finds texts with all terms; `None` if no term has a word.
 pub(super) fn query(terms: &[String]) -> Option<String> {
     let last = terms.len().saturating_sub(1);
-    let phrases: Vec<_> =
-        terms.iter().enumerate().filter_map(|(at, term)| phrase(&separated(term), at == last)).collect();
+    let phrases: Vec<_> = terms
+        .iter()
+        .enumerate()
+        .filter_map(|(at, term)| phrase(&separated(term), at == last))
+        .collect();
     (!phrases.is_empty()).then(|| phrases.join(" & "))
 }
 
@@ -117,7 +125,10 @@ mod tests {
         assert_eq!(query_of(&["weath"]).unwrap(), "'@weath':*");
         assert_eq!(query_of(&["sunny", "weath"]).unwrap(), "'@sunny' & '@weath':*");
         assert_eq!(query_of(&["gpt-4", "to"]).unwrap(), "'@gpt' <-> '@4' & '@to'");
-        assert_eq!(query_of(&["晴", "天气", "北京的"]).unwrap(), "'@晴':* & '@天气' & '@北京' <-> '@京的'");
+        assert_eq!(
+            query_of(&["晴", "天气", "北京的"]).unwrap(),
+            "'@晴':* & '@天气' & '@北京' <-> '@京的'"
+        );
         assert_eq!(query_of(&["今天gpt4好"]).unwrap(), "'@今天' <-> '@天' <-> '@gpt4' <-> '@好':*");
         assert_eq!(query_of(&["a'b\\&!"]).unwrap(), "'@a' <-> '@b'");
         assert_eq!(query_of(&["\"", "*"]), None);

@@ -24,11 +24,12 @@ const FIND: &str = "
 pub(super) const INSERT_THREAD: &str = include_str!("sql/insert_thread.sql");
 pub(super) const INSERT_RUN: &str = include_str!("sql/insert_run.sql");
 const BEGIN: &str = include_str!("sql/begin.sql");
-const INSERT_START: &str =
-    "INSERT INTO agui_run_starts (run, head, state, request) VALUES (:run, :head, :state, :request)";
+const INSERT_START: &str = "INSERT INTO agui_run_starts (run, head, state, request) VALUES (:run, :head, :state, :request)";
 
-const FIND_SAME_ID: &str = "SELECT number, answered FROM agui_runs WHERE thread = :thread AND id = :id";
-const DELETE_RUN: [&str; 2] = ["DELETE FROM agui_runs WHERE number = ?", "DELETE FROM agui_run_starts WHERE run = ?"];
+const FIND_SAME_ID: &str =
+    "SELECT number, answered FROM agui_runs WHERE thread = :thread AND id = :id";
+const DELETE_RUN: [&str; 2] =
+    ["DELETE FROM agui_runs WHERE number = ?", "DELETE FROM agui_run_starts WHERE run = ?"];
 
 struct FoundThread {
     version: ThreadVersion,
@@ -39,19 +40,28 @@ struct FoundThread {
 
 impl FoundThread {
     fn read(row: &Row<'_>) -> StoreResult<Self> {
-        let version = ThreadVersion { number: row.get("number")?, version: rows::count(row, "version")?.cast_signed() };
+        let version = ThreadVersion {
+            number: row.get("number")?,
+            version: rows::count(row, "version")?.cast_signed(),
+        };
         let holder = rows::optional_text(row, "holder")?.map(Arc::from);
         Ok(Self { version, run: rows::number(row, "run")?, holder, size: rows::size(row)? })
     }
 }
 
 pub(super) fn begin(tx: &mut Tx<'_>, new: &BeginColumns) -> StoreResult<BeginOutcome> {
-    let found = one(tx.conn, FIND, named_params! { ":owner": new.owner, ":id": new.id }, FoundThread::read)?;
+    let found = one(
+        tx.conn,
+        FIND,
+        named_params! { ":owner": new.owner, ":id": new.id },
+        FoundThread::read,
+    )?;
     if let Some(refusal) = refusal(tx, new, found.as_ref())? {
         return Ok(refusal);
     }
     let run = tx.numbers.run();
-    let state = if new.branch.state.is_some() { Some(state_number(run, 0)) } else { new.state_number };
+    let state =
+        if new.branch.state.is_some() { Some(state_number(run, 0)) } else { new.state_number };
     let before = found.as_ref().map_or(ThreadSize::default(), |found| found.size);
     let bytes = before.bytes + new.branch.bytes;
     let (head, last_message) = ends(&new.branch, before.messages.cast_signed());
@@ -89,7 +99,8 @@ pub(super) fn begin(tx: &mut Tx<'_>, new: &BeginColumns) -> StoreResult<BeginOut
         ":answered": answers_of_both(answered_before, new.answered.as_deref()), ":started_at": new.now, ":events": 0,
     })?;
     if let Some(request) = &new.request {
-        let start = named_params! { ":run": run, ":head": head, ":state": state, ":request": request };
+        let start =
+            named_params! { ":run": run, ":head": head, ":state": state, ":request": request };
         tx.execute(INSERT_START, start)?;
     }
     let lease = Lease { thread, run, holder: new.holder.clone() };
@@ -106,12 +117,19 @@ pub(super) fn begin(tx: &mut Tx<'_>, new: &BeginColumns) -> StoreResult<BeginOut
 }
 
 /// Returns why the run does not begin; `None` if it may.
-fn refusal(tx: &Tx<'_>, new: &BeginColumns, found: Option<&FoundThread>) -> StoreResult<Option<BeginOutcome>> {
+fn refusal(
+    tx: &Tx<'_>,
+    new: &BeginColumns,
+    found: Option<&FoundThread>,
+) -> StoreResult<Option<BeginOutcome>> {
     if let Some(FoundThread { version, run, holder: Some(holder), .. }) = found {
         let record = one(tx.conn, RUN_BY_NUMBER, [run], |row| rows::run(row))?;
         let record = record.ok_or(StoreError::Failed("a running run is missing".into()))?;
         let lease = Lease { thread: version.number, run: *run, holder: holder.clone() };
-        return Ok(Some(BeginOutcome::Busy { run: record, lost: (*holder != new.holder).then_some(lease) }));
+        return Ok(Some(BeginOutcome::Busy {
+            run: record,
+            lost: (*holder != new.holder).then_some(lease),
+        }));
     }
     if found.map(|found| found.version) != new.expected {
         return Ok(Some(BeginOutcome::Changed));
@@ -130,7 +148,8 @@ fn answers_of_both(before: Option<&str>, new: Option<&str>) -> Option<String> {
 /// Deletes an ended run. Returns the replies that it brought; `None` if there is no such run.
 fn delete_same_id(tx: &Tx<'_>, thread: i64, id: &str) -> StoreResult<Option<Option<String>>> {
     let params = named_params! { ":thread": thread, ":id": id };
-    let same: Option<(i64, Option<String>)> = one(tx.conn, FIND_SAME_ID, params, |row| Ok(row.try_into()?))?;
+    let same: Option<(i64, Option<String>)> =
+        one(tx.conn, FIND_SAME_ID, params, |row| Ok(row.try_into()?))?;
     let Some((run, answered)) = same else { return Ok(None) };
     for sql in DELETE_RUN {
         tx.execute(sql, [run])?;

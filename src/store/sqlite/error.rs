@@ -10,7 +10,8 @@ impl From<Error> for StoreError {
     fn from(error: Error) -> Self {
         use ErrorCode as Code;
         // The shared memory of the write-ahead log is a file as well.
-        let is_shared_memory = error.sqlite_error().is_some_and(|error| error.extended_code == SQLITE_IOERR_SHMSIZE);
+        let is_shared_memory =
+            error.sqlite_error().is_some_and(|error| error.extended_code == SQLITE_IOERR_SHMSIZE);
         match error.sqlite_error_code() {
             Some(Code::DiskFull) => disk_full(),
             Some(Code::SystemIoFailure) if is_shared_memory => disk_full(),
@@ -39,7 +40,9 @@ pub(super) fn disk_full() -> StoreError {
 pub(super) fn open_error(path: &Path, error: &Error) -> OpenError {
     let (path, why) = (path.to_owned(), error.to_string());
     match error.sqlite_error_code() {
-        Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => OpenError::Corrupt { path, why },
+        Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => {
+            OpenError::Corrupt { path, why }
+        }
         Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => OpenError::InUse { path },
         _ => OpenError::File { path, why },
     }

@@ -124,7 +124,12 @@ impl Place {
     }
 }
 
-pub(super) fn read(conn: &Connection, run: i64, after: u64, mut space: usize) -> StoreResult<Option<EventPage>> {
+pub(super) fn read(
+    conn: &Connection,
+    run: i64,
+    after: u64,
+    mut space: usize,
+) -> StoreResult<Option<EventPage>> {
     let tx = conn.unchecked_transaction()?;
     let page = |row: &Row<'_>| {
         let status = rows::status(rows::text(row, "status")?);
@@ -170,7 +175,10 @@ pub(super) fn rows_of(conn: &Connection, runs: &[i64]) -> StoreResult<Vec<(i64, 
     for run in runs {
         let Some(end) = LogEnd::find(conn, *run)? else { continue };
         let newest = Place::find(conn, end.row, *run)?;
-        let numbers = newest.map(|newest| rows_back_to(conn, *run, newest, i64::MIN)).transpose()?.unwrap_or_default();
+        let numbers = newest
+            .map(|newest| rows_back_to(conn, *run, newest, i64::MIN))
+            .transpose()?
+            .unwrap_or_default();
         let oldest = numbers.last().copied().unwrap_or(end.row + 1);
         found.extend(numbers.into_iter().map(|number| (number, *run)));
         if oldest > end.oldest {

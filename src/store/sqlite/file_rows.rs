@@ -60,7 +60,9 @@ pub(super) fn release_some(tx: &Tx<'_>, thread: i64) -> StoreResult<bool> {
 /// Deletes rows of unlinked files for the time of a step. Returns whether there may be more.
 pub(super) fn purge_step(tx: &Tx<'_>) -> StoreResult<bool> {
     for_one_step(|_| {
-        let Some(file) = one(tx.conn, FIND_UNLINKED, [], |row| Ok(row.get::<_, i64>(0)?))? else { return Ok(false) };
+        let Some(file) = one(tx.conn, FIND_UNLINKED, [], |row| Ok(row.get::<_, i64>(0)?))? else {
+            return Ok(false);
+        };
         for sql in PURGE {
             if tx.execute(sql, [file, MAX_PURGED_ROWS])? as i64 == MAX_PURGED_ROWS {
                 break;

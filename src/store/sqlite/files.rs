@@ -56,7 +56,8 @@ impl DatabaseFiles {
 /// lock lasts as long as a copy.
 impl Drop for DatabaseFiles {
     fn drop(&mut self) {
-        let unlocked = self.lock_file.unlock().and(self.database.as_ref().map_or(Ok(()), unlock_database));
+        let unlocked =
+            self.lock_file.unlock().and(self.database.as_ref().map_or(Ok(()), unlock_database));
         if let Err(error) = unlocked {
             tracing::debug!(%error, "the database cannot be unlocked");
         }
@@ -79,7 +80,8 @@ fn create(path: &Path) -> Result<PathBuf, OpenError> {
 
 fn lock_path(path: &Path) -> Result<File, OpenError> {
     let to_error = |error| file_error(path, error);
-    let file = private_file_options().write(true).open(with_suffix(path, ".lock")).map_err(to_error)?;
+    let file =
+        private_file_options().write(true).open(with_suffix(path, ".lock")).map_err(to_error)?;
     match file.try_lock() {
         Ok(()) => Ok(file),
         Err(TryLockError::WouldBlock) => Err(OpenError::InUse { path: path.to_owned() }),
@@ -91,7 +93,11 @@ fn lock_path(path: &Path) -> Result<File, OpenError> {
 /// file systems turn it into a lock of all bytes, which SQLite then waits for.
 #[cfg(all(target_os = "linux", target_pointer_width = "64"))]
 fn lock_database(path: &Path) -> Result<Option<File>, OpenError> {
-    let file = File::options().read(true).write(true).open(path).map_err(|error| file_error(path, error))?;
+    let file = File::options()
+        .read(true)
+        .write(true)
+        .open(path)
+        .map_err(|error| file_error(path, error))?;
     match set_lock(&file, nix::libc::F_WRLCK) {
         Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
             // The store that has the file may be in this process, which would lose its locks if the file was closed.
@@ -173,8 +179,10 @@ mod tests {
         let path = folder.path().join("threads.db");
         let files = DatabaseFiles::lock(&path).unwrap();
         // As a process has them that is being started.
-        let copies =
-            (files.lock_file.try_clone().unwrap(), files.database.as_ref().map(|file| file.try_clone().unwrap()));
+        let copies = (
+            files.lock_file.try_clone().unwrap(),
+            files.database.as_ref().map(|file| file.try_clone().unwrap()),
+        );
         assert!(matches!(DatabaseFiles::lock(&path), Err(OpenError::InUse { .. })));
         drop(files);
         DatabaseFiles::lock(&path).unwrap();

@@ -13,14 +13,17 @@ const FIND_LEASED: &str = "
     SELECT version, messages, bytes, state FROM agui_threads WHERE number = ? AND run = ? AND holder = ?";
 const FINISH_THREAD: &str = include_str!("sql/finish_thread.sql");
 const FINISH_RUN: &str = include_str!("sql/finish_run.sql");
-const HAS_ENDED: &str = "SELECT 1 FROM agui_runs WHERE number = ? AND thread = ? AND status = ? AND ended_at = ?";
+const HAS_ENDED: &str =
+    "SELECT 1 FROM agui_runs WHERE number = ? AND thread = ? AND status = ? AND ended_at = ?";
 
 pub(super) const INSERT_MESSAGE: &str = "
     INSERT INTO agui_messages (thread, number, parent, id, role, run, body, feedback)
     VALUES (:thread, :number, :parent, :id, :role, :run, :body, :feedback)";
 const ADD_BYTES: &str = include_str!("sql/add_bytes.sql");
-const UPDATE_MESSAGE: &str = "UPDATE agui_messages SET body = :body WHERE thread = :thread AND number = :number";
-const INSERT_STATE: &str = "INSERT INTO agui_states (thread, number, body) VALUES (:thread, :number, :body)";
+const UPDATE_MESSAGE: &str =
+    "UPDATE agui_messages SET body = :body WHERE thread = :thread AND number = :number";
+const INSERT_STATE: &str =
+    "INSERT INTO agui_states (thread, number, body) VALUES (:thread, :number, :body)";
 
 pub(super) fn finish(tx: &mut Tx<'_>, end: &FinishColumns) -> StoreResult<Option<FinishedRun>> {
     let Lease { thread, run, holder } = &end.lease;
@@ -31,7 +34,8 @@ pub(super) fn finish(tx: &mut Tx<'_>, end: &FinishColumns) -> StoreResult<Option
         Ok(FinishedRun { version, last_message, bytes: rows::count(row, "bytes")?, state_number })
     });
     let Some(before) = leased? else {
-        let has_ended = tx.conn.prepare_cached(HAS_ENDED)?.exists((run, thread, end.status, end.ended_at))?;
+        let has_ended =
+            tx.conn.prepare_cached(HAS_ENDED)?.exists((run, thread, end.status, end.ended_at))?;
         return if has_ended { Ok(None) } else { Err(StoreError::LeaseLost) };
     };
     let new_state = end.branch.state.as_ref().map(|_| state_number(*run, 1));
@@ -72,7 +76,12 @@ pub(super) fn ends(branch: &BranchColumns, before: i64) -> (i64, i64) {
 }
 
 /// Writes messages to a thread that had `before` messages.
-pub(super) fn write_branch(tx: &Tx<'_>, thread: i64, before: i64, branch: &BranchColumns) -> StoreResult<()> {
+pub(super) fn write_branch(
+    tx: &Tx<'_>,
+    thread: i64,
+    before: i64,
+    branch: &BranchColumns,
+) -> StoreResult<()> {
     use_files(tx, thread, &branch.files)?;
     let mut parent = branch.base;
     for MessageColumns { number, id, role, run, body, .. } in &branch.messages {
@@ -85,8 +94,14 @@ pub(super) fn write_branch(tx: &Tx<'_>, thread: i64, before: i64, branch: &Branc
     for MessageColumns { number, body, .. } in &branch.updated {
         let was_indexed = search::write_indexed(tx, search::REMOVE, thread, *number)?;
         let length = body.len() as i64;
-        tx.execute(ADD_BYTES, named_params! { ":thread": thread, ":number": number, ":length": length })?;
-        tx.execute(UPDATE_MESSAGE, named_params! { ":thread": thread, ":number": number, ":body": body })?;
+        tx.execute(
+            ADD_BYTES,
+            named_params! { ":thread": thread, ":number": number, ":length": length },
+        )?;
+        tx.execute(
+            UPDATE_MESSAGE,
+            named_params! { ":thread": thread, ":number": number, ":body": body },
+        )?;
         if was_indexed {
             search::write_indexed(tx, search::ADD, thread, *number)?;
         }
@@ -100,9 +115,17 @@ pub(super) fn state_number(run: i64, part: i64) -> i64 {
 }
 
 /// Writes a state if there is a new one.
-pub(super) fn write_state(tx: &Tx<'_>, thread: i64, number: Option<i64>, body: Option<&str>) -> StoreResult<()> {
+pub(super) fn write_state(
+    tx: &Tx<'_>,
+    thread: i64,
+    number: Option<i64>,
+    body: Option<&str>,
+) -> StoreResult<()> {
     if let (Some(number), Some(body)) = (number, body) {
-        tx.execute(INSERT_STATE, named_params! { ":thread": thread, ":number": number, ":body": body })?;
+        tx.execute(
+            INSERT_STATE,
+            named_params! { ":thread": thread, ":number": number, ":body": body },
+        )?;
     }
     Ok(())
 }

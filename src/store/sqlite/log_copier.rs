@@ -86,7 +86,9 @@ impl Drop for LogCopier {
 /// Readers of old pages keep a part in the log.
 fn copy(conn: &Connection) -> StoreResult<()> {
     let copied = conn.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |_| Ok(()));
-    copied.inspect_err(|error| tracing::debug!(%error, "the write-ahead log cannot be copied")).map_err(Into::into)
+    copied
+        .inspect_err(|error| tracing::debug!(%error, "the write-ahead log cannot be copied"))
+        .map_err(Into::into)
 }
 
 #[cfg(test)]
@@ -99,7 +101,10 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let files = Arc::new(DatabaseFiles::lock(&folder.path().join("a.db")).unwrap());
         let mut conn = connect(&files.path).unwrap();
-        conn.execute_batch("PRAGMA journal_mode = WAL; PRAGMA wal_autocheckpoint = 0; CREATE TABLE t (body)").unwrap();
+        conn.execute_batch(
+            "PRAGMA journal_mode = WAL; PRAGMA wal_autocheckpoint = 0; CREATE TABLE t (body)",
+        )
+        .unwrap();
         let mut log = LogCopier::new(&mut conn, files).unwrap();
         let (mut pages, mut was_copying) = (Vec::new(), false);
         while pages.len() < 1000 && pages.last() >= pages.iter().rev().nth(1) {
@@ -119,6 +124,9 @@ mod tests {
         assert!(was_copying, "the writer has copied all of it");
         assert!(pages.last().unwrap() < longest, "the log did not begin again: {pages:?}");
         drop(log);
-        assert_eq!(conn.query_row("SELECT COUNT(*) FROM t", [], |row| row.get::<_, usize>(0)).unwrap(), pages.len());
+        assert_eq!(
+            conn.query_row("SELECT COUNT(*) FROM t", [], |row| row.get::<_, usize>(0)).unwrap(),
+            pages.len()
+        );
     }
 }

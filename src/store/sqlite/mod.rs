@@ -41,9 +41,10 @@ use self::{
     writer::{JobKind, SqliteWriter, Tx},
 };
 use super::{
-    BeginOutcome, EndState, EndedRun, EventBatch, EventPage, Feedback, FinishedRun, Lease, LostRun, MessagePage,
-    MessageQuery, Millis, NewRun, Retention, RunEnd, RunRecord, RunStart, Store, StoreError, StoreResult, SweepResult,
-    Thread, ThreadContent, ThreadKey, ThreadPage, ThreadParts, ThreadUpdate, ThreadVersion, ThreadView,
+    BeginOutcome, EndState, EndedRun, EventBatch, EventPage, Feedback, FinishedRun, Lease, LostRun,
+    MessagePage, MessageQuery, Millis, NewRun, Retention, RunEnd, RunRecord, RunStart, Store,
+    StoreError, StoreResult, SweepResult, Thread, ThreadContent, ThreadKey, ThreadPage,
+    ThreadParts, ThreadUpdate, ThreadVersion, ThreadView,
     columns::{BatchColumns, BeginColumns, ContentColumns, FinishColumns, NO_WORDS, UpdateColumns},
     damage_check::{CHECKED_TABLES, MAX_DAMAGED_ROWS, inspect},
     files::{ALL_OWNERS, FileStore},
@@ -64,7 +65,8 @@ const SET_FEEDBACK: &str = "
         AND number = (SELECT MAX(number) FROM agui_messages WHERE thread = :thread AND id = :message)";
 
 const SET_DELIVERED: &str = "UPDATE agui_runs SET delivered = ? WHERE number = ?";
-const RAISE_VERSION: &str = "UPDATE agui_threads SET version = version + 1 WHERE number = ? RETURNING version";
+const RAISE_VERSION: &str =
+    "UPDATE agui_threads SET version = version + 1 WHERE number = ? RETURNING version";
 
 const THREADS: &str = include_str!("sql/threads.sql");
 
@@ -76,8 +78,7 @@ const BYTES_OF_ALL: &str = "
 
 const RUN_START: &str = include_str!("sql/run_start.sql");
 
-const LOST: &str =
-    "SELECT owner, id, run_id, number, run, holder FROM agui_threads WHERE holder <> ? ORDER BY run LIMIT ?";
+const LOST: &str = "SELECT owner, id, run_id, number, run, holder FROM agui_threads WHERE holder <> ? ORDER BY run LIMIT ?";
 const TAKE_OVER: &str = "
     UPDATE agui_threads SET holder = :new WHERE number = :thread AND run = :run AND holder = :holder AND holder <> :new";
 const COUNT_TAKEOVER: &str = "UPDATE agui_runs SET takeovers = takeovers + 1 WHERE number = ?";
@@ -150,14 +151,20 @@ impl Store for SqliteStore {
     async fn begin(&self, run: &NewRun<'_>) -> StoreResult<BeginOutcome> {
         let run = BeginColumns::new(run, NO_WORDS)?;
         let (owner, bytes) = (JobOwner::Named(run.owner.clone()), run.bytes());
-        self.writer.run_for(owner, bytes, JobKind::Operation, move |tx| begin::begin(tx, &run)).await
+        self.writer
+            .run_for(owner, bytes, JobKind::Operation, move |tx| begin::begin(tx, &run))
+            .await
     }
 
     async fn append(&self, batches: &[EventBatch]) -> StoreResult<Vec<bool>> {
         let batches = batches.iter().map(BatchColumns::new).collect::<Result<Vec<_>, _>>()?;
         // Of several owners: a log has at most 256 KiB that wait.
         let bytes = batches.iter().map(|batch| batch.body.len() as u64).sum();
-        self.writer.run_for(JobOwner::Server, bytes, JobKind::Operation, move |tx| events::append(tx, &batches)).await
+        self.writer
+            .run_for(JobOwner::Server, bytes, JobKind::Operation, move |tx| {
+                events::append(tx, &batches)
+            })
+            .await
     }
 
     async fn finish(&self, lease: &Lease, end: &RunEnd<'_>) -> StoreResult<Option<FinishedRun>> {
@@ -166,7 +173,12 @@ impl Store for SqliteStore {
         self.writer.run_for(owner, bytes, JobKind::Ending, move |tx| finish::finish(tx, &end)).await
     }
 
-    async fn set_delivered(&self, thread: i64, run: i64, delivered: bool) -> StoreResult<Option<i64>> {
+    async fn set_delivered(
+        &self,
+        thread: i64,
+        run: i64,
+        delivered: bool,
+    ) -> StoreResult<Option<i64>> {
         let set = move |tx: &mut Tx<'_>| {
             tx.execute(SET_DELIVERED, (delivered, run))?;
             one(tx.conn, RAISE_VERSION, [thread], |row| Ok(row.get(0)?))
@@ -174,8 +186,13 @@ impl Store for SqliteStore {
         self.writer.write(JobOwner::OfThread(thread), set).await
     }
 
-    async fn thread(&self, key: &ThreadKey, include: ThreadParts) -> StoreResult<Option<ThreadView>> {
-        let (key, kind) = (key.clone(), if include.messages { ReadKind::Thread } else { ReadKind::Page });
+    async fn thread(
+        &self,
+        key: &ThreadKey,
+        include: ThreadParts,
+    ) -> StoreResult<Option<ThreadView>> {
+        let (key, kind) =
+            (key.clone(), if include.messages { ReadKind::Thread } else { ReadKind::Page });
         let owner = key.owner.clone();
         self.readers.read(kind, &owner, move |conn| reader::thread(conn, &key, include)).await
     }
@@ -186,7 +203,8 @@ impl Store for SqliteStore {
             return self.search(by, page).await;
         }
         let list = move |conn: &Connection| {
-            let (after, agent) = (page.after.unwrap_or(i64::MAX), page.agent.as_deref().map(name_to_text));
+            let (after, agent) =
+                (page.after.unwrap_or(i64::MAX), page.agent.as_deref().map(name_to_text));
             let params = named_params! {
                 ":owner": owner, ":after": after, ":archived": page.archived, ":agent": agent,
                 ":limit": page.limit as i64,
@@ -196,7 +214,11 @@ impl Store for SqliteStore {
         self.readers.read(ReadKind::Page, by, list).await
     }
 
-    async fn update(&self, expected: ThreadVersion, update: &ThreadUpdate<'_>) -> StoreResult<bool> {
+    async fn update(
+        &self,
+        expected: ThreadVersion,
+        update: &ThreadUpdate<'_>,
+    ) -> StoreResult<bool> {
         let new = UpdateColumns::new(expected, update, NO_WORDS)?;
         let update = move |tx: &mut Tx<'_>| {
             let params = named_params! {
@@ -211,13 +233,21 @@ impl Store for SqliteStore {
 
     async fn messages(&self, thread: &Thread, query: &MessageQuery) -> StoreResult<MessagePage> {
         let (owner, thread, query) = (&*thread.key.owner, thread.number, *query);
-        self.readers.read(ReadKind::Page, owner, move |conn| reader::messages(conn, thread, query)).await
+        self.readers
+            .read(ReadKind::Page, owner, move |conn| reader::messages(conn, thread, query))
+            .await
     }
 
-    async fn set_feedback(&self, thread: i64, message: &MessageId, feedback: Option<&Feedback>) -> StoreResult<bool> {
+    async fn set_feedback(
+        &self,
+        thread: i64,
+        message: &MessageId,
+        feedback: Option<&Feedback>,
+    ) -> StoreResult<bool> {
         let (message, feedback) = (name_to_text(message).into_owned(), feedback.map(to_json));
         let set = move |tx: &mut Tx<'_>| {
-            let params = named_params! { ":thread": thread, ":message": message, ":feedback": feedback };
+            let params =
+                named_params! { ":thread": thread, ":message": message, ":feedback": feedback };
             Ok(tx.execute(SET_FEEDBACK, params)? > 0)
         };
         self.writer.write(JobOwner::OfThread(thread), set).await
@@ -225,34 +255,55 @@ impl Store for SqliteStore {
 
     async fn content(&self, key: &ThreadKey) -> StoreResult<Option<ThreadContent>> {
         let (owner, key) = (key.owner.clone(), key.clone());
-        self.readers.read(ReadKind::Thread, &owner, move |conn| whole_thread::read(conn, &key)).await
+        self.readers
+            .read(ReadKind::Thread, &owner, move |conn| whole_thread::read(conn, &key))
+            .await
     }
 
     async fn insert(&self, key: &ThreadKey, content: &ThreadContent) -> StoreResult<bool> {
         let _permit = self.readers.permits.take(ReadKind::Thread, &key.owner).await;
         let columns = ContentColumns::new(key, content, NO_WORDS)?;
         let (owner, bytes) = (JobOwner::Named(columns.owner.clone()), columns.bytes);
-        self.writer.run_for(owner, bytes, JobKind::Operation, move |tx| whole_thread::insert(tx, &columns)).await
+        self.writer
+            .run_for(owner, bytes, JobKind::Operation, move |tx| whole_thread::insert(tx, &columns))
+            .await
     }
 
     async fn run(&self, owner: &str, thread: i64, id: &RunId) -> StoreResult<Option<RunRecord>> {
         let id = name_to_text(id).into_owned();
         self.readers
-            .read(ReadKind::Page, owner, move |conn| one(conn, reader::RUN, (thread, id), |row| rows::run(row)))
+            .read(ReadKind::Page, owner, move |conn| {
+                one(conn, reader::RUN, (thread, id), |row| rows::run(row))
+            })
             .await
     }
 
-    async fn end_state(&self, owner: &str, thread: i64, by: EndedRun<'_>) -> StoreResult<Option<EndState>> {
+    async fn end_state(
+        &self,
+        owner: &str,
+        thread: i64,
+        by: EndedRun<'_>,
+    ) -> StoreResult<Option<EndState>> {
         let columns = by.columns();
-        self.readers.read(ReadKind::Page, owner, move |conn| reader::end_state(conn, thread, columns)).await
+        self.readers
+            .read(ReadKind::Page, owner, move |conn| reader::end_state(conn, thread, columns))
+            .await
     }
 
     async fn answered(&self, owner: &str, thread: i64) -> StoreResult<Vec<ResumeEntry>> {
         self.readers.read(ReadKind::Page, owner, move |conn| reader::answered(conn, thread)).await
     }
 
-    async fn events(&self, owner: &str, run: i64, after: u64, max_bytes: usize) -> StoreResult<Option<EventPage>> {
-        self.readers.read(ReadKind::Page, owner, move |conn| events::read(conn, run, after, max_bytes)).await
+    async fn events(
+        &self,
+        owner: &str,
+        run: i64,
+        after: u64,
+        max_bytes: usize,
+    ) -> StoreResult<Option<EventPage>> {
+        self.readers
+            .read(ReadKind::Page, owner, move |conn| events::read(conn, run, after, max_bytes))
+            .await
     }
 
     async fn stored_bytes(&self, owner: Option<&str>) -> StoreResult<u64> {
@@ -268,7 +319,9 @@ impl Store for SqliteStore {
 
     async fn run_start(&self, owner: &str, run: i64) -> StoreResult<Option<RunStart>> {
         self.readers
-            .read(ReadKind::Page, owner, move |conn| one(conn, RUN_START, [run], |row| rows::run_start(row)))
+            .read(ReadKind::Page, owner, move |conn| {
+                one(conn, RUN_START, [run], |row| rows::run_start(row))
+            })
             .await
     }
 
@@ -310,12 +363,27 @@ impl Store for SqliteStore {
         self.remove_surplus(retention, now).await
     }
 
-    async fn lost_runs(&self, holder: &str, _now: Millis, limit: usize) -> StoreResult<Vec<LostRun>> {
+    async fn lost_runs(
+        &self,
+        holder: &str,
+        _now: Millis,
+        limit: usize,
+    ) -> StoreResult<Vec<LostRun>> {
         let params = (holder.to_owned(), limit as i64);
-        self.readers.read(ReadKind::Page, SERVER, move |conn| all(conn, LOST, params, |row| rows::lost_run(row))).await
+        self.readers
+            .read(ReadKind::Page, SERVER, move |conn| {
+                all(conn, LOST, params, |row| rows::lost_run(row))
+            })
+            .await
     }
 
-    async fn take_over(&self, lost: &Lease, holder: &str, _now: Millis, _until: Millis) -> StoreResult<Option<Lease>> {
+    async fn take_over(
+        &self,
+        lost: &Lease,
+        holder: &str,
+        _now: Millis,
+        _until: Millis,
+    ) -> StoreResult<Option<Lease>> {
         let (lost, new) = (lost.clone(), Lease { holder: holder.into(), ..lost.clone() });
         let take_over = move |tx: &mut Tx<'_>| {
             let params = named_params! {

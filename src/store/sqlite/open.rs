@@ -54,13 +54,16 @@ fn open(path: &Path) -> Result<SqliteStore, OpenError> {
     let reserve = DiskReserve::new(path);
     let (conn, numbers) = match open_tables(path) {
         // The cause may be a full disk, which SQLite does not say of all its files.
-        Err(OpenError::File { .. } | OpenError::Tables { .. }) if reserve.give_up() => open_tables(path)?,
+        Err(OpenError::File { .. } | OpenError::Tables { .. }) if reserve.give_up() => {
+            open_tables(path)?
+        }
         opened => opened?,
     };
     let opened = Arc::new(files.ids().map_err(|error| file_error(path, error))?);
     let stored = fs::metadata(path).map_or(0, |file| file.len());
     let capacity = disk_space(path).map(|space| space.available.saturating_add(stored));
-    let writer = SqliteWriter::start(conn, numbers, reserve, files.clone()).map_err(|error| file_error(path, error))?;
+    let writer = SqliteWriter::start(conn, numbers, reserve, files.clone())
+        .map_err(|error| file_error(path, error))?;
     let readers = Readers::new(files.clone());
     Ok(SqliteStore {
         writer,
@@ -78,7 +81,9 @@ fn open_tables(path: &Path) -> Result<(Connection, Numbers), OpenError> {
     let conn = connect(path).map_err(to_error)?;
     conn.execute_batch(WRITER_SETTINGS).map_err(to_error)?;
     create_or_check_tables(&conn, path)?;
-    let numbers = conn.query_row(NUMBERS, [], |row| Ok(Numbers { next_thread: row.get(0)?, next_run: row.get(1)? }));
+    let numbers = conn.query_row(NUMBERS, [], |row| {
+        Ok(Numbers { next_thread: row.get(0)?, next_run: row.get(1)? })
+    });
     let numbers = numbers.map_err(to_error)?;
     Ok((conn, numbers))
 }

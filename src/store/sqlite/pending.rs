@@ -104,7 +104,10 @@ mod tests {
         let large = groups.iter().filter(|group| group.contains(&"ann".to_owned()));
         assert!(large.clone().all(|group| group.len() == 1) && large.count() == 12, "{groups:?}");
         assert_eq!(groups[1], ["bob", "bob", "bob"], "what came during the first one");
-        assert!(!groups.windows(3).any(|groups| groups.iter().flatten().all(|owner| owner == "ann")), "{groups:?}");
+        assert!(
+            !groups.windows(3).any(|groups| groups.iter().flatten().all(|owner| owner == "ann")),
+            "{groups:?}"
+        );
     }
 
     #[test]
@@ -114,8 +117,13 @@ mod tests {
         assert_eq!(pending.next_group(), ["ann"]);
         (0..400).for_each(|number| push(&mut pending, &number.to_string(), 100, 1));
         let groups: Vec<_> =
-            std::iter::from_fn(|| Some(pending.next_group()).filter(|group| !group.is_empty())).collect();
+            std::iter::from_fn(|| Some(pending.next_group()).filter(|group| !group.is_empty()))
+                .collect();
         let sizes: Vec<_> = groups.iter().map(Vec::len).collect();
-        assert_eq!(sizes, [3, 1, 128, 128, 128, 13], "the fourth turn is that of the one that has waited the longest");
+        assert_eq!(
+            sizes,
+            [3, 1, 128, 128, 128, 13],
+            "the fourth turn is that of the one that has waited the longest"
+        );
     }
 }

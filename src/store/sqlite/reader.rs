@@ -11,7 +11,8 @@ use super::{connection::connect, files::DatabaseFiles};
 use crate::{
     protocol::ResumeEntry,
     store::{
-        EndState, MessagePage, MessageQuery, StoreError, StoreResult, ThreadKey, ThreadParts, ThreadView,
+        EndState, MessagePage, MessageQuery, StoreError, StoreResult, ThreadKey, ThreadParts,
+        ThreadView,
         damage::{Cell, DbRow},
         read_permits::{ReadKind, ReadPermits},
         rows,
@@ -51,7 +52,8 @@ const RUN_STATES: &str = "
 
 const END_STATE: &str = include_str!("sql/end_state.sql");
 
-const ANSWERED: &str = "SELECT answered FROM agui_runs WHERE thread = ? AND answered IS NOT NULL ORDER BY number";
+const ANSWERED: &str =
+    "SELECT answered FROM agui_runs WHERE thread = ? AND answered IS NOT NULL ORDER BY number";
 
 #[derive(Debug)]
 pub(super) struct Readers {
@@ -95,7 +97,8 @@ impl Readers {
             }
             result
         });
-        let timed_out = |_| StoreError::Unavailable(io::Error::from(io::ErrorKind::TimedOut).into());
+        let timed_out =
+            |_| StoreError::Unavailable(io::Error::from(io::ErrorKind::TimedOut).into());
         let read = timeout(kind.time_limit(), read).await.map_err(timed_out)?;
         drop(caller);
         read.unwrap_or_else(|error| Err(StoreError::Failed(error.into())))
@@ -149,7 +152,11 @@ pub(super) fn all<T>(
     Ok(all)
 }
 
-pub(super) fn thread(conn: &Connection, key: &ThreadKey, include: ThreadParts) -> StoreResult<Option<ThreadView>> {
+pub(super) fn thread(
+    conn: &Connection,
+    key: &ThreadKey,
+    include: ThreadParts,
+) -> StoreResult<Option<ThreadView>> {
     // In one transaction, so that all parts are of one moment.
     let tx = conn.unchecked_transaction()?;
     let params = (&key.owner, name_to_text(&key.id), include.state);
@@ -169,7 +176,11 @@ pub(super) fn thread(conn: &Connection, key: &ThreadKey, include: ThreadParts) -
     Ok(Some(view))
 }
 
-pub(super) fn messages(conn: &Connection, thread: i64, query: MessageQuery) -> StoreResult<MessagePage> {
+pub(super) fn messages(
+    conn: &Connection,
+    thread: i64,
+    query: MessageQuery,
+) -> StoreResult<MessagePage> {
     let tx = conn.unchecked_transaction()?;
     let (newest, limit) = (query.newest, query.limit as i64);
     let newest_first = match query.run {
@@ -197,7 +208,9 @@ pub(super) fn end_state(
 ) -> StoreResult<Option<EndState>> {
     let tx = conn.unchecked_transaction()?;
     let params = named_params! { ":thread": thread, ":id": id, ":head": head };
-    let Some(left) = one(&tx, END_STATE, params, |row| rows::end_state(row))? else { return Ok(None) };
+    let Some(left) = one(&tx, END_STATE, params, |row| rows::end_state(row))? else {
+        return Ok(None);
+    };
     if left.interrupts.is_empty() {
         return Ok(Some(left));
     }
@@ -206,7 +219,8 @@ pub(super) fn end_state(
 }
 
 pub(super) fn answered(conn: &Connection, thread: i64) -> StoreResult<Vec<ResumeEntry>> {
-    let of_runs: Vec<Vec<ResumeEntry>> = all(conn, ANSWERED, [thread], |row| rows::list(row, "answered"))?;
+    let of_runs: Vec<Vec<ResumeEntry>> =
+        all(conn, ANSWERED, [thread], |row| rows::list(row, "answered"))?;
     Ok(of_runs.concat())
 }
 
@@ -219,7 +233,8 @@ mod tests {
     use super::*;
 
     const ANN: &str = "key:ann";
-    const ENDLESS: &str = "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT COUNT(*) FROM n";
+    const ENDLESS: &str =
+        "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT COUNT(*) FROM n";
 
     fn readers(folder: &Path) -> Readers {
         Readers::new(Arc::new(DatabaseFiles::lock(&folder.join("threads.db")).unwrap()))

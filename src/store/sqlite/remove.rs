@@ -50,8 +50,7 @@ const UNLINK_FILES: &str = "
     UPDATE agui_files SET owner = '', id = number, digest = '', name = NULL, stored = 0, unused_since = NULL
     WHERE number IN (SELECT number FROM agui_files WHERE owner = ?1 AND owner <> '' LIMIT ?2)";
 
-const OWNERS: &str =
-    "SELECT owner, COUNT(*) FROM agui_threads WHERE owner <> '' AND typeof(owner) = 'text' GROUP BY owner";
+const OWNERS: &str = "SELECT owner, COUNT(*) FROM agui_threads WHERE owner <> '' AND typeof(owner) = 'text' GROUP BY owner";
 
 const FIND_UNLINKED: &str = "SELECT number FROM agui_threads WHERE owner = '' LIMIT 1";
 const IS_UNLINKED: &str = "SELECT number FROM agui_threads WHERE owner = '' AND number = ?";
@@ -72,8 +71,10 @@ const OLD_LOGS: &str = "
 const SURPLUS_LOGS: &str = "
     SELECT number FROM agui_runs WHERE has_log = 1 ORDER BY ended_at DESC LIMIT -1 OFFSET ?";
 /// The events of a log are deleted later.
-const UNLINK_LOG: [&str; 2] =
-    ["DELETE FROM agui_run_starts WHERE run = ?", "UPDATE agui_runs SET has_log = 0 WHERE number = ?"];
+const UNLINK_LOG: [&str; 2] = [
+    "DELETE FROM agui_run_starts WHERE run = ?",
+    "UPDATE agui_runs SET has_log = 0 WHERE number = ?",
+];
 const LOGS_OF_THREAD: &str = "
     SELECT e.run FROM agui_runs AS r JOIN agui_log_ends AS e ON e.run = r.number WHERE r.thread = ?1 LIMIT ?2";
 const UNLINKED_LOGS: &str = include_str!("sql/unlinked_logs.sql");
@@ -81,7 +82,9 @@ const UNLINKED_LOGS: &str = include_str!("sql/unlinked_logs.sql");
 impl SqliteStore {
     pub(super) async fn delete_thread(&self, thread: i64) -> StoreResult<bool> {
         let unlink = move |tx: &mut Tx<'_>| {
-            let owner = one(tx.conn, UNLINK, [thread], |row| Ok(rows::text(row, "former_owner")?.to_owned()))?;
+            let owner = one(tx.conn, UNLINK, [thread], |row| {
+                Ok(rows::text(row, "former_owner")?.to_owned())
+            })?;
             owner.map(|owner| truncate::owe(tx).map(|()| owner)).transpose()
         };
         let Some(owner) = self.writer.run(JobKind::Ending, unlink).await? else { return Ok(false) };
@@ -105,7 +108,11 @@ impl SqliteStore {
         Ok(deleted)
     }
 
-    pub(super) async fn remove_surplus(&self, retention: &Retention, now: Millis) -> StoreResult<SweepResult> {
+    pub(super) async fn remove_surplus(
+        &self,
+        retention: &Retention,
+        now: Millis,
+    ) -> StoreResult<SweepResult> {
         let mut swept = SweepResult::default();
         if let Some(oldest) = retention.thread_age.and_then(|age| now.checked_sub_unsigned(age)) {
             swept.threads += self.unlink(UNLINK_OLD, oldest, u64::MAX).await?;
@@ -125,7 +132,12 @@ impl SqliteStore {
         Ok(swept)
     }
 
-    pub(super) async fn unlink<P>(&self, sql: &'static str, filter: P, count: u64) -> StoreResult<u64>
+    pub(super) async fn unlink<P>(
+        &self,
+        sql: &'static str,
+        filter: P,
+        count: u64,
+    ) -> StoreResult<u64>
     where
         P: rusqlite::ToSql + Clone + Send + 'static,
     {
@@ -153,18 +165,21 @@ impl SqliteStore {
         if each.is_none() && total.is_none() {
             return Ok(HashMap::new());
         }
-        let owners = self
-            .readers
-            .read(ReadKind::Page, SERVER, |conn| all(conn, OWNERS, [], |row| Ok((row.get(0)?, row.get(1)?))));
+        let owners = self.readers.read(ReadKind::Page, SERVER, |conn| {
+            all(conn, OWNERS, [], |row| Ok((row.get(0)?, row.get(1)?)))
+        });
         Ok(surplus(owners.await?, each, total))
     }
 
     async fn unlink_logs(&self, sql: &'static str, bound: i64) -> StoreResult<u64> {
-        let find = move |conn: &Connection| all(conn, sql, [bound], |row| Ok(row.get::<_, i64>(0)?));
+        let find =
+            move |conn: &Connection| all(conn, sql, [bound], |row| Ok(row.get::<_, i64>(0)?));
         let logs = self.readers.read(ReadKind::Page, SERVER, find).await?;
         for some in logs.chunks(MAX_UNLINKED_LOGS) {
             let some = some.to_vec();
-            let unlink = |tx: &Tx<'_>, run| UNLINK_LOG.iter().try_for_each(|sql| tx.execute(sql, [run]).map(drop));
+            let unlink = |tx: &Tx<'_>, run| {
+                UNLINK_LOG.iter().try_for_each(|sql| tx.execute(sql, [run]).map(drop))
+            };
             let unlink_some = move |tx: &mut Tx<'_>| {
                 some.iter().try_for_each(|run| unlink(tx, *run))?;
                 truncate::owe(tx)
@@ -179,7 +194,8 @@ impl SqliteStore {
     async fn purge_logs(&self, sql: &'static str, thread: i64) -> StoreResult<()> {
         loop {
             let find = move |conn: &Connection| {
-                let runs = all(conn, sql, (thread, MAX_PURGED_LOGS), |row| Ok(row.get::<_, i64>(0)?))?;
+                let runs =
+                    all(conn, sql, (thread, MAX_PURGED_LOGS), |row| Ok(row.get::<_, i64>(0)?))?;
                 Ok((events::rows_of(conn, &runs)?, runs))
             };
             let (rows, runs) = self.readers.read(ReadKind::Thread, SERVER, find).await?;
@@ -204,7 +220,10 @@ impl SqliteStore {
 /// The thread is deleted once it is unlinked. What is left to do is remembered in the database.
 pub(super) fn left_to_sweep(removed: StoreResult<()>) {
     if let Err(error) = removed {
-        tracing::warn!(?error, "the rows of something deleted could not be removed; the next sweep tries again");
+        tracing::warn!(
+            ?error,
+            "the rows of something deleted could not be removed; the next sweep tries again"
+        );
     }
 }
 

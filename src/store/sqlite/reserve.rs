@@ -43,7 +43,8 @@ pub(super) struct DiskReserve {
 impl DiskReserve {
     pub(super) fn new(database: &Path) -> Self {
         let path = with_suffix(database, "-reserve");
-        let bytes = disk_space(database).map_or(0, |space| (space.total / DISK_PART).clamp(MIN_BYTES, MAX_BYTES));
+        let bytes = disk_space(database)
+            .map_or(0, |space| (space.total / DISK_PART).clamp(MIN_BYTES, MAX_BYTES));
         let is_held = fs::metadata(&path).is_ok_and(|file| file.len() >= bytes);
         let next_try = Mutex::new((!is_held).then(Instant::now));
         Self { database: database.to_owned(), path, bytes, next_try }

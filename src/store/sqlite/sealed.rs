@@ -10,7 +10,8 @@ use crate::store::{
     sealed::{ExpectedValue, SealedStore, SealedValue},
 };
 
-const SEALED: &str = "SELECT name, value, version, until FROM agui_sealed WHERE owner = ? ORDER BY name";
+const SEALED: &str =
+    "SELECT name, value, version, until FROM agui_sealed WHERE owner = ? ORDER BY name";
 const INSERT: &str = "
     INSERT INTO agui_sealed (owner, name, value, version, until) VALUES (:owner, :name, :value, :version, :until)
     ON CONFLICT DO NOTHING";
@@ -30,13 +31,23 @@ impl SealedStore for SqliteStore {
         let by = owner.to_owned();
         let list = move |conn: &Connection| {
             all(conn, SEALED, [by], |row| {
-                Ok(SealedValue { name: row.get(0)?, value: row.get(1)?, version: row.get(2)?, until: row.get(3)? })
+                Ok(SealedValue {
+                    name: row.get(0)?,
+                    value: row.get(1)?,
+                    version: row.get(2)?,
+                    until: row.get(3)?,
+                })
             })
         };
         self.readers.read(ReadKind::Page, owner, list).await
     }
 
-    async fn put_sealed(&self, owner: &str, value: &SealedValue, expected: ExpectedValue) -> StoreResult<bool> {
+    async fn put_sealed(
+        &self,
+        owner: &str,
+        value: &SealedValue,
+        expected: ExpectedValue,
+    ) -> StoreResult<bool> {
         let (by, owner, new) = (owner, owner.to_owned(), value.clone());
         let put = move |tx: &mut Tx<'_>| {
             let SealedValue { name, value, version, until } = &new;
@@ -59,8 +70,15 @@ impl SealedStore for SqliteStore {
         self.writer.write(by, put).await
     }
 
-    async fn delete_sealed(&self, owner: &str, name: Option<&str>, version: Option<i64>) -> StoreResult<u64> {
+    async fn delete_sealed(
+        &self,
+        owner: &str,
+        name: Option<&str>,
+        version: Option<i64>,
+    ) -> StoreResult<u64> {
         let (by, owner, name) = (owner, owner.to_owned(), name.map(str::to_owned));
-        self.writer.write(by, move |tx| Ok(tx.execute(DELETE, (&owner, &name, version))? as u64)).await
+        self.writer
+            .write(by, move |tx| Ok(tx.execute(DELETE, (&owner, &name, version))? as u64))
+            .await
     }
 }

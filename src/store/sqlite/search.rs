@@ -38,13 +38,16 @@ const MAX_MATCHING_THREADS: i64 = 5000;
 const NEXT_THREAD: &str = "
     SELECT number, indexed, title, indexed_title FROM agui_threads
     WHERE owner = ? AND (indexed < messages OR title IS NOT indexed_title) LIMIT 1";
-const NEXT_MESSAGES: &str = "SELECT number, body FROM agui_messages WHERE thread = ? AND number > ? ORDER BY number";
+const NEXT_MESSAGES: &str =
+    "SELECT number, body FROM agui_messages WHERE thread = ? AND number > ? ORDER BY number";
 pub(super) const ADD: &str = "INSERT INTO agui_words (rowid, words) VALUES (?, ?)";
-pub(super) const REMOVE: &str = "INSERT INTO agui_words (agui_words, rowid, words) VALUES ('delete', ?, ?)";
+pub(super) const REMOVE: &str =
+    "INSERT INTO agui_words (agui_words, rowid, words) VALUES ('delete', ?, ?)";
 const SET_INDEXED: &str = "UPDATE agui_threads SET indexed = ? WHERE number = ?";
 const SET_INDEXED_TITLE: &str = "UPDATE agui_threads SET indexed_title = title WHERE number = ?";
 const SET_ALL_INDEXED: &str = "UPDATE agui_threads SET indexed = messages WHERE number = ?";
-const CLEAR_INDEXED: &str = "UPDATE agui_threads SET indexed = 0, indexed_title = NULL WHERE number = ?";
+const CLEAR_INDEXED: &str =
+    "UPDATE agui_threads SET indexed = 0, indexed_title = NULL WHERE number = ?";
 const RESET: [&str; 2] = [
     "INSERT INTO agui_words (agui_words) VALUES ('delete-all')",
     "UPDATE agui_threads SET indexed = 0, indexed_title = NULL",
@@ -64,7 +67,11 @@ const INDEXED_MESSAGE: &str = "
     WHERE t.number = ?1 AND t.indexed >= ?2";
 
 /// Returns `None` if there is something to index first.
-pub(super) fn find(conn: &Connection, owner: &str, page: &ThreadPage) -> StoreResult<Option<Vec<Thread>>> {
+pub(super) fn find(
+    conn: &Connection,
+    owner: &str,
+    page: &ThreadPage,
+) -> StoreResult<Option<Vec<Thread>>> {
     if conn.prepare_cached(NEXT_THREAD)?.exists([owner])? {
         return Ok(None);
     }
@@ -83,7 +90,10 @@ pub(super) fn find(conn: &Connection, owner: &str, page: &ThreadPage) -> StoreRe
 fn mended<T>(tx: &Tx<'_>, step: impl Fn() -> StoreResult<T>) -> StoreResult<T> {
     match step() {
         Err(StoreError::Failed(error)) => {
-            tracing::error!(?error, "a damaged row is in the search index, which is emptied: searches fill it again");
+            tracing::error!(
+                ?error,
+                "a damaged row is in the search index, which is emptied: searches fill it again"
+            );
             RESET.iter().try_for_each(|sql| tx.execute(sql, []).map(drop))?;
             step()
         }
@@ -142,14 +152,22 @@ pub(super) fn write_indexed(tx: &Tx<'_>, sql: &str, thread: i64, number: i64) ->
 pub(super) fn remove_one(tx: &Tx<'_>, thread: i64) -> StoreResult<bool> {
     mended(tx, || {
         let removed = one(tx.conn, DELETED_THREAD, [thread], |row| {
-            let (indexed, title): (i64, Option<String>) = (row.get("indexed")?, row.get("indexed_title")?);
+            let (indexed, title): (i64, Option<String>) =
+                (row.get("indexed")?, row.get("indexed_title")?);
             if indexed == 0 && title.is_none() {
                 return Ok(false);
             }
             let owner = owner_word(&row.get::<_, String>("former_owner")?);
             match row.get::<_, Option<i64>>("number")? {
                 Some(number) => {
-                    write_message(tx, REMOVE, thread, number, &owner, &row.get::<_, String>("body")?)?;
+                    write_message(
+                        tx,
+                        REMOVE,
+                        thread,
+                        number,
+                        &owner,
+                        &row.get::<_, String>("body")?,
+                    )?;
                     tx.execute(SET_INDEXED, (number - 1, thread))?;
                 }
                 None => {
@@ -163,11 +181,24 @@ pub(super) fn remove_one(tx: &Tx<'_>, thread: i64) -> StoreResult<bool> {
     })
 }
 
-fn write_title(tx: &Tx<'_>, sql: &str, thread: i64, owner: &str, title: Option<&str>) -> StoreResult<()> {
+fn write_title(
+    tx: &Tx<'_>,
+    sql: &str,
+    thread: i64,
+    owner: &str,
+    title: Option<&str>,
+) -> StoreResult<()> {
     title.map_or(Ok(()), |title| write(tx, sql, thread << MESSAGE_BITS, owner, title))
 }
 
-fn write_message(tx: &Tx<'_>, sql: &str, thread: i64, number: i64, owner: &str, body: &str) -> StoreResult<()> {
+fn write_message(
+    tx: &Tx<'_>,
+    sql: &str,
+    thread: i64,
+    number: i64,
+    owner: &str,
+    body: &str,
+) -> StoreResult<()> {
     let text = match parse_json::<Message>(body) {
         Ok(message) => searched_text(&message),
         // It was not added, or has been damaged since then.
@@ -218,7 +249,9 @@ mod tests {
 
     #[test]
     fn a_search_is_a_list_of_phrases_whose_last_word_is_completed() {
-        let of = |terms: &[&str]| expression("a", &terms.iter().map(|term| (*term).to_owned()).collect::<Vec<_>>());
+        let of = |terms: &[&str]| {
+            expression("a", &terms.iter().map(|term| (*term).to_owned()).collect::<Vec<_>>())
+        };
         assert_eq!(of(&["weath"]).unwrap(), "\"ca9781weath\" *");
         assert_eq!(of(&["weath", "to"]).unwrap(), "\"ca9781weath\" AND \"ca9781to\"");
         assert_eq!(of(&["to", "北京"]).unwrap(), "\"ca9781to\" AND \"ca9781北 ca9781京\"");

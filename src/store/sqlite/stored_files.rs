@@ -23,15 +23,17 @@ use crate::store::{
     Millis, StoreError, StoreResult,
     file_chunks::{FilePart, chunks},
     files::{
-        ALL_OWNERS, DeletedFile, FileDeletion, FileLimits, FileStore, NewFile, PutFile, SecretName, StoredFile,
-        UPLOAD_LIMIT, new_secret,
+        ALL_OWNERS, DeletedFile, FileDeletion, FileLimits, FileStore, NewFile, PutFile, SecretName,
+        StoredFile, UPLOAD_LIMIT, new_secret,
     },
     read_permits::{ReadKind, SERVER},
     rows,
 };
 
-const FIND_SAME: &str = "SELECT * FROM agui_files WHERE owner = :owner AND digest = :digest AND stored = 1";
-const KEEP: &str = "UPDATE agui_files SET unused_since = MAX(unused_since, :now) WHERE number = :number";
+const FIND_SAME: &str =
+    "SELECT * FROM agui_files WHERE owner = :owner AND digest = :digest AND stored = 1";
+const KEEP: &str =
+    "UPDATE agui_files SET unused_since = MAX(unused_since, :now) WHERE number = :number";
 const RESERVE: &str = include_str!("sql/reserve_file.sql");
 const INSERT_CHUNK: &str = "
     INSERT INTO agui_file_chunks (file, number, digest, body)
@@ -41,8 +43,7 @@ const SHOW: &str = "
     UPDATE agui_files AS f SET stored = 1 WHERE number = ?1 AND owner <> '' AND NOT EXISTS (
         SELECT 1 FROM agui_files AS other WHERE other.owner = f.owner AND other.digest = f.digest AND other.stored = 1)";
 
-const FILE: &str =
-    "SELECT * FROM agui_files WHERE id = ?1 AND owner = COALESCE(?2, owner) AND owner <> '' AND stored = 1";
+const FILE: &str = "SELECT * FROM agui_files WHERE id = ?1 AND owner = COALESCE(?2, owner) AND owner <> '' AND stored = 1";
 const FILES: &str = "
     SELECT * FROM agui_files WHERE owner = ?1 AND owner <> '' AND stored = 1 AND number < ?2 ORDER BY number DESC LIMIT ?3";
 const EXISTS: &str = "SELECT 1 FROM agui_files WHERE number = ? AND owner <> ''";
@@ -68,7 +69,8 @@ const KEEP_USED: &str = "
     UPDATE agui_files SET unused_since = NULL
     WHERE unused_since < ?1 AND EXISTS (SELECT 1 FROM agui_file_uses AS u WHERE u.file = agui_files.number)";
 
-const SET_SECRET: &str = "INSERT INTO agui_secrets (name, value) VALUES (?, ?) ON CONFLICT DO NOTHING";
+const SET_SECRET: &str =
+    "INSERT INTO agui_secrets (name, value) VALUES (?, ?) ON CONFLICT DO NOTHING";
 const REPLACE_SECRET: &str = "UPDATE agui_secrets SET value = ?2 WHERE name = ?1";
 const DELETED_OBJECTS: &str = "SELECT object_key FROM agui_deleted_objects LIMIT ?";
 const FORGET_OBJECT: &str = "DELETE FROM agui_deleted_objects WHERE object_key = ?";
@@ -83,7 +85,8 @@ impl FileStore for SqliteStore {
         let number = reserved.number;
         let written = self.write_bytes(reserved, file).await;
         if !matches!(written, Ok(PutFile::Stored(_))) {
-            let unlink = move |tx: &mut Tx<'_>| tx.execute(UNLINK, [number]).and_then(|_| truncate::owe(tx));
+            let unlink =
+                move |tx: &mut Tx<'_>| tx.execute(UNLINK, [number]).and_then(|_| truncate::owe(tx));
             left_to_sweep(self.writer.run_for(file.owner.into(), 0, JobKind::Ending, unlink).await);
             self.purge_files(file.owner).await;
         }
@@ -92,7 +95,9 @@ impl FileStore for SqliteStore {
 
     async fn file(&self, owner: Option<&str>, id: &str) -> StoreResult<Option<StoredFile>> {
         let (by, params) = (owner.unwrap_or(SERVER), (id.to_owned(), owner.map(str::to_owned)));
-        self.readers.read(ReadKind::Page, by, move |conn| one(conn, FILE, params, |row| rows::file(row))).await
+        self.readers
+            .read(ReadKind::Page, by, move |conn| one(conn, FILE, params, |row| rows::file(row)))
+            .await
     }
 
     async fn file_bytes(&self, file: &StoredFile, range: Range<u64>) -> StoreResult<Option<Bytes>> {
@@ -110,17 +115,33 @@ impl FileStore for SqliteStore {
         self.readers.read(kind, &file.owner, read).await
     }
 
-    async fn files(&self, owner: &str, before: Option<i64>, limit: usize) -> StoreResult<Vec<StoredFile>> {
+    async fn files(
+        &self,
+        owner: &str,
+        before: Option<i64>,
+        limit: usize,
+    ) -> StoreResult<Vec<StoredFile>> {
         let params = (owner.to_owned(), before.unwrap_or(i64::MAX), limit as i64);
-        self.readers.read(ReadKind::Page, owner, move |conn| all(conn, FILES, params, |row| rows::file(row))).await
+        self.readers
+            .read(ReadKind::Page, owner, move |conn| {
+                all(conn, FILES, params, |row| rows::file(row))
+            })
+            .await
     }
 
-    async fn delete_file(&self, owner: &str, id: &str, deletion: FileDeletion) -> StoreResult<DeletedFile> {
+    async fn delete_file(
+        &self,
+        owner: &str,
+        id: &str,
+        deletion: FileDeletion,
+    ) -> StoreResult<DeletedFile> {
         let params = (id.to_owned(), owner.to_owned());
         let unlink = move |tx: &mut Tx<'_>| {
-            let number = one(tx.conn, FILE, (&params.0, &params.1), |row| rows::number(row, "number"))?;
+            let number =
+                one(tx.conn, FILE, (&params.0, &params.1), |row| rows::number(row, "number"))?;
             let Some(number) = number else { return Ok(DeletedFile::Unknown) };
-            let uses = one(tx.conn, USES, [number], |row| Ok(row.get::<_, u64>(0)?))?.unwrap_or_default();
+            let uses =
+                one(tx.conn, USES, [number], |row| Ok(row.get::<_, u64>(0)?))?.unwrap_or_default();
             if uses > 0 && deletion == FileDeletion::UnlessUsed {
                 return Ok(DeletedFile::Used(uses));
             }
@@ -138,10 +159,13 @@ impl FileStore for SqliteStore {
     async fn sweep_files(&self, unused_before: Option<Millis>, now: Millis) -> StoreResult<u64> {
         let mut swept = 0;
         if let Some(unused_before) = unused_before {
-            self.writer.run(JobKind::Ending, move |tx| tx.execute(KEEP_USED, [unused_before])).await?;
+            self.writer
+                .run(JobKind::Ending, move |tx| tx.execute(KEEP_USED, [unused_before]))
+                .await?;
             swept = self.unlink(UNLINK_UNUSED, unused_before, u64::MAX).await?;
         }
-        let interrupted = self.unlink(UNLINK_INTERRUPTED, now.saturating_sub(UPLOAD_LIMIT), u64::MAX).await?;
+        let interrupted =
+            self.unlink(UNLINK_INTERRUPTED, now.saturating_sub(UPLOAD_LIMIT), u64::MAX).await?;
         if swept + interrupted > 0 {
             self.purge_files(SERVER).await;
         }
@@ -152,7 +176,9 @@ impl FileStore for SqliteStore {
         let name = name.as_str();
         let secret = move |tx: &mut Tx<'_>| {
             tx.execute(SET_SECRET, [name, &hex(&new_secret())])?;
-            if let Some(found) = one(tx.conn, SECRET, [name], |row| Ok(from_hex(rows::text(row, "value")?)))?.flatten()
+            if let Some(found) =
+                one(tx.conn, SECRET, [name], |row| Ok(from_hex(rows::text(row, "value")?)))?
+                    .flatten()
             {
                 return Ok(found);
             }
@@ -164,14 +190,17 @@ impl FileStore for SqliteStore {
     }
 
     async fn deleted_objects(&self, limit: usize) -> StoreResult<Vec<String>> {
-        let select =
-            move |conn: &Connection| all(conn, DELETED_OBJECTS, [limit as i64], |row| Ok(row.get::<_, String>(0)?));
+        let select = move |conn: &Connection| {
+            all(conn, DELETED_OBJECTS, [limit as i64], |row| Ok(row.get::<_, String>(0)?))
+        };
         self.readers.read(ReadKind::Page, SERVER, select).await
     }
 
     async fn forget_objects(&self, keys: &[String]) -> StoreResult<()> {
         let keys = keys.to_vec();
-        let forget = move |tx: &mut Tx<'_>| keys.iter().try_for_each(|key| tx.execute(FORGET_OBJECT, [key]).map(drop));
+        let forget = move |tx: &mut Tx<'_>| {
+            keys.iter().try_for_each(|key| tx.execute(FORGET_OBJECT, [key]).map(drop))
+        };
         self.writer.run(JobKind::Ending, forget).await
     }
 }
@@ -192,7 +221,9 @@ impl SqliteStore {
             // Owners take turns.
             let _permit = self.upkeep.take(&new.owner.into(), 1).await;
             if !self.writer.run(JobKind::Upkeep, insert).await? {
-                return Err(StoreError::Unavailable("the upload took too long, or was deleted".into()));
+                return Err(StoreError::Unavailable(
+                    "the upload took too long, or was deleted".into(),
+                ));
             }
         }
         let show = move |tx: &mut Tx<'_>| {
@@ -201,7 +232,8 @@ impl SqliteStore {
             }
             let same = named_params! { ":owner": file.owner, ":digest": file.digest };
             let same = one(tx.conn, FIND_SAME, same, |row| rows::file(row))?;
-            same.map(PutFile::Existed).ok_or_else(|| StoreError::Unavailable("the upload was deleted".into()))
+            same.map(PutFile::Existed)
+                .ok_or_else(|| StoreError::Unavailable("the upload was deleted".into()))
         };
         self.writer.write(new.owner, show).await
     }
@@ -267,8 +299,9 @@ mod tests {
     }
 
     async fn count(store: &SqliteStore, table: &'static str) -> i64 {
-        let count =
-            move |conn: &Connection| one(conn, &format!("SELECT COUNT(*) FROM {table}"), [], |row| Ok(row.get(0)?));
+        let count = move |conn: &Connection| {
+            one(conn, &format!("SELECT COUNT(*) FROM {table}"), [], |row| Ok(row.get(0)?))
+        };
         store.readers.read(ReadKind::Page, SERVER, count).await.unwrap().unwrap()
     }
 
@@ -282,8 +315,15 @@ mod tests {
             store.writer.write("", move |tx| tx.execute(damage, [])).await.unwrap();
             let error = store.file_bytes(&file, 0..file.bytes).await.unwrap_err();
             assert!(matches!(error, StoreError::Failed(_)), "{damage}");
-            assert!(store.file_bytes(&file, 0..1000).await.unwrap().is_some(), "the first chunk is whole");
-            assert_eq!(store.damaged_rows().await.unwrap().is_empty(), damage.contains("SET number"), "{damage}");
+            assert!(
+                store.file_bytes(&file, 0..1000).await.unwrap().is_some(),
+                "the first chunk is whole"
+            );
+            assert_eq!(
+                store.damaged_rows().await.unwrap().is_empty(),
+                damage.contains("SET number"),
+                "{damage}"
+            );
         }
     }
 
@@ -293,11 +333,14 @@ mod tests {
         let store = SqliteStore::open(&folder.path().join("a.db")).await.unwrap();
         let bytes = b"secret ".repeat(90_000);
         let has_secret = || {
-            let files =
-                std::fs::read_dir(folder.path()).unwrap().map(|entry| std::fs::read(entry.unwrap().path()).unwrap());
+            let files = std::fs::read_dir(folder.path())
+                .unwrap()
+                .map(|entry| std::fs::read(entry.unwrap().path()).unwrap());
             files.into_iter().any(|file| memchr::memmem::find(&file, b"secret secret").is_some())
         };
-        let PutFile::Stored(file) = store.put(&NewFile { bytes: bytes.into(), ..new_file() }).await.unwrap() else {
+        let PutFile::Stored(file) =
+            store.put(&NewFile { bytes: bytes.into(), ..new_file() }).await.unwrap()
+        else {
             panic!()
         };
         assert!(has_secret());
@@ -309,7 +352,10 @@ mod tests {
     async fn put_tiny(store: &SqliteStore, owner: &str, name: Option<&str>, number: u32) {
         let digest = format!("{number:064}");
         let bytes = number.to_be_bytes().to_vec().into();
-        let put = store.put(&NewFile { owner, name, bytes, digest: &digest, ..new_file() }).await.unwrap();
+        let put = store
+            .put(&NewFile { owner, name, bytes, digest: &digest, ..new_file() })
+            .await
+            .unwrap();
         assert!(matches!(put, PutFile::Stored(_)));
     }
 
@@ -363,11 +409,18 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let store = SqliteStore::open(&folder.path().join("a.db")).await.unwrap();
         let PutFile::Stored(file) = store.put(&new_file()).await.unwrap() else { panic!() };
-        store.writer.write("", |tx| tx.execute("UPDATE agui_files SET stored = 0", [])).await.unwrap();
+        store
+            .writer
+            .write("", |tx| tx.execute("UPDATE agui_files SET stored = 0", []))
+            .await
+            .unwrap();
         assert_eq!(store.file(None, &file.id).await.unwrap(), None);
         store.sweep_files(None, now()).await.unwrap();
         assert_eq!(count(&store, "agui_file_chunks").await, 3);
         store.sweep_files(None, now() + 2 * UPLOAD_LIMIT).await.unwrap();
-        assert_eq!((count(&store, "agui_file_chunks").await, count(&store, "agui_files").await), (0, 0));
+        assert_eq!(
+            (count(&store, "agui_file_chunks").await, count(&store, "agui_files").await),
+            (0, 0)
+        );
     }
 }

@@ -49,7 +49,10 @@ impl SqliteStore {
         // One truncation at a time.
         let Ok(_turn) = self.truncating.try_lock() else { return Ok(()) };
         let owed = |row: &Row<'_>| Ok((row.get::<_, i64>(0)?, row.get::<_, bool>(1)?));
-        let owed = self.readers.read(ReadKind::Page, SERVER, move |conn| one(conn, OWED, [], owed)).await?;
+        let owed = self
+            .readers
+            .read(ReadKind::Page, SERVER, move |conn| one(conn, OWED, [], owed))
+            .await?;
         let Some((number, is_purging)) = owed else { return Ok(()) };
         let mut permits = Vec::new();
         if readers == ConcurrentReads::Wait {
@@ -64,15 +67,19 @@ impl SqliteStore {
             conn.busy_timeout(READERS_TIMEOUT)?;
             // PASSIVE copies without blocking the writer, so that TRUNCATE, which blocks it, has little left to copy.
             conn.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |_| Ok(()))?;
-            let is_busy: bool = conn.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get(0))?;
+            let is_busy: bool =
+                conn.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get(0))?;
             Ok(!is_busy)
         });
-        let is_empty = truncated.await.unwrap_or_else(|error| Err(StoreError::Failed(error.into())))?;
+        let is_empty =
+            truncated.await.unwrap_or_else(|error| Err(StoreError::Failed(error.into())))?;
         drop(permits);
         match (is_empty, readers) {
             (true, _) if is_purging => {}
             (true, _) => {
-                self.writer.run(JobKind::Ending, move |tx| tx.execute(SETTLE, [number]).map(drop)).await?;
+                self.writer
+                    .run(JobKind::Ending, move |tx| tx.execute(SETTLE, [number]).map(drop))
+                    .await?;
             }
             (false, ConcurrentReads::GoOn) => {
                 tracing::debug!("a reader needs the write-ahead log, which has deleted text")

@@ -126,7 +126,11 @@ impl SqliteWriter {
             Ok(())
         });
         let ended = || StoreError::Unavailable("the thread that writes to SQLite has ended".into());
-        self.jobs.as_ref().ok_or_else(ended)?.send(WriteJob { owner, bytes, kind, work, done }).map_err(|_| ended())?;
+        self.jobs
+            .as_ref()
+            .ok_or_else(ended)?
+            .send(WriteJob { owner, bytes, kind, work, done })
+            .map_err(|_| ended())?;
         result.await.map_err(|_| ended())??;
         output.lock().take().ok_or_else(ended)
     }
@@ -271,9 +275,11 @@ fn run_group(tx: &mut Tx<'_>, mut group: Vec<WriteJob>) {
 /// Runs a job in a transaction of its own. On a full disk, one that may use the reserve runs again with it.
 fn run_alone(tx: &mut Tx<'_>, mut job: WriteJob) {
     let may_use_reserve = job.kind.may_use_reserve();
-    let mut attempt = |tx: &mut Tx<'_>| begin(tx).and_then(|()| commit(tx, std::slice::from_mut(&mut job)));
-    let lacks_space =
-        |result: &StoreResult<()>| may_use_reserve && result.as_ref().is_err_and(StoreError::is_disk_full);
+    let mut attempt =
+        |tx: &mut Tx<'_>| begin(tx).and_then(|()| commit(tx, std::slice::from_mut(&mut job)));
+    let lacks_space = |result: &StoreResult<()>| {
+        may_use_reserve && result.as_ref().is_err_and(StoreError::is_disk_full)
+    };
     let mut result = attempt(tx);
     if lacks_space(&result) {
         tx.reserve.give_up();
@@ -287,8 +293,10 @@ fn run_alone(tx: &mut Tx<'_>, mut job: WriteJob) {
 /// by.
 fn copy_log(tx: &mut Tx<'_>) {
     const SIZE: &str = "SELECT page_count * page_size FROM pragma_page_count, pragma_page_size";
-    let size = tx.conn.query_row(SIZE, [], |row| row.get::<_, i64>(0)).unwrap_or_default().cast_unsigned();
-    let grows = fs::metadata(&tx.reserve.database).map_or(0, |file| size.saturating_sub(file.len()));
+    let size =
+        tx.conn.query_row(SIZE, [], |row| row.get::<_, i64>(0)).unwrap_or_default().cast_unsigned();
+    let grows =
+        fs::metadata(&tx.reserve.database).map_or(0, |file| size.saturating_sub(file.len()));
     if disk_space(&tx.reserve.database).is_some_and(|space| space.available >= grows) {
         // An operation that lacks the space that this gives says so.
         let _ = tx.log.copy_rest(tx.conn);
@@ -299,7 +307,10 @@ fn copy_log(tx: &mut Tx<'_>) {
 fn fail(group: Vec<WriteJob>, error: StoreError) {
     let text = error.to_string();
     let others = iter::repeat_with(|| StoreError::Unavailable(text.as_str().into()));
-    group.into_iter().zip(iter::once(error).chain(others)).for_each(|(job, error)| job.complete(Err(error)));
+    group
+        .into_iter()
+        .zip(iter::once(error).chain(others))
+        .for_each(|(job, error)| job.complete(Err(error)));
 }
 
 fn begin(tx: &Tx<'_>) -> StoreResult<()> {
@@ -333,8 +344,9 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let store = SqliteStore::open(&folder.path().join("a.db")).await.unwrap();
         let (release, released) = channel();
-        let blocked =
-            store.writer.write("", move |_| released.recv().map_err(|error| StoreError::Failed(error.into())));
+        let blocked = store
+            .writer
+            .write("", move |_| released.recv().map_err(|error| StoreError::Failed(error.into())));
         let order = Arc::new(Mutex::new(Vec::new()));
         let job = |owner: &'static str, bytes| {
             let order = order.clone();
@@ -347,6 +359,10 @@ mod tests {
         let jobs = join_all((0..12).map(|_| job("ann", 9 << 20)).chain([job("bob", 100)]));
         let (blocked, jobs, released) = tokio::join!(blocked, jobs, async { release.send(()) });
         assert!(blocked.is_ok() && released.is_ok() && jobs.iter().all(Result::is_ok));
-        assert_eq!(order.lock()[..3], ["ann", "bob", "ann"], "all of them waited, those of ann longer");
+        assert_eq!(
+            order.lock()[..3],
+            ["ann", "bob", "ann"],
+            "all of them waited, those of ann longer"
+        );
     }
 }

@@ -4,7 +4,9 @@ use serde_json::{Value, json};
 
 use crate::{
     protocol::JsonObject,
-    tools::{FnTool, Question, Repeat, ToolContext, ToolError, ToolSpec, Validator, tool::object_schema},
+    tools::{
+        FnTool, Question, Repeat, ToolContext, ToolError, ToolSpec, Validator, tool::object_schema,
+    },
 };
 
 const MAX_QUESTION_CHARS: usize = 4000;
@@ -35,7 +37,8 @@ pub fn ask_user() -> FnTool {
 
 async fn call(mut arguments: JsonObject, cx: ToolContext) -> Result<String, ToolError> {
     let schema = arguments.remove("schema").unwrap_or_else(|| json!({ "type": "string" }));
-    Validator::of_value(&schema).map_err(|problem| ToolError::new(format!("the schema cannot be used: {problem}")))?;
+    Validator::of_value(&schema)
+        .map_err(|problem| ToolError::new(format!("the schema cannot be used: {problem}")))?;
     let text = arguments.get("question").and_then(Value::as_str).unwrap_or_default();
     let reply = cx.ask(Question::new(text).key("answer").response_schema(schema)).await?;
     Ok(match reply {

@@ -27,7 +27,8 @@ pub fn current_time() -> FnTool {
         "additionalProperties": false
     });
     let description = "Tells the current date, weekday and time, in UTC or in a given time zone.";
-    FnTool::of_spec(ToolSpec::new("current_time", description, parameters), call).repeat(Repeat::Safe)
+    FnTool::of_spec(ToolSpec::new("current_time", description, parameters), call)
+        .repeat(Repeat::Safe)
 }
 
 async fn call(arguments: JsonObject, _: ToolContext) -> Result<String, ToolError> {
@@ -68,7 +69,8 @@ fn offset(text: &str) -> Option<i32> {
         None => (digits, "00"),
     };
     let number = |text: &str| -> Option<i32> {
-        (matches!(text.len(), 1 | 2) && text.bytes().all(|byte| byte.is_ascii_digit())).then(|| text.parse().ok())?
+        (matches!(text.len(), 1 | 2) && text.bytes().all(|byte| byte.is_ascii_digit()))
+            .then(|| text.parse().ok())?
     };
     let (hours, minutes) = (number(hours)?, number(minutes)?);
     (hours < 24 && minutes < 60).then_some(sign * (hours * 3600 + minutes * 60))
@@ -96,7 +98,17 @@ mod tests {
 
     #[test]
     fn other_zones_are_refused_with_an_example() {
-        for zone in ["Berlin", "+25:00", "+1:99", "+", "+é2", "../../etc/passwd", "/etc/localtime", "+12345", "++1"] {
+        for zone in [
+            "Berlin",
+            "+25:00",
+            "+1:99",
+            "+",
+            "+é2",
+            "../../etc/passwd",
+            "/etc/localtime",
+            "+12345",
+            "++1",
+        ] {
             let error = format_time(Timestamp::UNIX_EPOCH, zone).unwrap_err();
             assert!(error.contains("Europe/Berlin"), "{zone}: {error}");
         }

@@ -24,6 +24,9 @@ mod tests {
         for tool in tools() {
             Validator::new(&tool.spec().parameters).unwrap();
         }
-        assert_eq!(tools().map(|tool| tool.spec().name.clone()), ["current_time", "ask_user", "propose_plan"]);
+        assert_eq!(
+            tools().map(|tool| tool.spec().name.clone()),
+            ["current_time", "ask_user", "propose_plan"]
+        );
     }
 }

@@ -32,13 +32,16 @@ pub fn propose_plan() -> FnTool {
     let description = "Shows the user the steps of your plan and waits for a review. The user accepts the plan, \
                        edits or disables steps, or rejects it with a reason. Carry out only the steps of the result.";
     let parameters = object_schema(properties, &["steps"]);
-    FnTool::of_spec(ToolSpec::new("propose_plan", description, parameters), call).repeat(Repeat::Safe)
+    FnTool::of_spec(ToolSpec::new("propose_plan", description, parameters), call)
+        .repeat(Repeat::Safe)
 }
 
 async fn call(arguments: JsonObject, cx: ToolContext) -> Result<String, ToolError> {
     let proposed = texts(arguments.get("steps"));
-    let message = arguments.get("message").and_then(Value::as_str).filter(|text| !text.trim().is_empty());
-    let steps: Vec<_> = proposed.iter().map(|text| json!({ "description": text, "status": ENABLED })).collect();
+    let message =
+        arguments.get("message").and_then(Value::as_str).filter(|text| !text.trim().is_empty());
+    let steps: Vec<_> =
+        proposed.iter().map(|text| json!({ "description": text, "status": ENABLED })).collect();
     let question = Question::new(message.unwrap_or("Review and modify the planned steps."))
         .key("review")
         .reason("plan_review")
@@ -76,7 +79,8 @@ fn review_schema() -> Value {
 /// Returns the result for the model. Everything but a clear yes with at least one step rejects the plan.
 fn review(proposed: &[String], reply: &Value) -> Value {
     if reply.get("approved") != Some(&Value::Bool(true)) {
-        let reason = reply.get("reason").and_then(Value::as_str).filter(|reason| !reason.trim().is_empty());
+        let reason =
+            reply.get("reason").and_then(Value::as_str).filter(|reason| !reason.trim().is_empty());
         return match reason {
             Some(reason) => json!({ "approved": false, "reason": reason }),
             None => json!({ "approved": false }),
@@ -93,11 +97,9 @@ fn review(proposed: &[String], reply: &Value) -> Value {
 }
 
 fn enabled_steps(steps: &Value) -> Vec<String> {
-    let enabled = steps
-        .as_array()
-        .into_iter()
-        .flatten()
-        .filter(|step| step.get("status").and_then(Value::as_str).is_none_or(|status| status != DISABLED));
+    let enabled = steps.as_array().into_iter().flatten().filter(|step| {
+        step.get("status").and_then(Value::as_str).is_none_or(|status| status != DISABLED)
+    });
     enabled.filter_map(|step| step.get("description")?.as_str().map(str::to_owned)).collect()
 }
 
@@ -112,7 +114,10 @@ mod tests {
         let validator = Validator::of_value(&review_schema()).unwrap();
         let step = |text: &str, status: &str| json!({ "description": text, "status": status });
         for (reply, expected) in [
-            (json!({ "approved": true }), json!({ "approved": true, "edited": false, "steps": proposed })),
+            (
+                json!({ "approved": true }),
+                json!({ "approved": true, "edited": false, "steps": proposed }),
+            ),
             (
                 json!({ "approved": true, "steps": [step("Search twice", "enabled"), step("Report", "disabled")] }),
                 json!({ "approved": true, "edited": true, "steps": ["Search twice"] }),
@@ -125,16 +130,27 @@ mod tests {
                 json!({ "approved": true, "steps": [step("Search", "disabled")] }),
                 json!({ "approved": false, "reason": "no step of the plan is enabled" }),
             ),
-            (json!({ "approved": false, "reason": "Too long" }), json!({ "approved": false, "reason": "Too long" })),
-            (json!({ "approved": false, "steps": [step("Search", "enabled")] }), json!({ "approved": false })),
+            (
+                json!({ "approved": false, "reason": "Too long" }),
+                json!({ "approved": false, "reason": "Too long" }),
+            ),
+            (
+                json!({ "approved": false, "steps": [step("Search", "enabled")] }),
+                json!({ "approved": false }),
+            ),
         ] {
             validator.check_value(&"key:ann".into(), &reply).await.unwrap();
             assert_eq!(review(&proposed, &reply), expected);
         }
         // Replies that the schema refuses are no approval either.
-        for unclear in [json!("yes"), json!(null), json!({ "approved": "true" }), json!({ "steps": [] })] {
+        for unclear in
+            [json!("yes"), json!(null), json!({ "approved": "true" }), json!({ "steps": [] })]
+        {
             assert_eq!(review(&proposed, &unclear), json!({ "approved": false }), "{unclear}");
         }
-        assert_eq!(review(&proposed, &json!({ "approved": true, "steps": "all" }))["approved"], false);
+        assert_eq!(
+            review(&proposed, &json!({ "approved": true, "steps": "all" }))["approved"],
+            false
+        );
     }
 }

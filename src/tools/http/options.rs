@@ -25,9 +25,12 @@ use crate::{
     upstream::trust::is_trusted_url,
 };
 
-const NEEDED_FOR_LOGIN: [&str; 3] = ["login_authorization_url", "login_token_url", "login_client_id"];
-const MISSING_FOR_LOGIN: &str = "it is needed with `login`: a web service does not name its authorization server";
-const CLIENT_HEADERS: [&str; 5] = ["host", "content-length", "transfer-encoding", "connection", "upgrade"];
+const NEEDED_FOR_LOGIN: [&str; 3] =
+    ["login_authorization_url", "login_token_url", "login_client_id"];
+const MISSING_FOR_LOGIN: &str =
+    "it is needed with `login`: a web service does not name its authorization server";
+const CLIENT_HEADERS: [&str; 5] =
+    ["host", "content-length", "transfer-encoding", "connection", "upgrade"];
 
 /// Options of an HTTP tool: a table `[tools.NAME]` of the configuration.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
@@ -108,7 +111,10 @@ pub enum ToolKind {
 /// What of a JSON response is the result, by JSON Pointers.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
-#[serde(untagged, expecting = "expected a JSON Pointer, or a table of them such as { celsius = \"/current/temp\" }")]
+#[serde(
+    untagged,
+    expecting = "expected a JSON Pointer, or a table of them such as { celsius = \"/current/temp\" }"
+)]
 pub enum ResponseSelection {
     /// One part.
     Part(String),
@@ -192,8 +198,15 @@ impl HttpToolOptions {
         self.check_login()?;
         self.caller_headers()?;
         let is_wrong = self.result.as_ref().is_some_and(|selection| !selection.is_valid());
-        check_each([(is_wrong, "result", "a JSON Pointer such as \"/current/summary\" begins with a `/`")])?;
-        check_not_zero([("timeout_secs", self.timeout.is_zero()), ("max_result_bytes", self.max_result_bytes == 0)])
+        check_each([(
+            is_wrong,
+            "result",
+            "a JSON Pointer such as \"/current/summary\" begins with a `/`",
+        )])?;
+        check_not_zero([
+            ("timeout_secs", self.timeout.is_zero()),
+            ("max_result_bytes", self.max_result_bytes == 0),
+        ])
     }
 
     fn check_login(&self) -> Result<(), InvalidOption> {
@@ -209,25 +222,41 @@ impl HttpToolOptions {
             ("login_client_auth", self.login_client_auth.is_some()),
             ("login_scopes", !self.login_scopes.is_empty()),
         ];
-        let further: Vec<_> = urls.iter().map(|(key, url)| (*key, url.is_some())).chain(further).collect();
+        let further: Vec<_> =
+            urls.iter().map(|(key, url)| (*key, url.is_some())).chain(further).collect();
         login_options::check(self.login, &further, &self.headers)?;
-        let is_missing = |key, is_set: bool| self.login.is_some() && !is_set && NEEDED_FOR_LOGIN.contains(key);
-        let is_untrusted = |url: &Option<String>| url.as_deref().is_some_and(|url| !is_trusted_url(url));
-        let is_auth_of_none = self.login_client_auth.is_some() && self.login_client_secret_env.is_none();
-        check_each(further.iter().map(|(key, is_set)| (is_missing(key, *is_set), *key, MISSING_FOR_LOGIN)))?;
-        check_each(urls.iter().map(|(key, url)| (is_untrusted(url), *key, login_options::UNTRUSTED_URL)))?;
-        check_each([(is_auth_of_none, "login_client_auth", "it is for `login_client_secret_env` only")])
+        let is_missing =
+            |key, is_set: bool| self.login.is_some() && !is_set && NEEDED_FOR_LOGIN.contains(key);
+        let is_untrusted =
+            |url: &Option<String>| url.as_deref().is_some_and(|url| !is_trusted_url(url));
+        let is_auth_of_none =
+            self.login_client_auth.is_some() && self.login_client_secret_env.is_none();
+        check_each(
+            further.iter().map(|(key, is_set)| (is_missing(key, *is_set), *key, MISSING_FOR_LOGIN)),
+        )?;
+        check_each(
+            urls.iter().map(|(key, url)| (is_untrusted(url), *key, login_options::UNTRUSTED_URL)),
+        )?;
+        check_each([(
+            is_auth_of_none,
+            "login_client_auth",
+            "it is for `login_client_secret_env` only",
+        )])
     }
 
     /// Returns the service as one that people log in at, with the client's secret from the environment, and its name, by which
     /// tools share a login: the host, which gets the tokens. `None` without `login`.
     pub(crate) fn login_server(&self) -> Result<Option<(String, LoginServer)>, InvalidOption> {
-        let (Some(LoginKind::Person), Some(endpoint), Some(token_endpoint), Some(id)) =
-            (self.login, &self.login_authorization_url, &self.login_token_url, &self.login_client_id)
-        else {
+        let (Some(LoginKind::Person), Some(endpoint), Some(token_endpoint), Some(id)) = (
+            self.login,
+            &self.login_authorization_url,
+            &self.login_token_url,
+            &self.login_client_id,
+        ) else {
             return Ok(None);
         };
-        let template = UrlTemplate::parse(&self.url).map_err(|problem| InvalidOption::new("url", problem))?;
+        let template =
+            UrlTemplate::parse(&self.url).map_err(|problem| InvalidOption::new("url", problem))?;
         let auth = self.login_client_auth.unwrap_or_default();
         let authorization = Authorization {
             endpoint: endpoint.clone(),
@@ -248,14 +277,16 @@ impl HttpToolOptions {
 
     /// Returns the options that tools with the same login have in common.
     pub(crate) fn login_options(&self) -> impl PartialEq {
-        let urls = (&self.login_authorization_url, &self.login_token_url, &self.login_revocation_url);
+        let urls =
+            (&self.login_authorization_url, &self.login_token_url, &self.login_revocation_url);
         let client = (&self.login_client_id, &self.login_client_secret_env, self.login_client_auth);
         (urls, client, &self.login_issuer, &self.login_scopes)
     }
 
     pub(super) fn caller_headers(&self) -> Result<CallerHeaders, InvalidOption> {
         let is_of_login = |name: &str| self.login.is_some() && name == AUTHORIZATION.as_str();
-        let is_reserved = |name: &HeaderName| is_reserved(name.as_str()) || is_of_login(name.as_str());
+        let is_reserved =
+            |name: &HeaderName| is_reserved(name.as_str()) || is_of_login(name.as_str());
         CallerHeaders::new(&self.headers_from, &self.headers, is_reserved)
     }
 }
@@ -276,14 +307,19 @@ mod tests {
 
     #[test]
     fn a_table_of_the_configuration_is_read_with_its_units() {
-        let options =
-            read("method = \"POST\"\ntimeout_secs = 5\nheaders = { A = { env = \"KEY\" }, B = \"b\" }").unwrap();
+        let options = read(
+            "method = \"POST\"\ntimeout_secs = 5\nheaders = { A = { env = \"KEY\" }, B = \"b\" }",
+        )
+        .unwrap();
         assert_eq!((options.method, options.timeout), (HttpMethod::Post, Duration::from_secs(5)));
         assert_eq!(options.headers["B"], "b".into());
         options.check().unwrap();
         let defaults = read("").unwrap();
         assert_eq!((defaults.method, defaults.timeout), (HttpMethod::Get, Duration::from_secs(30)));
-        assert_eq!((defaults.approval, defaults.max_result_bytes), (ApprovalRule::Never, 256 * 1024));
+        assert_eq!(
+            (defaults.approval, defaults.max_result_bytes),
+            (ApprovalRule::Never, 256 * 1024)
+        );
     }
 
     const LOGIN: &str = "login = \"person\"\nlogin_authorization_url = \"https://id/a?x=y\"\n\
@@ -293,24 +329,44 @@ mod tests {
     fn a_login_needs_what_no_service_says() {
         read(LOGIN).unwrap().check().unwrap();
         assert_eq!(read(LOGIN).unwrap().login_server().unwrap().unwrap().0, "h");
-        let with_port =
-            read(LOGIN).map(|options| HttpToolOptions { url: "https://h:8443/x".into(), ..options }).unwrap();
+        let with_port = read(LOGIN)
+            .map(|options| HttpToolOptions { url: "https://h:8443/x".into(), ..options })
+            .unwrap();
         assert_eq!(with_port.login_server().unwrap().unwrap().0, "h:8443");
         let without = |option: &str| -> String {
-            LOGIN.lines().filter(|line| !line.starts_with(option)).map(|line| format!("{line}\n")).collect()
+            LOGIN
+                .lines()
+                .filter(|line| !line.starts_with(option))
+                .map(|line| format!("{line}\n"))
+                .collect()
         };
         let with = |more: &str| format!("{LOGIN}{more}");
         for (text, expected) in [
             (without("login_token_url"), "login_token_url: it is needed with `login`"),
-            (without("login_authorization_url"), "login_authorization_url: it is needed with `login`"),
+            (
+                without("login_authorization_url"),
+                "login_authorization_url: it is needed with `login`",
+            ),
             (without("login_client_id"), "login_client_id: it is needed with `login`"),
             (without("login ="), "login_authorization_url: it is for `login` only"),
-            ("login_client_auth = \"post\"".to_owned(), "login_client_auth: it is for `login` only"),
+            (
+                "login_client_auth = \"post\"".to_owned(),
+                "login_client_auth: it is for `login` only",
+            ),
             (LOGIN.replace("https://id/t", "http://id/t"), "login_token_url: expected https"),
-            (LOGIN.replace("https://id/a", "https://u:p@id/a"), "login_authorization_url: expected https, without"),
+            (
+                LOGIN.replace("https://id/a", "https://u:p@id/a"),
+                "login_authorization_url: expected https, without",
+            ),
             (with("login_revocation_url = \"ftp://id/\""), "login_revocation_url: expected https"),
-            (with("login_client_auth = \"post\""), "login_client_auth: it is for `login_client_secret_env` only"),
-            (with("headers = { authorization = \"x\" }"), "headers: `authorization` is set by `login`"),
+            (
+                with("login_client_auth = \"post\""),
+                "login_client_auth: it is for `login_client_secret_env` only",
+            ),
+            (
+                with("headers = { authorization = \"x\" }"),
+                "headers: `authorization` is set by `login`",
+            ),
             (
                 with("headers_from = { Authorization = \"header:x\" }"),
                 "headers_from: `authorization` is set by the server itself",
@@ -321,7 +377,10 @@ mod tests {
         }
         let unset = read(&with("login_client_secret_env = \"AGUI_NOT_THERE\"")).unwrap();
         let error = unset.login_server().err().unwrap().to_string();
-        assert_eq!(error, "login_client_secret_env: the environment variable AGUI_NOT_THERE is not set");
+        assert_eq!(
+            error,
+            "login_client_secret_env: the environment variable AGUI_NOT_THERE is not set"
+        );
         // Nothing would add the token.
         let error = super::super::HttpTool::new("t", read(LOGIN).unwrap()).unwrap_err().to_string();
         assert!(error.starts_with("login: only a server with a configuration"), "{error}");
@@ -336,8 +395,14 @@ mod tests {
             ("result = { a = \"/a\", b = \"b\" }", "result: a JSON Pointer"),
             ("result = {}", "result: a JSON Pointer"),
             ("headers = { Host = \"evil\" }", "headers: `host` is set by the server itself"),
-            ("headers_from = { Host = \"principal\" }", "headers_from: `host` is set by the server itself"),
-            ("headers = { A = \"a\" }\nheaders_from = { a = \"principal\" }", "headers_from: `a` is set twice"),
+            (
+                "headers_from = { Host = \"principal\" }",
+                "headers_from: `host` is set by the server itself",
+            ),
+            (
+                "headers = { A = \"a\" }\nheaders_from = { a = \"principal\" }",
+                "headers_from: `a` is set twice",
+            ),
         ] {
             let error = read(text).unwrap().check().unwrap_err().to_string();
             assert!(error.starts_with(expected), "{text}\n{error}");
@@ -350,6 +415,11 @@ mod tests {
         ] {
             assert!(read(text).unwrap_err().message().starts_with(expected), "{text}");
         }
-        assert!(toml::from_str::<HttpToolOptions>("kind = \"http\"").unwrap_err().message().contains("missing field"));
+        assert!(
+            toml::from_str::<HttpToolOptions>("kind = \"http\"")
+                .unwrap_err()
+                .message()
+                .contains("missing field")
+        );
     }
 }

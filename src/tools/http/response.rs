@@ -24,10 +24,16 @@ pub(super) async fn to_content(
     limit: usize,
 ) -> Result<MessageContent, ToolError> {
     let status = response.status();
-    let media_type = response.headers().get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    let media_type = response
+        .headers()
+        .get(CONTENT_TYPE)
+        .and_then(|value| value.to_str().ok())
+        .unwrap_or_default();
     let media_type = essence(media_type);
     if status.is_redirection() {
-        return Err(ToolError::new(format!("{status}: the response is a redirect, which is not followed.")));
+        return Err(ToolError::new(format!(
+            "{status}: the response is a redirect, which is not followed."
+        )));
     }
     if !status.is_success() {
         return Err(refusal(response, &media_type).await?);
@@ -37,15 +43,22 @@ pub(super) async fn to_content(
         if is_cut {
             return Err(ToolError::new(format!("The image is larger than {limit} bytes.")));
         }
-        let source = PartSource::Data { value: BASE64_STANDARD.encode(&bytes), mime_type: media_type };
+        let source =
+            PartSource::Data { value: BASE64_STANDARD.encode(&bytes), mime_type: media_type };
         return Ok(vec![ContentPart::image(source)].into());
     }
     let text = decode_text(&bytes, &media_type, is_cut)?;
     match selection {
-        Some(_) if is_cut => Err(ToolError::new(format!("The response is longer than {limit} bytes."))),
+        Some(_) if is_cut => {
+            Err(ToolError::new(format!("The response is longer than {limit} bytes.")))
+        }
         Some(selection) => select(&text, selection).map(Into::into),
-        None if is_cut => Ok(format!("{text}\n\n[cut here: the response is longer than {limit} bytes]").into()),
-        None if text.trim().is_empty() => Ok(format!("(the service answered {status}, with nothing else)").into()),
+        None if is_cut => {
+            Ok(format!("{text}\n\n[cut here: the response is longer than {limit} bytes]").into())
+        }
+        None if text.trim().is_empty() => {
+            Ok(format!("(the service answered {status}, with nothing else)").into())
+        }
         None => Ok(text.into()),
     }
 }
@@ -58,7 +71,10 @@ async fn refusal(response: Response, media_type: &str) -> Result<ToolError, Tool
     if text.is_empty() || !is_text(media_type) {
         return Ok(ToolError::new(format!("The service answered {status}.")));
     }
-    Ok(ToolError::new(format!("The service answered {status}: {}", shortened(&text, MAX_ERROR_CHARS))))
+    Ok(ToolError::new(format!(
+        "The service answered {status}: {}",
+        shortened(&text, MAX_ERROR_CHARS)
+    )))
 }
 
 fn broken_off(error: Box<dyn std::error::Error + Send + Sync>) -> ToolError {
@@ -71,7 +87,9 @@ fn is_text(media_type: &str) -> bool {
         || media_type == "application/octet-stream"
         || media_type.starts_with("text/")
         || ["+json", "+xml", "+yaml"].iter().any(|suffix| media_type.ends_with(suffix))
-        || media_type.strip_prefix("application/").is_some_and(|subtype| TEXT_SUBTYPES.contains(&subtype))
+        || media_type
+            .strip_prefix("application/")
+            .is_some_and(|subtype| TEXT_SUBTYPES.contains(&subtype))
 }
 
 fn decode_text(bytes: &[u8], media_type: &str, is_cut: bool) -> Result<String, ToolError> {
@@ -90,7 +108,9 @@ fn decode_text(bytes: &[u8], media_type: &str, is_cut: bool) -> Result<String, T
             Ok(String::from_utf8_lossy(&bytes[..error.valid_up_to()]).into_owned())
         }
         // Text in another encoding, such as Latin-1, is readable for the most part.
-        Err(_) if media_type.starts_with("text/") => Ok(String::from_utf8_lossy(bytes).into_owned()),
+        Err(_) if media_type.starts_with("text/") => {
+            Ok(String::from_utf8_lossy(bytes).into_owned())
+        }
         Err(_) => Err(not_text()),
     }
 }
@@ -99,7 +119,8 @@ fn select(text: &str, selection: &ResponseSelection) -> Result<String, ToolError
     let json: Value = serde_json::from_str(text)
         .map_err(|error| ToolError::new("The response is not valid JSON.").caused_by(error))?;
     let part = |pointer: &String| {
-        json.pointer(pointer).ok_or_else(|| ToolError::new(format!("The response has nothing at {pointer}.")))
+        json.pointer(pointer)
+            .ok_or_else(|| ToolError::new(format!("The response has nothing at {pointer}.")))
     };
     match selection {
         ResponseSelection::Part(pointer) => match part(pointer)? {
@@ -107,7 +128,8 @@ fn select(text: &str, selection: &ResponseSelection) -> Result<String, ToolError
             value => Ok(value.to_string()),
         },
         ResponseSelection::Members(pointers) => {
-            let members = pointers.iter().map(|(name, pointer)| Ok((name.clone(), part(pointer)?.clone())));
+            let members =
+                pointers.iter().map(|(name, pointer)| Ok((name.clone(), part(pointer)?.clone())));
             Ok(Value::Object(members.collect::<Result<_, ToolError>>()?).to_string())
         }
     }

@@ -57,25 +57,35 @@ impl HttpTool {
         options.check()?;
         let invalid = |key: &'static str| move |problem: String| InvalidOption::new(key, problem);
         if options.login.is_some() && login.is_none() {
-            return Err(invalid("login")("only a server with a configuration has logins".to_owned()));
+            return Err(invalid("login")(
+                "only a server with a configuration has logins".to_owned(),
+            ));
         }
         let template = UrlTemplate::parse(&options.url).map_err(invalid("url"))?;
         let parameters = parameters(&options, &template).map_err(invalid("parameters"))?;
         Validator::new(&parameters).map_err(invalid("parameters"))?;
         let headers = header_map(&options.headers)?;
-        let client = upstream::direct_client(&upstream::ClientOptions::default())
-            .map_err(|error| invalid("url")(format!("the HTTP client cannot be created: {error}")))?;
+        let client =
+            upstream::direct_client(&upstream::ClientOptions::default()).map_err(|error| {
+                invalid("url")(format!("the HTTP client cannot be created: {error}"))
+            })?;
         let (secrets, caller_headers) = (Secrets::of_headers(&headers), options.caller_headers()?);
         let spec = ToolSpec { name, description: options.description.clone(), parameters };
         Ok(Self { spec, options, headers, caller_headers, template, secrets, client, login })
     }
 
-    fn request(&self, arguments: &JsonObject, of_caller: HeaderMap) -> Result<RequestBuilder, String> {
+    fn request(
+        &self,
+        arguments: &JsonObject,
+        of_caller: HeaderMap,
+    ) -> Result<RequestBuilder, String> {
         let places = self.template.places();
-        let rest = arguments.iter().filter(|(name, _)| !places.iter().any(|(place, _)| place == name));
+        let rest =
+            arguments.iter().filter(|(name, _)| !places.iter().any(|(place, _)| place == name));
         let method = Method::from(self.options.method);
         let mut request = if self.options.method.has_body() {
-            let body: JsonObject = rest.map(|(name, value)| (name.clone(), value.clone())).collect();
+            let body: JsonObject =
+                rest.map(|(name, value)| (name.clone(), value.clone())).collect();
             self.client.request(method, self.template.fill(arguments, &[])?).json(&body)
         } else {
             // An argument must not repeat a parameter that the configuration has set.
@@ -100,7 +110,9 @@ impl HttpTool {
         secrets: &mut Secrets,
     ) -> Result<Response, ToolError> {
         let tokens = PersonTokens::new(login.clone(), Some(owner_of(cx.principal())));
-        let no_token = |error| ToolError::new("There is no access token now. Try again later.").caused_by(error);
+        let no_token = |error| {
+            ToolError::new("There is no access token now. Try again later.").caused_by(error)
+        };
         let mut token = tokens.current().await.map_err(no_token)?;
         for is_last in [false, true] {
             let Some(tried) = token else { break };
@@ -144,7 +156,11 @@ impl Tool for HttpTool {
         self.options.repeat.unwrap_or_else(|| self.options.method.repeat())
     }
 
-    async fn call(&self, arguments: JsonObject, cx: &ToolContext) -> Result<MessageContent, ToolError> {
+    async fn call(
+        &self,
+        arguments: JsonObject,
+        cx: &ToolContext,
+    ) -> Result<MessageContent, ToolError> {
         let mut of_caller = self.caller_headers.of_call(cx)?;
         let mut secrets = self.secrets.clone();
         secrets.extend(&Secrets::of_headers(&of_caller));
@@ -164,7 +180,12 @@ impl Tool for HttpTool {
                 Some(login) => self.sent_with_token(request, login, cx, &mut secrets).await?,
                 None => self.sent(request()?).await?,
             };
-            response::to_content(response, self.options.result.as_ref(), self.options.max_result_bytes).await
+            response::to_content(
+                response,
+                self.options.result.as_ref(),
+                self.options.max_result_bytes,
+            )
+            .await
         };
         let Ok(result) = tokio::time::timeout(self.options.timeout, responded).await else {
             let (host, seconds) = (self.template.host(), self.options.timeout.as_secs_f32());
@@ -186,19 +207,26 @@ impl fmt::Debug for HttpTool {
 fn parameters(options: &HttpToolOptions, template: &UrlTemplate) -> Result<Value, String> {
     let places = template.places();
     let Some(schema) = &options.parameters else {
-        let properties: JsonObject =
-            places.iter().map(|(name, _)| ((*name).to_owned(), json!({ "type": "string" }))).collect();
-        let required: Vec<_> = places.iter().filter(|(_, required)| *required).map(|(name, _)| *name).collect();
+        let properties: JsonObject = places
+            .iter()
+            .map(|(name, _)| ((*name).to_owned(), json!({ "type": "string" })))
+            .collect();
+        let required: Vec<_> =
+            places.iter().filter(|(_, required)| *required).map(|(name, _)| *name).collect();
         return Ok(json!({
             "type": "object", "properties": properties, "required": required, "additionalProperties": false
         }));
     };
     let mut schema = schema.as_object().ok_or("a schema of arguments is a table")?.clone();
-    let properties = schema.get("properties").and_then(Value::as_object).cloned().unwrap_or_default();
+    let properties =
+        schema.get("properties").and_then(Value::as_object).cloned().unwrap_or_default();
     if let Some((name, _)) = places.iter().find(|(name, _)| !properties.contains_key(*name)) {
-        return Err(format!("the URL has a place for `{name}`, which `properties` does not describe"));
+        return Err(format!(
+            "the URL has a place for `{name}`, which `properties` does not describe"
+        ));
     }
-    let is_fixed = |name: &&String| template.sets(name) && !places.iter().any(|(place, _)| place == name);
+    let is_fixed =
+        |name: &&String| template.sets(name) && !places.iter().any(|(place, _)| place == name);
     if let Some(name) = properties.keys().find(is_fixed).filter(|_| !options.method.has_body()) {
         return Err(format!("`{name}` is set by the URL already"));
     }
@@ -213,7 +241,10 @@ fn parameters(options: &HttpToolOptions, template: &UrlTemplate) -> Result<Value
 mod tests {
     use super::{super::options::ResponseSelection, *};
 
-    fn tool(url: &str, change: impl FnOnce(&mut HttpToolOptions)) -> Result<HttpTool, InvalidOption> {
+    fn tool(
+        url: &str,
+        change: impl FnOnce(&mut HttpToolOptions),
+    ) -> Result<HttpTool, InvalidOption> {
         let options = json!({ "kind": "http", "description": "The weather", "url": url });
         let mut options = serde_json::from_value(options).unwrap();
         change(&mut options);
@@ -221,7 +252,9 @@ mod tests {
     }
 
     fn refused(change: impl FnOnce(&mut HttpToolOptions)) -> String {
-        tool("https://api.example.com/{city}?units=metric&lang={lang}", change).unwrap_err().to_string()
+        tool("https://api.example.com/{city}?units=metric&lang={lang}", change)
+            .unwrap_err()
+            .to_string()
     }
 
     #[test]
@@ -238,11 +271,13 @@ mod tests {
 
     #[tokio::test]
     async fn unknown_arguments_are_refused_unless_the_schema_allows_them() {
-        for (schema, is_allowed) in
-            [(json!({ "properties": { "q": {} } }), false), (json!({ "additionalProperties": true }), true)]
-        {
+        for (schema, is_allowed) in [
+            (json!({ "properties": { "q": {} } }), false),
+            (json!({ "additionalProperties": true }), true),
+        ] {
             let tool = tool("https://h/", |options| options.parameters = Some(schema)).unwrap();
-            let checked = Validator::new(&tool.spec().parameters).unwrap().check(r#"{"admin":1}"#).await;
+            let checked =
+                Validator::new(&tool.spec().parameters).unwrap().check(r#"{"admin":1}"#).await;
             assert_eq!(checked.is_ok(), is_allowed);
         }
     }
@@ -251,12 +286,23 @@ mod tests {
     fn wrong_options_are_named() {
         for (error, expected) in [
             (refused(|options| options.url = "https://{h}/".into()), "url: the host is fixed"),
-            (refused(|options| options.result = Some(ResponseSelection::Part("a/b".into()))), "result: a JSON Pointer"),
-            (refused(|options| drop(options.headers.insert("a b".into(), "".into()))), "headers: \"a b\""),
-            (refused(|options| options.parameters = Some(json!([]))), "parameters: a schema"),
-            (refused(|options| options.parameters = Some(json!({ "type": "array" }))), "parameters: "),
             (
-                refused(|options| options.parameters = Some(json!({ "properties": { "city": {} } }))),
+                refused(|options| options.result = Some(ResponseSelection::Part("a/b".into()))),
+                "result: a JSON Pointer",
+            ),
+            (
+                refused(|options| drop(options.headers.insert("a b".into(), "".into()))),
+                "headers: \"a b\"",
+            ),
+            (refused(|options| options.parameters = Some(json!([]))), "parameters: a schema"),
+            (
+                refused(|options| options.parameters = Some(json!({ "type": "array" }))),
+                "parameters: ",
+            ),
+            (
+                refused(|options| {
+                    options.parameters = Some(json!({ "properties": { "city": {} } }))
+                }),
                 "parameters: the URL has a place for `lang`",
             ),
             (

@@ -33,7 +33,8 @@ enum UrlPiece {
 
 impl UrlTemplate {
     pub(super) fn parse(text: &str) -> Result<Self, String> {
-        let parts = text.split_once("://").filter(|(scheme, _)| matches!(*scheme, "http" | "https"));
+        let parts =
+            text.split_once("://").filter(|(scheme, _)| matches!(*scheme, "http" | "https"));
         let (scheme, rest) = parts.ok_or("a URL begins with http:// or https://")?;
         if text.contains(['#', '\\']) || text.contains(|c: char| c.is_control() || c == ' ') {
             return Err("a URL has no spaces, no backslashes and no `#`".to_owned());
@@ -41,20 +42,30 @@ impl UrlTemplate {
         let end = rest.find(['/', '?']).unwrap_or(rest.len());
         let (authority, rest) = rest.split_at(end);
         if authority.contains(['{', '}']) {
-            return Err("the host is fixed: use places in the path and in the query only".to_owned());
+            return Err(
+                "the host is fixed: use places in the path and in the query only".to_owned()
+            );
         }
         if authority.contains('@') {
             return Err(
                 "a URL cannot have credentials: use `headers`, with the secret in an environment variable".to_owned()
             );
         }
-        let origin = Url::parse(&format!("{scheme}://{authority}/")).map_err(|error| error.to_string())?;
-        let (path, query) = rest.split_once('?').map_or((rest, None), |(path, query)| (path, Some(query)));
-        let segments =
-            path.strip_prefix('/').unwrap_or_default().split('/').map(split_places).collect::<Result<Vec<_>, _>>()?;
-        let pairs = query.into_iter().flat_map(|query| query.split('&')).filter(|pair| !pair.is_empty());
+        let origin =
+            Url::parse(&format!("{scheme}://{authority}/")).map_err(|error| error.to_string())?;
+        let (path, query) =
+            rest.split_once('?').map_or((rest, None), |(path, query)| (path, Some(query)));
+        let segments = path
+            .strip_prefix('/')
+            .unwrap_or_default()
+            .split('/')
+            .map(split_places)
+            .collect::<Result<Vec<_>, _>>()?;
+        let pairs =
+            query.into_iter().flat_map(|query| query.split('&')).filter(|pair| !pair.is_empty());
         let query = pairs.map(|pair| {
-            let (name, value) = pair.split_once('=').map_or((pair, None), |(name, value)| (name, Some(value)));
+            let (name, value) =
+                pair.split_once('=').map_or((pair, None), |(name, value)| (name, Some(value)));
             if name.contains(['{', '}']) {
                 return Err(format!("the name of a query parameter is fixed, unlike `{name}`"));
             }
@@ -66,7 +77,10 @@ impl UrlTemplate {
             UrlPiece::Fixed(text) => text.clone(),
             UrlPiece::Place(_) => "x".to_owned(),
         };
-        template.join(template.segments.iter().map(|pieces| pieces.iter().map(example).collect()).collect(), &[])?;
+        template.join(
+            template.segments.iter().map(|pieces| pieces.iter().map(example).collect()).collect(),
+            &[],
+        )?;
         Ok(template)
     }
 
@@ -82,7 +96,12 @@ impl UrlTemplate {
     /// Returns the arguments that have a place, and whether each is required.
     pub(super) fn places(&self) -> Vec<(&str, bool)> {
         let path = self.segments.iter().flatten().map(|piece| (piece, true));
-        let query = self.query.iter().filter_map(|(_, value)| value.as_ref()).flatten().map(|piece| (piece, false));
+        let query = self
+            .query
+            .iter()
+            .filter_map(|(_, value)| value.as_ref())
+            .flatten()
+            .map(|piece| (piece, false));
         let places = path.chain(query).filter_map(|(piece, needed)| match piece {
             UrlPiece::Place(name) => Some((name.as_str(), needed)),
             UrlPiece::Fixed(_) => None,
@@ -94,9 +113,16 @@ impl UrlTemplate {
         self.query.iter().any(|(name, _)| name == parameter)
     }
 
-    pub(super) fn fill(&self, arguments: &JsonObject, in_query: &[(&String, &Value)]) -> Result<Url, String> {
-        let segments =
-            self.segments.iter().map(|pieces| fill_segment(pieces, arguments)).collect::<Result<Vec<_>, _>>()?;
+    pub(super) fn fill(
+        &self,
+        arguments: &JsonObject,
+        in_query: &[(&String, &Value)],
+    ) -> Result<Url, String> {
+        let segments = self
+            .segments
+            .iter()
+            .map(|pieces| fill_segment(pieces, arguments))
+            .collect::<Result<Vec<_>, _>>()?;
         let mut pairs: Vec<String> = Vec::new();
         for (name, value) in &self.query {
             match value.as_deref() {
@@ -104,7 +130,8 @@ impl UrlTemplate {
                 Some([UrlPiece::Place(argument)]) => {
                     push_pairs(&mut pairs, name, argument, arguments.get(argument))?;
                 }
-                Some(pieces) => pairs.extend(fill_value(pieces, arguments)?.map(|value| format!("{name}={value}"))),
+                Some(pieces) => pairs
+                    .extend(fill_value(pieces, arguments)?.map(|value| format!("{name}={value}"))),
             }
         }
         for (argument, value) in in_query {
@@ -120,13 +147,19 @@ impl UrlTemplate {
         if text.len() > MAX_URL_BYTES {
             return Err("The arguments are too long for a URL.".to_owned());
         }
-        let url = Url::parse(&text).map_err(|error| format!("The arguments do not give a valid URL: {error}."))?;
+        let url = Url::parse(&text)
+            .map_err(|error| format!("The arguments do not give a valid URL: {error}."))?;
         let is_same = url.origin() == self.origin.origin()
             && url.path_segments().is_some_and(|found| found.count() == segments.len())
-            && url.query().unwrap_or_default().matches('&').count() == pairs.len().saturating_sub(1)
+            && url.query().unwrap_or_default().matches('&').count()
+                == pairs.len().saturating_sub(1)
             && url.fragment().is_none()
             && url.username().is_empty();
-        if is_same { Ok(url) } else { Err("The arguments give another URL than this tool's.".to_owned()) }
+        if is_same {
+            Ok(url)
+        } else {
+            Err("The arguments give another URL than this tool's.".to_owned())
+        }
     }
 }
 
@@ -134,7 +167,8 @@ fn split_places(text: &str) -> Result<Vec<UrlPiece>, String> {
     let mut pieces = Vec::new();
     let mut rest = text;
     while let Some((fixed, behind)) = rest.split_once('{') {
-        let (name, after) = behind.split_once('}').ok_or_else(|| format!("`{{{behind}` has no `}}`"))?;
+        let (name, after) =
+            behind.split_once('}').ok_or_else(|| format!("`{{{behind}` has no `}}`"))?;
         if name.is_empty() || name.contains(['{', '/', '&', '=']) {
             return Err(format!("`{{{name}}}` names no argument"));
         }
@@ -182,8 +216,10 @@ fn fill_segment(pieces: &[UrlPiece], arguments: &JsonObject) -> Result<String, S
 fn has_dot_segment(mut text: String) -> bool {
     for _ in 0..=MAX_DECODINGS {
         let ends_segment = |c: char| matches!(c, ';' | ' ') || c.is_control();
-        let segments = text.split(['/', '\\']).map(|segment| segment.trim_start_matches(ends_segment));
-        let mut names = segments.map(|segment| segment.split(ends_segment).next().unwrap_or_default());
+        let segments =
+            text.split(['/', '\\']).map(|segment| segment.trim_start_matches(ends_segment));
+        let mut names =
+            segments.map(|segment| segment.split(ends_segment).next().unwrap_or_default());
         if names.any(|name| matches!(name, "." | "..")) {
             return true;
         }
@@ -211,7 +247,12 @@ fn fill_value(pieces: &[UrlPiece], arguments: &JsonObject) -> Result<Option<Stri
     Ok(Some(encoded))
 }
 
-fn push_pairs(pairs: &mut Vec<String>, name: &str, argument: &str, value: Option<&Value>) -> Result<(), String> {
+fn push_pairs(
+    pairs: &mut Vec<String>,
+    name: &str,
+    argument: &str,
+    value: Option<&Value>,
+) -> Result<(), String> {
     let texts = match value {
         None | Some(Value::Null) => Vec::new(),
         Some(object @ Value::Object(_)) => vec![object.to_string()],
@@ -227,7 +268,9 @@ fn texts(argument: &str, value: &Value) -> Result<Vec<String>, String> {
     let text = |value: &Value| match value {
         Value::String(text) => Ok(text.clone()),
         Value::Bool(_) | Value::Number(_) => Ok(value.to_string()),
-        _ => Err(format!("The argument `{argument}` must be a string, a number or a boolean here.")),
+        _ => {
+            Err(format!("The argument `{argument}` must be a string, a number or a boolean here."))
+        }
     };
     values.iter().map(text).collect()
 }
@@ -247,9 +290,21 @@ mod tests {
     #[test]
     fn arguments_are_encoded_in_their_places() {
         for (template, arguments, url) in [
-            ("https://h/w?city={c}", json!({ "c": "São Paulo" }), "https://h/w?city=S%C3%A3o%20Paulo"),
-            ("https://h/w?city={c}", json!({ "c": "x&admin=1#y" }), "https://h/w?city=x%26admin%3D1%23y"),
-            ("https://h/w?city={c}", json!({ "c": "a\r\nHost: b" }), "https://h/w?city=a%0D%0AHost%3A%20b"),
+            (
+                "https://h/w?city={c}",
+                json!({ "c": "São Paulo" }),
+                "https://h/w?city=S%C3%A3o%20Paulo",
+            ),
+            (
+                "https://h/w?city={c}",
+                json!({ "c": "x&admin=1#y" }),
+                "https://h/w?city=x%26admin%3D1%23y",
+            ),
+            (
+                "https://h/w?city={c}",
+                json!({ "c": "a\r\nHost: b" }),
+                "https://h/w?city=a%0D%0AHost%3A%20b",
+            ),
             ("https://h/{c}/w", json!({ "c": "a/b?c" }), "https://h/a%2Fb%3Fc/w"),
             ("https://h/{c}", json!({ "c": "@evil.com" }), "https://h/%40evil.com"),
             ("https://h/{c}", json!({ "c": "//evil.com" }), "https://h/%2F%2Fevil.com"),
@@ -302,14 +357,19 @@ mod tests {
         ] {
             assert!(fill("https://h/a/{c}/b", json!({ "c": value })).is_err(), "{value}");
         }
-        for value in ["...", "a..b", "..a", "x;y", "1.5", "100%", "50%25", ".env", "a b", "c; d. e"] {
+        for value in ["...", "a..b", "..a", "x;y", "1.5", "100%", "50%25", ".env", "a b", "c; d. e"]
+        {
             assert!(fill("https://h/a/{c}/b", json!({ "c": value })).is_ok(), "{value}");
         }
         assert!(fill("https://h/a/{c}{d}/b", json!({ "c": ".", "d": "." })).is_err());
         assert!(fill("https://h/a/.{c}/b", json!({ "c": "." })).is_err());
         assert!(fill("https://h/a/{c}", json!({})).unwrap_err().contains("`c` is required"));
         assert!(fill("https://h/a/{c}", json!({ "c": { "d": 1 } })).is_err());
-        assert!(fill("https://h/a/{c}", json!({ "c": "x".repeat(MAX_URL_BYTES) })).unwrap_err().contains("too long"));
+        assert!(
+            fill("https://h/a/{c}", json!({ "c": "x".repeat(MAX_URL_BYTES) }))
+                .unwrap_err()
+                .contains("too long")
+        );
     }
 
     #[test]

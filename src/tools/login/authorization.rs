@@ -62,8 +62,14 @@ impl Authorization {
     }
 
     /// Returns the URL at which a browser begins a login. `challenge` is that of PKCE, with S256.
-    pub(super) fn url(&self, base: &str, state: &str, challenge: &str) -> Result<String, LoginError> {
-        let mut url = Url::parse(&self.endpoint).map_err(|error| LoginError::Failed(error.to_string()))?;
+    pub(super) fn url(
+        &self,
+        base: &str,
+        state: &str,
+        challenge: &str,
+    ) -> Result<String, LoginError> {
+        let mut url =
+            Url::parse(&self.endpoint).map_err(|error| LoginError::Failed(error.to_string()))?;
         let (scope, redirect_uri) = (self.scopes.join(" "), self.redirect_uri(base));
         // OpenID Connect gives a refresh token only then.
         let prompt = self.scopes.iter().any(|scope| scope == "offline_access").then_some("consent");
@@ -78,7 +84,8 @@ impl Authorization {
             ("scope", Some(&*scope).filter(|scope| !scope.is_empty())),
             ("prompt", prompt),
         ];
-        url.query_pairs_mut().extend_pairs(parameters.iter().filter_map(|(name, value)| Some((name, (*value)?))));
+        url.query_pairs_mut()
+            .extend_pairs(parameters.iter().filter_map(|(name, value)| Some((name, (*value)?))));
         Ok(url.into())
     }
 

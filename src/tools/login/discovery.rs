@@ -9,7 +9,9 @@ use reqwest::{
 use serde::{Deserialize, de::DeserializeOwned};
 use serde_json::json;
 
-use super::authorization::{Authorization, ClientAuth, ClientCredentials, TokenSource, callback_of, redirect_uri};
+use super::authorization::{
+    Authorization, ClientAuth, ClientCredentials, TokenSource, callback_of, redirect_uri,
+};
 use crate::{
     agent::LoginError,
     base::{
@@ -98,7 +100,9 @@ impl Discovery {
             source: TokenSource {
                 token_endpoint: metadata.token_endpoint,
                 // A wrong one is not worth a failure.
-                revocation_endpoint: metadata.revocation_endpoint.filter(|url| self.check(url).is_ok()),
+                revocation_endpoint: metadata
+                    .revocation_endpoint
+                    .filter(|url| self.check(url).is_ok()),
                 client,
                 resource: Some(resource),
             },
@@ -113,14 +117,21 @@ impl Discovery {
     /// Returns the authorization server, the scopes to ask for, and what the tokens are for.
     async fn find(&self) -> Result<(IssuerMetadata, Vec<String>, String), LoginError> {
         // What a refusal of the server says about authorization.
-        let refused = self.send(self.http.get(self.url.clone()).header(ACCEPT, "text/event-stream")).await?;
+        let refused =
+            self.send(self.http.get(self.url.clone()).header(ACCEPT, "text/event-stream")).await?;
         let header = refused.headers().get(WWW_AUTHENTICATE).and_then(|value| value.to_str().ok());
-        let challenge = header.filter(|_| refused.status() == StatusCode::UNAUTHORIZED).unwrap_or_default();
+        let challenge =
+            header.filter(|_| refused.status() == StatusCode::UNAUTHORIZED).unwrap_or_default();
         let resource = self.resource(parameter(challenge, "resource_metadata")).await?;
-        let wanted = if self.issuer.is_some() { "not `login_issuer`" } else { "no authorization server" };
+        let wanted =
+            if self.issuer.is_some() { "not `login_issuer`" } else { "no authorization server" };
         let mut found = Err(failed(format!("the server names {wanted}")));
-        let is_wanted = |named: &&String| self.issuer.as_ref().is_none_or(|issuer| is_same_issuer(issuer, named));
-        for issuer in resource.authorization_servers.iter().filter(is_wanted).take(MAX_AUTHORIZATION_SERVERS) {
+        let is_wanted = |named: &&String| {
+            self.issuer.as_ref().is_none_or(|issuer| is_same_issuer(issuer, named))
+        };
+        for issuer in
+            resource.authorization_servers.iter().filter(is_wanted).take(MAX_AUTHORIZATION_SERVERS)
+        {
             found = self.issuer(issuer).await;
             if found.is_ok() {
                 break;
@@ -155,7 +166,10 @@ impl Discovery {
         } else {
             return Ok(parsed);
         };
-        Err(failed(format!("the authorization server {} {problem}", parsed.origin().ascii_serialization())))
+        Err(failed(format!(
+            "the authorization server {} {problem}",
+            parsed.origin().ascii_serialization()
+        )))
     }
 
     async fn resource(&self, named: Option<String>) -> Result<ResourceMetadata, LoginError> {
@@ -184,9 +198,13 @@ impl Discovery {
     /// not the server itself, unless it is listed.
     fn check_issuer(&self, issuer: &str) -> Result<Url, LoginError> {
         let url = self.check(issuer)?;
-        let is_listed = || url.host_str().and_then(Host::parse).is_some_and(|host| self.hosts.has(&host));
-        if self.client.is_some() && self.issuer.is_none() && !self.hosts.is_empty() && !is_listed() {
-            return Err(failed(format!("the authorization server {issuer} is not in `login_hosts`")));
+        let is_listed =
+            || url.host_str().and_then(Host::parse).is_some_and(|host| self.hosts.has(&host));
+        if self.client.is_some() && self.issuer.is_none() && !self.hosts.is_empty() && !is_listed()
+        {
+            return Err(failed(format!(
+                "the authorization server {issuer} is not in `login_hosts`"
+            )));
         }
         Ok(url)
     }
@@ -197,8 +215,15 @@ impl Discovery {
         let urls = kinds.into_iter().flat_map(|kind| well_known(&url, kind, true)).collect();
         let problem = match self.first::<IssuerMetadata>(urls).await? {
             None => "has no metadata",
-            Some(found) if !is_same_issuer(&found.issuer, issuer) => "names another issuer in its metadata",
-            Some(found) if found.code_challenge_methods_supported.iter().any(|known| !has(known, "S256")) => {
+            Some(found) if !is_same_issuer(&found.issuer, issuer) => {
+                "names another issuer in its metadata"
+            }
+            Some(found)
+                if found
+                    .code_challenge_methods_supported
+                    .iter()
+                    .any(|known| !has(known, "S256")) =>
+            {
                 "does not know PKCE with S256"
             }
             Some(found) => {
@@ -213,7 +238,8 @@ impl Discovery {
     /// for that. Pages and token endpoint may stand apart, as those of Google and Cognito do.
     fn check_endpoints(&self, issuer: &Url, metadata: &IssuerMetadata) -> Result<(), LoginError> {
         let token = self.check(&metadata.token_endpoint)?;
-        let registration = metadata.registration_endpoint.as_ref().filter(|_| self.client.is_none());
+        let registration =
+            metadata.registration_endpoint.as_ref().filter(|_| self.client.is_none());
         for url in [&metadata.authorization_endpoint].into_iter().chain(registration) {
             let endpoint = self.check(url)?.origin();
             if ![issuer, &token, &self.url].iter().any(|own| own.origin() == endpoint) {
@@ -227,22 +253,37 @@ impl Discovery {
             let (issuer, token) = (&*metadata.issuer, token.origin().ascii_serialization());
             if !self.hosts.is_empty() {
                 let advice = "leave out `login_hosts` if that is right";
-                return Err(failed(format!("the token endpoint of {issuer} is at another host, {token}: {advice}")));
+                return Err(failed(format!(
+                    "the token endpoint of {issuer} is at another host, {token}: {advice}"
+                )));
             }
-            tracing::warn!(issuer, token, "the token endpoint of an authorization server is at another host");
+            tracing::warn!(
+                issuer,
+                token,
+                "the token endpoint of an authorization server is at another host"
+            );
         }
         Ok(())
     }
 
     /// Registers this server as a client. Each login does: authorization servers forget their clients, and do not say so.
-    async fn register(&self, metadata: &IssuerMetadata, redirect_uri: &str) -> Result<ClientCredentials, LoginError> {
+    async fn register(
+        &self,
+        metadata: &IssuerMetadata,
+        redirect_uri: &str,
+    ) -> Result<ClientCredentials, LoginError> {
         let issuer = &metadata.issuer;
         let Some(endpoint) = &metadata.registration_endpoint else {
             return Err(failed(format!("{issuer} registers no clients: set `login_client_id`")));
         };
-        let kind = if redirect_uri.starts_with("https:") || !is_trusted_url(redirect_uri) { "web" } else { "native" };
+        let kind = if redirect_uri.starts_with("https:") || !is_trusted_url(redirect_uri) {
+            "web"
+        } else {
+            "native"
+        };
         let known = &metadata.token_endpoint_auth_methods_supported;
-        let is_secret_needed = !known.is_empty() && !has(known, "none") && has(known, "client_secret_post");
+        let is_secret_needed =
+            !known.is_empty() && !has(known, "none") && has(known, "client_secret_post");
         let wanted = json!({
             "client_name": "agui-server",
             "application_type": kind,
@@ -251,8 +292,10 @@ impl Discovery {
             "response_types": ["code"],
             "token_endpoint_auth_method": if is_secret_needed { "client_secret_post" } else { "none" },
         });
-        let client: Registered =
-            self.read(self.http.post(self.check(endpoint)?).json(&wanted)).await?.map_err(|why| {
+        let client: Registered = self
+            .read(self.http.post(self.check(endpoint)?).json(&wanted))
+            .await?
+            .map_err(|why| {
                 let why = shortened(&why.replace(char::is_control, " "), MAX_ERROR_CHARS);
                 failed(format!("{issuer} does not register this server: {why}"))
             })?;
@@ -267,7 +310,9 @@ impl Discovery {
     /// Reads the first JSON document that there is.
     async fn first<T: DeserializeOwned>(&self, urls: Vec<Url>) -> Result<Option<T>, LoginError> {
         for url in urls {
-            if let Ok(found) = self.read(self.http.get(url).header(ACCEPT, "application/json")).await? {
+            if let Ok(found) =
+                self.read(self.http.get(url).header(ACCEPT, "application/json")).await?
+            {
                 return Ok(Some(found));
             }
         }
@@ -275,7 +320,10 @@ impl Discovery {
     }
 
     /// Reads a JSON document; within it the response that is none.
-    async fn read<T: DeserializeOwned>(&self, request: RequestBuilder) -> Result<Result<T, String>, LoginError> {
+    async fn read<T: DeserializeOwned>(
+        &self,
+        request: RequestBuilder,
+    ) -> Result<Result<T, String>, LoginError> {
         let response = self.send(request).await?;
         let status = response.status();
         let body = read_whole(response, MAX_METADATA_BYTES).await.unwrap_or_default();
@@ -285,7 +333,8 @@ impl Discovery {
 
     async fn send(&self, request: RequestBuilder) -> Result<reqwest::Response, LoginError> {
         request.timeout(REQUEST_TIMEOUT).send().await.map_err(|error| {
-            let server = error.url().map(|url| url.origin().ascii_serialization()).unwrap_or_default();
+            let server =
+                error.url().map(|url| url.origin().ascii_serialization()).unwrap_or_default();
             let problem = if error.is_timeout() { "does not answer" } else { "cannot be reached" };
             tracing::debug!(cause = error_chain(&error), "a server for logins {problem}");
             failed(format!("{server} {problem}"))
@@ -309,7 +358,8 @@ fn has(known: &[String], wanted: &str) -> bool {
 fn parameter(header: &str, name: &str) -> Option<String> {
     let starts = header.match_indices(name).map(|(at, _)| at);
     let is_whole = |at: &usize| header[..*at].ends_with([' ', ',']);
-    let value = starts.filter(is_whole).find_map(|at| header[at + name.len()..].strip_prefix("=\""))?;
+    let value =
+        starts.filter(is_whole).find_map(|at| header[at + name.len()..].strip_prefix("=\""))?;
     value.split('"').next().filter(|value| !value.is_empty()).map(str::to_owned)
 }
 
@@ -318,7 +368,11 @@ fn well_known(url: &Url, kind: &str, is_exact: bool) -> Vec<Url> {
     let path = url.path().trim_end_matches('/');
     let mut paths = vec![format!("/.well-known/{kind}{path}")];
     if !path.is_empty() {
-        paths.push(if is_exact { format!("{path}/.well-known/{kind}") } else { format!("/.well-known/{kind}") });
+        paths.push(if is_exact {
+            format!("{path}/.well-known/{kind}")
+        } else {
+            format!("/.well-known/{kind}")
+        });
     }
     let at = |path: String| {
         let mut url = url.clone();
@@ -346,7 +400,8 @@ mod tests {
 
     fn discovery(hosts: &[&str]) -> Discovery {
         let named = NamedHosts::new(hosts.iter().copied().chain(["mcp.example.com"]));
-        let (url, http) = (Url::parse("https://mcp.example.com/mcp").unwrap(), named.client().unwrap());
+        let (url, http) =
+            (Url::parse("https://mcp.example.com/mcp").unwrap(), named.client().unwrap());
         let hosts = NamedHosts::new(hosts.iter().copied());
         Discovery { url, hosts, issuer: None, named, client: None, scopes: vec![], http }
     }
@@ -354,7 +409,10 @@ mod tests {
     #[test]
     fn metadata_are_looked_for_at_the_places_of_the_standards() {
         let places = |url: &str, kind: &str, is_exact| -> Vec<_> {
-            well_known(&Url::parse(url).unwrap(), kind, is_exact).iter().map(|url| url.path().to_owned()).collect()
+            well_known(&Url::parse(url).unwrap(), kind, is_exact)
+                .iter()
+                .map(|url| url.path().to_owned())
+                .collect()
         };
         let resource = "oauth-protected-resource";
         assert_eq!(
@@ -365,18 +423,27 @@ mod tests {
             places("https://a.test/t/", "openid-configuration", true),
             ["/.well-known/openid-configuration/t", "/t/.well-known/openid-configuration"]
         );
-        assert_eq!(places("https://a.test/", "openid-configuration", true), ["/.well-known/openid-configuration"]);
+        assert_eq!(
+            places("https://a.test/", "openid-configuration", true),
+            ["/.well-known/openid-configuration"]
+        );
     }
 
     #[test]
     fn tokens_are_asked_for_the_server_alone() {
         let server = Url::parse("https://a.test/mcp/x").unwrap();
-        for resource in ["https://a.test/mcp/x", "https://a.test/mcp", "https://a.test/", "https://a.test"] {
+        for resource in
+            ["https://a.test/mcp/x", "https://a.test/mcp", "https://a.test/", "https://a.test"]
+        {
             assert!(is_resource_of(&server, resource), "{resource}");
         }
-        for resource in
-            ["https://b.test/mcp/x", "https://a.test/mc", "https://a.test/mcp/y", "http://a.test/mcp", "mcp"]
-        {
+        for resource in [
+            "https://b.test/mcp/x",
+            "https://a.test/mc",
+            "https://a.test/mcp/y",
+            "http://a.test/mcp",
+            "mcp",
+        ] {
             assert!(!is_resource_of(&server, resource), "{resource}");
         }
     }
@@ -391,10 +458,15 @@ mod tests {
 
     #[test]
     fn authorization_servers_are_on_the_servers_host_or_public_with_https_or_listed() {
-        let check =
-            |hosts: &[&str], url: &str| discovery(hosts).check(url).map(drop).map_err(|error| error.to_string());
+        let check = |hosts: &[&str], url: &str| {
+            discovery(hosts).check(url).map(drop).map_err(|error| error.to_string())
+        };
         let listed = ["id.example.com", "10.0.0.7"];
-        for url in ["https://mcp.example.com./auth", "https://id.example.com/auth", "https://mcp.example.com:8443/"] {
+        for url in [
+            "https://mcp.example.com./auth",
+            "https://id.example.com/auth",
+            "https://mcp.example.com:8443/",
+        ] {
             check(&[], url).unwrap();
             check(&listed, url).unwrap();
         }
@@ -419,7 +491,8 @@ mod tests {
 
     #[test]
     fn the_server_gets_the_codes_of_a_configured_client_only_if_it_is_listed() {
-        let client = || ClientCredentials { id: "app".into(), secret: None, auth: ClientAuth::default() };
+        let client =
+            || ClientCredentials { id: "app".into(), secret: None, auth: ClientAuth::default() };
         for (hosts, client, issuer, may_be_used) in [
             (&["id.example.com"][..], Some(client()), None, false),
             (&["id.example.com", "mcp.example.com"], Some(client()), None, true),
@@ -427,34 +500,70 @@ mod tests {
             (&["id.example.com"], None, None, true),
         ] {
             let discovery = Discovery { client, issuer, ..discovery(hosts) };
-            assert_eq!(discovery.check_issuer("https://mcp.example.com").is_ok(), may_be_used, "{hosts:?}");
+            assert_eq!(
+                discovery.check_issuer("https://mcp.example.com").is_ok(),
+                may_be_used,
+                "{hosts:?}"
+            );
         }
     }
 
     #[test]
     fn an_issuer_that_sends_people_to_another_authorization_server_is_refused() {
-        let check = |hosts: &[&str], [issuer, page, token]: [&str; 3], registration: Option<&str>| {
-            let metadata = serde_json::from_value(json!({
-                "issuer": issuer, "authorization_endpoint": page, "token_endpoint": token,
-                "registration_endpoint": registration,
-            }));
-            let checked = discovery(hosts).check_endpoints(&Url::parse(issuer).unwrap(), &metadata.unwrap());
-            checked.map_err(|error| error.to_string())
-        };
-        let google =
-            ["https://accounts.example.com", "https://accounts.example.com/auth", "https://oauth2.example.net/token"];
-        let cognito =
-            ["https://idp.example.com/pool", "https://pool.example.net/authorize", "https://pool.example.net/token"];
+        let check =
+            |hosts: &[&str], [issuer, page, token]: [&str; 3], registration: Option<&str>| {
+                let metadata = serde_json::from_value(json!({
+                    "issuer": issuer, "authorization_endpoint": page, "token_endpoint": token,
+                    "registration_endpoint": registration,
+                }));
+                let checked = discovery(hosts)
+                    .check_endpoints(&Url::parse(issuer).unwrap(), &metadata.unwrap());
+                checked.map_err(|error| error.to_string())
+            };
+        let google = [
+            "https://accounts.example.com",
+            "https://accounts.example.com/auth",
+            "https://oauth2.example.net/token",
+        ];
+        let cognito = [
+            "https://idp.example.com/pool",
+            "https://pool.example.net/authorize",
+            "https://pool.example.net/token",
+        ];
         check(&[], google, None).unwrap();
         check(&[], cognito, None).unwrap();
-        check(&[], ["https://id.example.com", "https://mcp.example.com/auth", "https://id.example.com/token"], None)
-            .unwrap();
+        check(
+            &[],
+            [
+                "https://id.example.com",
+                "https://mcp.example.com/auth",
+                "https://id.example.com/token",
+            ],
+            None,
+        )
+        .unwrap();
         let listed = ["accounts.example.com", "oauth2.example.net"];
-        assert!(check(&listed, google, None).unwrap_err().contains("is at another host, https://oauth2.example.net"));
+        assert!(
+            check(&listed, google, None)
+                .unwrap_err()
+                .contains("is at another host, https://oauth2.example.net")
+        );
         let honest = "https://honest.example.com/auth";
         let mixed = ["https://evil.example.com", honest, "https://evil.example.com/token"];
-        assert!(check(&[], mixed, None).unwrap_err().contains("another one, https://honest.example.com"));
-        let own = ["https://evil.example.com", "https://evil.example.com/auth", "https://evil.example.com/token"];
-        assert!(check(&[], own, Some(honest)).unwrap_err().contains("another one, https://honest.example.com"));
+        assert!(
+            check(&[], mixed, None)
+                .unwrap_err()
+                .contains("another one, https://honest.example.com")
+        );
+        let own = [
+            "https://evil.example.com",
+            "https://evil.example.com/auth",
+            "https://evil.example.com/token",
+        ];
+        assert!(
+            check(&[], own, Some(honest))
+                .unwrap_err()
+                .contains("another one, https://honest.example.com")
+        );
     }
 }

@@ -31,14 +31,16 @@ const EXPIRED: LoginError = LoginError::Refused(
     "The link is not valid, or no longer. Go back to the conversation and answer the question there: it is asked again \
      with a new link.",
 );
-const OTHER_BROWSER: LoginError =
-    LoginError::Refused("The link was opened in another browser. Go on there, or ask for a new link.");
+const OTHER_BROWSER: LoginError = LoginError::Refused(
+    "The link was opened in another browser. Go on there, or ask for a new link.",
+);
 const USED: LoginError = LoginError::Refused("This login has ended. Go back to the conversation.");
 const NOT_SHOWN: LoginError = LoginError::Refused(
     "The button of this page was used before, or never shown here. Open the link again, and press it.",
 );
-const BUSY: LoginError =
-    LoginError::Refused("The authorization server is being asked. Wait a moment, and open the link again.");
+const BUSY: LoginError = LoginError::Refused(
+    "The authorization server is being asked. Wait a moment, and open the link again.",
+);
 
 /// What a link says; sealed, so that only this server makes one.
 #[derive(Serialize, Deserialize)]
@@ -74,7 +76,12 @@ impl LoginService {
     /// Returns a new link for an owner; `None` on a server that browsers cannot reach.
     pub(super) fn link(&self, owner: &str, server: &str) -> Option<String> {
         let (owner, server) = (owner.to_owned(), server.to_owned());
-        let link = Link { owner, server, id: Uuid::new_v4().simple().to_string(), until: now() + LOGIN_TIME };
+        let link = Link {
+            owner,
+            server,
+            id: Uuid::new_v4().simple().to_string(),
+            until: now() + LOGIN_TIME,
+        };
         let base = self.base().filter(|base| !base.is_empty())?;
         Some(format!("{base}/connections/start?link={}", self.sealer.seal_text(LINK, &link)?))
     }
@@ -86,7 +93,8 @@ impl LoginService {
 
     /// Reads the login of a link that this browser has opened, with its version.
     async fn flow(&self, link: &Link, browser: &str) -> Result<Option<(Flow, i64)>, LoginError> {
-        let Some((flow, version)) = self.read::<Flow>(&link.owner, &flow_name(&link.id)).await? else {
+        let Some((flow, version)) = self.read::<Flow>(&link.owner, &flow_name(&link.id)).await?
+        else {
             return Ok(None);
         };
         if !bool::from(flow.browser.as_bytes().ct_eq(digest(browser).as_bytes())) {
@@ -110,9 +118,16 @@ impl LoginService {
     }
 
     /// Returns where a login begins, and keeps it. `version` is that of the login whose button was pressed.
-    async fn begin(&self, link: Link, browser: &str, stage: Stage, version: i64) -> Result<String, LoginError> {
+    async fn begin(
+        &self,
+        link: Link,
+        browser: &str,
+        stage: Stage,
+        version: i64,
+    ) -> Result<String, LoginError> {
         // From here on, no button works until a page is shown again.
-        let asking = self.set_stage(&link, browser, Stage::Asking, ExpectedValue::Version(version)).await?;
+        let asking =
+            self.set_stage(&link, browser, Stage::Asking, ExpectedValue::Version(version)).await?;
         let asking = ExpectedValue::Version(asking.ok_or(NOT_SHOWN)?);
         let found = match stage {
             Stage::Sent { authorization, .. } => Ok(*authorization),
@@ -125,7 +140,8 @@ impl LoginService {
                 return Err(error);
             }
         };
-        let verifier = [Uuid::new_v4().simple().to_string(), Uuid::new_v4().simple().to_string()].concat();
+        let verifier =
+            [Uuid::new_v4().simple().to_string(), Uuid::new_v4().simple().to_string()].concat();
         let challenge = BASE64_URL_SAFE_NO_PAD.encode(Sha256::digest(&verifier));
         let state = self.sealer.seal_text(STATE, &link).ok_or(EXPIRED)?;
         let url = authorization.url(self.base_url(), &state, &challenge)?;
@@ -148,10 +164,20 @@ impl Logins for LoginService {
         // Another browser may have been faster.
         let (_, version) = self.flow(&link, browser).await?.ok_or(EXPIRED)?;
         let host = self.server(&link.server)?.host.clone();
-        Ok(OpenedLink { server: link.server, host, owner: link.owner, button: button(browser, version) })
+        Ok(OpenedLink {
+            server: link.server,
+            host,
+            owner: link.owner,
+            button: button(browser, version),
+        })
     }
 
-    async fn authorize(self: Arc<Self>, link: &str, pressed: &str, browser: &str) -> Result<String, LoginError> {
+    async fn authorize(
+        self: Arc<Self>,
+        link: &str,
+        pressed: &str,
+        browser: &str,
+    ) -> Result<String, LoginError> {
         let link = self.read_link(LINK, link)?;
         let (flow, version) = self.flow(&link, browser).await?.ok_or(NOT_SHOWN)?;
         if matches!(flow.stage, Stage::Asking) {
@@ -162,23 +188,35 @@ impl Logins for LoginService {
         }
         let browser = browser.to_owned();
         // It goes on without the browser: somebody who presses twice ends the first request.
-        CompleteOnDrop::new(async move { self.begin(link, &browser, flow.stage, version).await }).await
+        CompleteOnDrop::new(async move { self.begin(link, &browser, flow.stage, version).await })
+            .await
     }
 
-    async fn finish(&self, returned: Returned, callback: Option<&str>, browser: &str) -> Result<String, LoginError> {
+    async fn finish(
+        &self,
+        returned: Returned,
+        callback: Option<&str>,
+        browser: &str,
+    ) -> Result<String, LoginError> {
         let link = self.read_link(STATE, &returned.state)?;
         let (flow, version) = self.flow(&link, browser).await?.ok_or(EXPIRED)?;
         let Stage::Sent { verifier, authorization } = flow.stage else { return Err(EXPIRED) };
-        self.set_stage(&link, browser, Stage::Used, ExpectedValue::Version(version)).await?.ok_or(USED)?;
+        self.set_stage(&link, browser, Stage::Used, ExpectedValue::Version(version))
+            .await?
+            .ok_or(USED)?;
         if !authorization.is_issuer(returned.iss.as_deref(), callback) {
             return Err(LoginError::Failed("another authorization server has answered".to_owned()));
         }
         let Some(code) = returned.code.filter(|_| returned.error.is_none()) else {
             let error = returned.error.unwrap_or_else(|| "it gives no code".to_owned());
             let text = format!("{error} {}", returned.error_description.unwrap_or_default());
-            return Err(LoginError::Failed(shortened(text.replace(char::is_control, " ").trim(), MAX_ERROR_CHARS)));
+            return Err(LoginError::Failed(shortened(
+                text.replace(char::is_control, " ").trim(),
+                MAX_ERROR_CHARS,
+            )));
         };
-        let (redirect_uri, source) = (authorization.redirect_uri(self.base_url()), authorization.source);
+        let (redirect_uri, source) =
+            (authorization.redirect_uri(self.base_url()), authorization.source);
         let grant = [
             ("grant_type", "authorization_code"),
             ("code", &*code),
@@ -186,10 +224,16 @@ impl Logins for LoginService {
             ("code_verifier", &*verifier),
         ];
         let token = ask_for_token(&self.server(&link.server)?.http, &source, &grant).await;
-        let token = token.map_err(|refusal| LoginError::Failed(format!("no token: {}", refusal.text)))?;
+        let token =
+            token.map_err(|refusal| LoginError::Failed(format!("no token: {}", refusal.text)))?;
         let login = StoredLogin::new(link.id, source, token);
-        self.write(&link.owner, &login_name(&link.server), &login, None, ExpectedValue::Any).await?;
-        tracing::info!(server = link.server, principal = link.owner, "a person has connected an account");
+        self.write(&link.owner, &login_name(&link.server), &login, None, ExpectedValue::Any)
+            .await?;
+        tracing::info!(
+            server = link.server,
+            principal = link.owner,
+            "a person has connected an account"
+        );
         Ok(link.server)
     }
 
@@ -198,7 +242,12 @@ impl Logins for LoginService {
         for server in self.servers.keys() {
             if let Some((login, _)) = self.read::<StoredLogin>(owner, &login_name(server)).await? {
                 let ends_at = login.expires_at.filter(|_| login.refresh.is_none());
-                all.push(Connected { server: server.clone(), since: login.since, scope: login.scope, ends_at });
+                all.push(Connected {
+                    server: server.clone(),
+                    since: login.since,
+                    scope: login.scope,
+                    ends_at,
+                });
             }
         }
         Ok(all)
@@ -208,7 +257,8 @@ impl Logins for LoginService {
         let name = login_name(server);
         let login = self.read::<StoredLogin>(owner, &name).await?;
         self.stored()?.delete_sealed(owner, Some(&name), None).await?;
-        let endpoint = login.and_then(|(login, _)| Some((login.source.revocation_endpoint.clone()?, login)));
+        let endpoint =
+            login.and_then(|(login, _)| Some((login.source.revocation_endpoint.clone()?, login)));
         if let (Some((endpoint, login)), Ok(server)) = (endpoint, self.server(server)) {
             let (http, host) = (server.http.clone(), server.host.clone());
             let client = server.client_of(&login.source).clone();
@@ -218,7 +268,10 @@ impl Logins for LoginService {
                     let request = form(&http, &endpoint, &client, &[("token", token)]);
                     let sent = request.timeout(std::time::Duration::from_secs(10)).send().await;
                     if !sent.is_ok_and(|response| response.status().is_success()) {
-                        tracing::warn!(host, "a token for it is not revoked, and is forgotten here");
+                        tracing::warn!(
+                            host,
+                            "a token for it is not revoked, and is forgotten here"
+                        );
                     }
                 }
             });
@@ -272,23 +325,40 @@ mod tests {
         for wrong in ["", "1", &button("second", 0)] {
             assert!(press(wrong, "first").await.contains("never shown here"));
         }
-        assert_eq!((&*opened.owner, &*opened.server, &*opened.host), ("key:ann", "notes", "127.0.0.1"));
+        assert_eq!(
+            (&*opened.owner, &*opened.server, &*opened.host),
+            ("key:ann", "notes", "127.0.0.1")
+        );
         // Also on another server of the store.
         other.open(link, "first").await.unwrap();
-        assert!(text(other.open(link, "second").await.unwrap_err()).contains("opened in another browser"));
+        assert!(
+            text(other.open(link, "second").await.unwrap_err())
+                .contains("opened in another browser")
+        );
         assert!(press(&opened.button, "second").await.contains("opened in another browser"));
         let read = login.read_link(LINK, link).unwrap();
         assert!((LOGIN_TIME - 60_000..=LOGIN_TIME).contains(&(read.until - now())));
         login.set_stage(&read, "first", Stage::Used, ExpectedValue::Any).await.unwrap();
         assert!(text(login.open(link, "first").await.unwrap_err()).contains("has ended"));
         let seal = |kind, until| {
-            let link = Link { owner: "key:ann".to_owned(), server: "notes".to_owned(), id: "2".to_owned(), until };
+            let link = Link {
+                owner: "key:ann".to_owned(),
+                server: "notes".to_owned(),
+                id: "2".to_owned(),
+                until,
+            };
             login.sealer.seal_text(kind, &link).unwrap()
         };
-        for wrong in [seal(LINK, now() - 1), seal(STATE, now() + 1000), "x".to_owned(), String::new()] {
-            assert!(text(login.open(&wrong, "first").await.unwrap_err()).contains("not valid, or no longer"));
+        for wrong in
+            [seal(LINK, now() - 1), seal(STATE, now() + 1000), "x".to_owned(), String::new()]
+        {
+            assert!(
+                text(login.open(&wrong, "first").await.unwrap_err())
+                    .contains("not valid, or no longer")
+            );
         }
-        let returned = |state: String| Returned { state, code: Some("c".to_owned()), ..Returned::default() };
+        let returned =
+            |state: String| Returned { state, code: Some("c".to_owned()), ..Returned::default() };
         for wrong in [seal(LINK, now() + 1000), seal(STATE, now() - 1), seal(STATE, now() + 1000)] {
             let error = text(login.finish(returned(wrong), None, "first").await.unwrap_err());
             assert!(error.contains("not valid, or no longer"));
@@ -307,7 +377,8 @@ mod tests {
             callback: issuer.map(callback_of),
             source: token_source("http://127.0.0.1:9/token".to_owned()),
         };
-        let (known, evil, other) = (Some("https://id.test"), Some("https://evil.test"), "another authorization server");
+        let (known, evil, other) =
+            (Some("https://id.test"), Some("https://evil.test"), "another authorization server");
         for (issuer, names_issuer, iss, callback, expected) in [
             (known, true, None, known, other),
             (known, true, evil, known, other),

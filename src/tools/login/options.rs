@@ -10,7 +10,8 @@ use crate::{
     upstream::secret_names::secret_variable,
 };
 
-pub(crate) const UNTRUSTED_URL: &str = "expected https, without credentials; http is accepted for this machine only";
+pub(crate) const UNTRUSTED_URL: &str =
+    "expected https, without credentials; http is accepted for this machine only";
 
 /// Who logs in at a server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
@@ -29,13 +30,20 @@ pub(crate) fn check(
 ) -> Result<(), InvalidOption> {
     let has_login = login.is_some();
     let sends_token = headers.keys().any(|name| name.eq_ignore_ascii_case(AUTHORIZATION.as_str()));
-    check_each(further.iter().map(|(key, is_set)| (*is_set && !has_login, *key, "it is for `login` only")))?;
+    check_each(
+        further.iter().map(|(key, is_set)| (*is_set && !has_login, *key, "it is for `login` only")),
+    )?;
     check_each([(has_login && sends_token, "headers", "`authorization` is set by `login`")])
 }
 
 /// Returns a configured client, with its secret from the environment.
-pub(crate) fn client(id: &str, secret_env: Option<&str>, auth: ClientAuth) -> Result<ClientCredentials, InvalidOption> {
+pub(crate) fn client(
+    id: &str,
+    secret_env: Option<&str>,
+    auth: ClientAuth,
+) -> Result<ClientCredentials, InvalidOption> {
     let secret = secret_env.map(secret_variable).transpose();
-    let secret = secret.map_err(|problem| InvalidOption::new("login_client_secret_env", problem))?;
+    let secret =
+        secret.map_err(|problem| InvalidOption::new("login_client_secret_env", problem))?;
     Ok(ClientCredentials { id: id.to_owned(), secret, auth })
 }

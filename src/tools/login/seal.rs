@@ -33,7 +33,9 @@ impl Sealer {
         self.random.fill(&mut nonce).ok()?;
         let mut sealed = serde_json::to_vec(value).ok()?;
         let aad = Aad::from(place.as_bytes());
-        self.key.seal_in_place_append_tag(Nonce::assume_unique_for_key(nonce), aad, &mut sealed).ok()?;
+        self.key
+            .seal_in_place_append_tag(Nonce::assume_unique_for_key(nonce), aad, &mut sealed)
+            .ok()?;
         sealed.splice(0..0, nonce);
         Some(sealed)
     }
@@ -42,7 +44,8 @@ impl Sealer {
         let (nonce, sealed) = sealed.split_first_chunk::<NONCE_LEN>()?;
         let mut bytes = sealed.to_vec();
         let aad = Aad::from(place.as_bytes());
-        let value = self.key.open_in_place(Nonce::assume_unique_for_key(*nonce), aad, &mut bytes).ok()?;
+        let value =
+            self.key.open_in_place(Nonce::assume_unique_for_key(*nonce), aad, &mut bytes).ok()?;
         serde_json::from_slice(value).ok()
     }
 

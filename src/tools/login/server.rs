@@ -46,9 +46,15 @@ impl LoginServer {
     }
 
     /// A web service, whose authorization server is written in the configuration.
-    pub(crate) fn written(host: String, authorization: Authorization) -> Result<Self, InvalidOption> {
+    pub(crate) fn written(
+        host: String,
+        authorization: Authorization,
+    ) -> Result<Self, InvalidOption> {
         let TokenSource { token_endpoint, revocation_endpoint, .. } = &authorization.source;
-        let urls = [token_endpoint].into_iter().chain(revocation_endpoint).filter_map(|url| server_url(url));
+        let urls = [token_endpoint]
+            .into_iter()
+            .chain(revocation_endpoint)
+            .filter_map(|url| server_url(url));
         let urls: Vec<_> = urls.collect();
         let http = http_client(&NamedHosts::new(urls.iter().filter_map(|url| url.host_str())))?;
         Ok(Self { host, http, way: Way::Written(Box::new(authorization)) })
@@ -71,9 +77,10 @@ impl LoginServer {
                 let asks = is_online && discovery.issuer.is_none();
                 (&discovery.issuer, if asks { Some(discovery.named_issuer().await) } else { None })
             }
-            Way::Written(written) => {
-                (&written.issuer, server_url(&written.endpoint).map(|url| Ok(url.origin().ascii_serialization())))
-            }
+            Way::Written(written) => (
+                &written.issuer,
+                server_url(&written.endpoint).map(|url| Ok(url.origin().ascii_serialization())),
+            ),
         };
         let own = |issuer: &str| redirect_uri(base, Some(&callback_of(issuer)));
         let shared = redirect_uri(base, None);
@@ -84,7 +91,9 @@ impl LoginServer {
                  `login_issuer = {issuer:?}`",
                 own(&issuer)
             ),
-            (None, Some(Err(error))) => format!("the redirect URI is {shared}; the issuer is not found: {error}"),
+            (None, Some(Err(error))) => {
+                format!("the redirect URI is {shared}; the issuer is not found: {error}")
+            }
             (None, None) => format!(
                 "the redirect URI is {shared}, as that of other logins; `check --online` finds the issuer for one of its own"
             ),

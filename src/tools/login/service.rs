@@ -41,9 +41,18 @@ pub(crate) struct LoginService {
 impl LoginService {
     /// # Errors
     /// If the key is too short.
-    pub(crate) fn new(key: &str, servers: IndexMap<String, LoginServer>) -> Result<Self, InvalidOption> {
-        let too_short = || InvalidOption::new("key_env", format!("the key needs at least {MIN_KEY_BYTES} bytes"));
-        Ok(Self { sealer: Sealer::new(key).ok_or_else(too_short)?, servers, place: OnceLock::new() })
+    pub(crate) fn new(
+        key: &str,
+        servers: IndexMap<String, LoginServer>,
+    ) -> Result<Self, InvalidOption> {
+        let too_short = || {
+            InvalidOption::new("key_env", format!("the key needs at least {MIN_KEY_BYTES} bytes"))
+        };
+        Ok(Self {
+            sealer: Sealer::new(key).ok_or_else(too_short)?,
+            servers,
+            place: OnceLock::new(),
+        })
     }
 
     /// Sets the place. Has no effect if there is one.
@@ -67,7 +76,9 @@ impl LoginService {
     }
 
     pub(super) fn server(&self, name: &str) -> Result<&LoginServer, LoginError> {
-        self.servers.get(name).ok_or(LoginError::Refused("This server no longer knows the server of the login."))
+        self.servers
+            .get(name)
+            .ok_or(LoginError::Refused("This server no longer knows the server of the login."))
     }
 
     pub(super) fn stored(&self) -> Result<&dyn SealedStore, LoginError> {
@@ -83,8 +94,12 @@ impl LoginService {
     ) -> Result<Option<(T, i64)>, LoginError> {
         let values = self.stored()?.sealed(owner).await?;
         let now = now();
-        let found = values.into_iter().find(|it| it.name == name && it.until.is_none_or(|until| until >= now));
-        Ok(found.and_then(|found| Some((self.sealer.open(&place(owner, name), &found.value)?, found.version))))
+        let found = values
+            .into_iter()
+            .find(|it| it.name == name && it.until.is_none_or(|until| until >= now));
+        Ok(found.and_then(|found| {
+            Some((self.sealer.open(&place(owner, name), &found.value)?, found.version))
+        }))
     }
 
     /// Writes a value. Returns its version; `None` if the stored one is not as expected.
@@ -97,7 +112,8 @@ impl LoginService {
         expected: ExpectedValue,
     ) -> Result<Option<i64>, LoginError> {
         let sealed = self.sealer.seal(&place(owner, name), value);
-        let sealed = sealed.ok_or_else(|| LoginError::Failed("a value cannot be sealed".to_owned()))?;
+        let sealed =
+            sealed.ok_or_else(|| LoginError::Failed("a value cannot be sealed".to_owned()))?;
         let value = SealedValue::new(name.to_owned(), sealed, until);
         Ok(self.stored()?.put_sealed(owner, &value, expected).await?.then_some(value.version))
     }
@@ -127,9 +143,13 @@ impl PersonLogin {
         let is_mcp = self.service.server(server).is_ok_and(LoginServer::is_mcp);
         for number in 1..=MAX_QUESTIONS {
             let Some(url) = self.service.link(&owner_of(cx.principal()), server) else {
-                return ToolError::new(format!("nobody can log in at `{server}`: a login needs [server] public_url"));
+                return ToolError::new(format!(
+                    "nobody can log in at `{server}`: a login needs [server] public_url"
+                ));
             };
-            let message = format!("Connect your account at `{server}`: open the page, log in there, and come back.");
+            let message = format!(
+                "Connect your account at `{server}`: open the page, log in there, and come back."
+            );
             let question = Question::visit(message, url).needed(format_args!("login-{number}"));
             let mut question = question.metadata("toolName", cx.tool_name().into());
             if is_mcp {

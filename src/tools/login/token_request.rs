@@ -51,27 +51,36 @@ pub(crate) async fn ask_for_token(
 ) -> Result<TokenResponse, TokenRefusal> {
     let resource = resource.as_deref().map(|resource| ("resource", resource));
     let parameters: Vec<_> = grant.iter().copied().chain(resource).collect();
-    let response = form(http, token_endpoint, client, &parameters).timeout(REQUEST_TIMEOUT).send().await;
+    let response =
+        form(http, token_endpoint, client, &parameters).timeout(REQUEST_TIMEOUT).send().await;
     let refused = |text| TokenRefusal { is_invalid_grant: false, text };
     let response = response.map_err(|error| match error.is_timeout() {
         true => refused(format!("it does not answer within {} s", REQUEST_TIMEOUT.as_secs())),
         false => refused(error.without_url().to_string()),
     })?;
     let status = response.status();
-    let body = read_whole(response, MAX_RESPONSE_BYTES).await.map_err(|error| refused(error.to_string()))?;
+    let body = read_whole(response, MAX_RESPONSE_BYTES)
+        .await
+        .map_err(|error| refused(error.to_string()))?;
     if !status.is_success() {
         let refusal = serde_json::from_slice::<ErrorResponse>(&body).ok();
-        let is_invalid_grant = refusal.as_ref().is_some_and(|refusal| refusal.error == "invalid_grant");
-        let text = refusal.map(|it| format!("{}: {}", it.error, it.error_description.unwrap_or_default()));
+        let is_invalid_grant =
+            refusal.as_ref().is_some_and(|refusal| refusal.error == "invalid_grant");
+        let text =
+            refusal.map(|it| format!("{}: {}", it.error, it.error_description.unwrap_or_default()));
         let mut text = text.unwrap_or_default().replace(char::is_control, " ");
-        let secrets = grant.iter().filter(|(name, _)| *name != "grant_type").map(|(_, value)| *value);
+        let secrets =
+            grant.iter().filter(|(name, _)| *name != "grant_type").map(|(_, value)| *value);
         for secret in secrets.chain(client.secret.as_deref()).filter(|secret| secret.len() >= 8) {
             text = text.replace(secret, "[redacted]");
         }
-        return Err(TokenRefusal { is_invalid_grant, text: format!("{status} {}", shortened(&text, MAX_ERROR_CHARS)) });
+        return Err(TokenRefusal {
+            is_invalid_grant,
+            text: format!("{status} {}", shortened(&text, MAX_ERROR_CHARS)),
+        });
     }
-    let token: TokenResponse =
-        serde_json::from_slice(&body).map_err(|_| refused("its response is not a token response".to_owned()))?;
+    let token: TokenResponse = serde_json::from_slice(&body)
+        .map_err(|_| refused("its response is not a token response".to_owned()))?;
     if !token.token_type.eq_ignore_ascii_case("bearer") || !is_bearer_token(&token.access_token) {
         return Err(refused("its token is not a bearer token".to_owned()));
     }
@@ -88,14 +97,17 @@ pub(super) fn form(
     let mut body = parameters.to_vec();
     let request = http.post(endpoint).header(CONTENT_TYPE, "application/x-www-form-urlencoded");
     let request = match (&client.secret, client.auth) {
-        (Some(secret), ClientAuth::Basic) => request.basic_auth(encoded(&client.id), Some(encoded(secret))),
+        (Some(secret), ClientAuth::Basic) => {
+            request.basic_auth(encoded(&client.id), Some(encoded(secret)))
+        }
         (secret, _) => {
             body.push(("client_id", &client.id));
             body.extend(secret.as_deref().map(|secret| ("client_secret", secret)));
             request
         }
     };
-    let pairs: Vec<_> = body.iter().map(|(name, value)| format!("{name}={}", encoded(value))).collect();
+    let pairs: Vec<_> =
+        body.iter().map(|(name, value)| format!("{name}={}", encoded(value))).collect();
     request.body(pairs.join("&"))
 }
 
@@ -105,5 +117,6 @@ fn encoded(text: &str) -> String {
 
 /// The form of a bearer token (RFC 6750, section 2.1).
 fn is_bearer_token(token: &str) -> bool {
-    !token.is_empty() && token.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-._~+/=".contains(&byte))
+    !token.is_empty()
+        && token.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-._~+/=".contains(&byte))
 }

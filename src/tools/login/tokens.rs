@@ -50,19 +50,33 @@ impl StoredLogin {
     pub(super) fn new(id: String, source: TokenSource, token: TokenResponse) -> Self {
         let (access, since) = (String::new(), now());
         let (refresh, renew_at, expires_at, scope, renewing_until) = (None, None, None, None, 0);
-        let mut login = Self { id, access, refresh, renew_at, expires_at, scope, since, source, renewing_until };
+        let mut login = Self {
+            id,
+            access,
+            refresh,
+            renew_at,
+            expires_at,
+            scope,
+            since,
+            source,
+            renewing_until,
+        };
         login.take(token);
         login
     }
 
     /// Takes the tokens of a response.
     fn take(&mut self, token: TokenResponse) {
-        let lifetime = token.lifetime().map(|time| Millis::try_from(time.as_millis()).unwrap_or(Millis::MAX / 2));
+        let lifetime = token
+            .lifetime()
+            .map(|time| Millis::try_from(time.as_millis()).unwrap_or(Millis::MAX / 2));
         self.expires_at = lifetime.map(|lifetime| now() + lifetime);
-        self.renew_at = lifetime.map(|lifetime| now() + lifetime - RENEWAL_MARGIN.min(lifetime / 5));
+        self.renew_at =
+            lifetime.map(|lifetime| now() + lifetime - RENEWAL_MARGIN.min(lifetime / 5));
         self.access = token.access_token;
         // RFC 6749, section 6: without a new refresh token, the old one stays valid.
-        self.refresh = token.refresh_token.filter(|token| !token.is_empty()).or(self.refresh.take());
+        self.refresh =
+            token.refresh_token.filter(|token| !token.is_empty()).or(self.refresh.take());
         self.scope = token.scope.or(self.scope.take());
         self.renewing_until = 0;
     }
@@ -84,7 +98,9 @@ impl PersonLogin {
     /// Returns what tells a login of this owner from earlier ones; `None` if there is none.
     pub(crate) async fn id(&self, owner: &str) -> Option<String> {
         let login = self.service.read::<StoredLogin>(owner, &login_name(&self.server)).await;
-        let login = login.inspect_err(|error| tracing::warn!(server = &*self.server, %error, "no login can be read"));
+        let login = login.inspect_err(
+            |error| tracing::warn!(server = &*self.server, %error, "no login can be read"),
+        );
         login.ok().flatten().map(|(login, _)| login.id)
     }
 
@@ -107,7 +123,11 @@ impl PersonLogin {
                 None
             }
             Err(refusal) if refusal.is_invalid_grant => {
-                tracing::info!(server = &*server, why = refusal.text, "the login of a person has ended");
+                tracing::info!(
+                    server = &*server,
+                    why = refusal.text,
+                    "the login of a person has ended"
+                );
                 service.stored()?.delete_sealed(&owner, Some(&name), Some(version)).await?;
                 return Ok(None);
             }
@@ -116,7 +136,8 @@ impl PersonLogin {
                 Some(refusal.text)
             }
         };
-        let written = service.write(&owner, &name, &stored, None, ExpectedValue::Version(version)).await?;
+        let written =
+            service.write(&owner, &name, &stored, None, ExpectedValue::Version(version)).await?;
         match failure {
             // Meanwhile the connection was revoked, or the person has logged in again.
             None if written.is_none() => Ok(None),
@@ -145,7 +166,12 @@ impl PersonTokens {
 
     /// Returns the current token; `None` if the person has to log in.
     pub(crate) async fn current(&self) -> Result<Option<Arc<str>>, String> {
-        let known = self.known.lock().as_ref().filter(|login| login.is_fresh(None)).map(|it| it.access.as_str().into());
+        let known = self
+            .known
+            .lock()
+            .as_ref()
+            .filter(|login| login.is_fresh(None))
+            .map(|it| it.access.as_str().into());
         if known.is_some() { Ok(known) } else { self.renew(None).await }
     }
 
@@ -166,8 +192,9 @@ impl PersonTokens {
     /// Returns the words that must not appear in results.
     pub(crate) fn secrets(&self) -> Vec<String> {
         let known = self.known.lock();
-        let words =
-            known.iter().flat_map(|it| [Some(&it.access), it.refresh.as_ref(), it.source.client.secret.as_ref()]);
+        let words = known.iter().flat_map(|it| {
+            [Some(&it.access), it.refresh.as_ref(), it.source.client.secret.as_ref()]
+        });
         words.flatten().cloned().collect()
     }
 
@@ -183,14 +210,22 @@ impl PersonTokens {
     }
 
     /// Returns the login with a usable token. Of several servers and calls that need a new one, one asks for it.
-    async fn renewed(&self, owner: &str, refused: Option<&str>) -> Result<Option<StoredLogin>, LoginError> {
+    async fn renewed(
+        &self,
+        owner: &str,
+        refused: Option<&str>,
+    ) -> Result<Option<StoredLogin>, LoginError> {
         let (service, name) = (&self.login.service, login_name(&self.login.server));
         loop {
-            let Some((login, version)) = service.read::<StoredLogin>(owner, &name).await? else { return Ok(None) };
+            let Some((login, version)) = service.read::<StoredLogin>(owner, &name).await? else {
+                return Ok(None);
+            };
             if login.is_fresh(refused) {
                 return Ok(Some(login));
             }
-            let Some(refresh) = login.refresh.clone() else { return Ok(login.is_usable(refused).then_some(login)) };
+            let Some(refresh) = login.refresh.clone() else {
+                return Ok(login.is_usable(refused).then_some(login));
+            };
             if login.renewing_until > now() {
                 if login.is_usable(refused) {
                     return Ok(Some(login));
@@ -199,11 +234,15 @@ impl PersonTokens {
                 continue;
             }
             let claimed = StoredLogin { renewing_until: now() + RENEWAL_TIME, ..login };
-            let written = service.write(owner, &name, &claimed, None, ExpectedValue::Version(version)).await?;
+            let written = service
+                .write(owner, &name, &claimed, None, ExpectedValue::Version(version))
+                .await?;
             let Some(version) = written else { continue };
             // It goes on if this call ends: the authorization server may give a new refresh token once.
-            let (login, owner, refused) = (self.login.clone(), owner.to_owned(), refused.map(str::to_owned));
-            return CompleteOnDrop::new(login.renew(owner, claimed, version, refresh, refused)).await;
+            let (login, owner, refused) =
+                (self.login.clone(), owner.to_owned(), refused.map(str::to_owned));
+            return CompleteOnDrop::new(login.renew(owner, claimed, version, refresh, refused))
+                .await;
         }
     }
 }
@@ -225,7 +264,9 @@ pub(crate) mod tests {
     const OWNER: &str = "key:ann";
 
     /// An authorization server that gives the token `new-N` for the N-th request, or a refusal.
-    async fn token_endpoint(refusal: Option<(StatusCode, &'static str)>) -> (String, Arc<AtomicUsize>) {
+    async fn token_endpoint(
+        refusal: Option<(StatusCode, &'static str)>,
+    ) -> (String, Arc<AtomicUsize>) {
         let count = Arc::new(AtomicUsize::new(0));
         let counted = count.clone();
         let respond = move || async move {
@@ -241,16 +282,22 @@ pub(crate) mod tests {
         };
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}/token", listener.local_addr().unwrap());
-        tokio::spawn(async move { axum::serve(listener, Router::new().route("/token", post(respond))).await });
+        tokio::spawn(async move {
+            axum::serve(listener, Router::new().route("/token", post(respond))).await
+        });
         (url, count)
     }
 
     /// A server of several with one store.
     pub(crate) fn replica(store: &Arc<dyn Store>) -> PersonLogin {
-        let server = LoginServer::discovered("http://127.0.0.1:9/mcp", &[], None, None, vec![]).unwrap();
+        let server =
+            LoginServer::discovered("http://127.0.0.1:9/mcp", &[], None, None, vec![]).unwrap();
         let servers = IndexMap::from([("notes".to_owned(), server)]);
         let service = LoginService::new(&"k".repeat(32), servers).unwrap();
-        service.set_place(LoginPlace { store: store.clone(), base_url: "http://localhost".to_owned() });
+        service.set_place(LoginPlace {
+            store: store.clone(),
+            base_url: "http://localhost".to_owned(),
+        });
         PersonLogin::new(Arc::new(service), "notes".into())
     }
 
@@ -258,7 +305,11 @@ pub(crate) mod tests {
         TokenSource {
             token_endpoint,
             revocation_endpoint: None,
-            client: ClientCredentials { id: "agui".to_owned(), secret: None, auth: ClientAuth::Basic },
+            client: ClientCredentials {
+                id: "agui".to_owned(),
+                secret: None,
+                auth: ClientAuth::Basic,
+            },
             resource: Some("http://127.0.0.1:9/mcp".to_owned()),
         }
     }
@@ -271,7 +322,12 @@ pub(crate) mod tests {
         log_in_as(login, OWNER, token_endpoint, lifetime).await;
     }
 
-    pub(crate) async fn log_in_as(login: &PersonLogin, owner: &str, token_endpoint: String, lifetime: Millis) {
+    pub(crate) async fn log_in_as(
+        login: &PersonLogin,
+        owner: &str,
+        token_endpoint: String,
+        lifetime: Millis,
+    ) {
         let stored = StoredLogin {
             id: "1".to_owned(),
             access: "old".to_owned(),
@@ -294,10 +350,16 @@ pub(crate) mod tests {
         log_in(&replicas[0], endpoint, 0).await;
         let tokens: Vec<_> = (0..10).map(|number| tokens(&replicas[number % 2])).collect();
         let found = join_all(tokens.iter().map(|tokens| tokens.current())).await;
-        assert!(found.iter().all(|found| found.as_ref().unwrap().as_deref() == Some("new-1")), "{found:?}");
+        assert!(
+            found.iter().all(|found| found.as_ref().unwrap().as_deref() == Some("new-1")),
+            "{found:?}"
+        );
         // The server refuses the token that all know.
         let found = join_all(tokens.iter().map(|tokens| tokens.replace("new-1"))).await;
-        assert!(found.iter().all(|found| found.as_ref().unwrap().as_deref() == Some("new-2")), "{found:?}");
+        assert!(
+            found.iter().all(|found| found.as_ref().unwrap().as_deref() == Some("new-2")),
+            "{found:?}"
+        );
         assert_eq!(requests.load(Ordering::Relaxed), 2);
     }
 
@@ -323,7 +385,8 @@ pub(crate) mod tests {
         assert_eq!(tokens(&login).current().await.unwrap().as_deref(), Some("old"));
         log_in(&login, endpoint, 0).await;
         assert!(tokens(&login).current().await.unwrap_err().contains("503"));
-        let (endpoint, _) = token_endpoint(Some((StatusCode::BAD_REQUEST, r#"{"error":"invalid_grant"}"#))).await;
+        let (endpoint, _) =
+            token_endpoint(Some((StatusCode::BAD_REQUEST, r#"{"error":"invalid_grant"}"#))).await;
         log_in(&login, endpoint, 60_000).await;
         assert_eq!(tokens(&login).current().await.unwrap(), None);
         assert_eq!(login.id(OWNER).await, None);

@@ -57,7 +57,9 @@ impl McpApproval {
     pub(super) fn rule(&self, effects: Effects) -> ApprovalRule {
         match self {
             Self::Rule(rule) => rule.clone(),
-            Self::Annotations if effects.is_destructive || effects.is_open_world => ApprovalRule::Always,
+            Self::Annotations if effects.is_destructive || effects.is_open_world => {
+                ApprovalRule::Always
+            }
             Self::Annotations => ApprovalRule::Never,
         }
     }
@@ -74,7 +76,8 @@ pub(super) struct Effects {
 
 impl Effects {
     /// Reading a resource or a prompt changes nothing, and both are the server's own.
-    pub(super) const READS: Self = Self { is_destructive: false, is_open_world: false, is_repeatable: true };
+    pub(super) const READS: Self =
+        Self { is_destructive: false, is_open_world: false, is_repeatable: true };
 
     /// Reads the annotations of a tool's description.
     pub(super) fn of(description: &Value) -> Self {
@@ -104,7 +107,10 @@ mod tests {
             (json!({ "readOnlyHint": true, "openWorldHint": false }), false),
             (json!({ "destructiveHint": false, "openWorldHint": false }), false),
             // The destructive hint has no meaning for a tool that only reads.
-            (json!({ "readOnlyHint": true, "destructiveHint": true, "openWorldHint": false }), false),
+            (
+                json!({ "readOnlyHint": true, "destructiveHint": true, "openWorldHint": false }),
+                false,
+            ),
             (json!({ "readOnlyHint": true }), true),
             (json!({ "openWorldHint": false }), true),
             (json!({ "destructiveHint": false }), true),
@@ -119,7 +125,10 @@ mod tests {
             let is_always_needed = McpApproval::Annotations.rule(effects) == ApprovalRule::Always;
             assert_eq!(is_always_needed, is_needed, "{annotations}");
         }
-        assert_eq!(Effects::of(&json!({ "name": "t" })), Effects::of(&json!({ "annotations": {} })));
+        assert_eq!(
+            Effects::of(&json!({ "name": "t" })),
+            Effects::of(&json!({ "annotations": {} }))
+        );
     }
 
     #[test]

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use rmcp::model::{
-    CallToolRequest, CallToolRequestParams, ClientRequest, ReadResourceRequest, ReadResourceRequestParams,
+    CallToolRequest, CallToolRequestParams, ClientRequest, ReadResourceRequest,
+    ReadResourceRequestParams,
 };
 use serde_json::{Value, json};
 
@@ -24,13 +25,23 @@ const ACTIVITY: &str = "mcp-apps";
 
 impl McpTool {
     /// Shows the tool's page with the result of a call, after it. A tool can have no page, and a result can be too large.
-    pub(super) fn show_page(&self, arguments: JsonObject, response: &Value, secrets: &Secrets, cx: &ToolContext) {
+    pub(super) fn show_page(
+        &self,
+        arguments: JsonObject,
+        response: &Value,
+        secrets: &Secrets,
+        cx: &ToolContext,
+    ) {
         let McpCaller { server, options, .. } = &*self.caller;
         let Some(uri) = self.ui.resource_uri.as_ref().filter(|_| options.apps) else { return };
         let mut result = response.clone();
         redact(&mut result, secrets);
         if result.to_string().len() > options.max_result_bytes {
-            tracing::warn!(server = &**server, uri, "the result is too large to be shown by the tool's page");
+            tracing::warn!(
+                server = &**server,
+                uri,
+                "the result is too large to be shown by the tool's page"
+            );
             return;
         }
         // `toolCallId` is for front ends that show a page in the place of its call.
@@ -55,7 +66,10 @@ pub(super) async fn respond(
     let (request, max_bytes): (ClientRequest, _) = match &*request.method {
         "ping" => return Ok(json!({})),
         "notifications/message" => {
-            tracing::debug!(server = &*caller.server, "a page of the MCP server has logged a message");
+            tracing::debug!(
+                server = &*caller.server,
+                "a page of the MCP server has logged a message"
+            );
             return Ok(json!({ "success": true }));
         }
         "resources/read" if is_page(text("uri")) => {
@@ -65,12 +79,20 @@ pub(super) async fn respond(
         "tools/call" => {
             let name = text("name");
             let tool = tools.iter().find(|tool| tool.name == name && tool.ui.is_for_app);
-            let tool = tool.ok_or_else(|| ToolError::new(format!("the page has no tool {name:?}")))?;
-            let arguments = request.params.get("arguments").and_then(Value::as_object).cloned().unwrap_or_default();
+            let tool =
+                tool.ok_or_else(|| ToolError::new(format!("the page has no tool {name:?}")))?;
+            let arguments = request
+                .params
+                .get("arguments")
+                .and_then(Value::as_object)
+                .cloned()
+                .unwrap_or_default();
             if tool.approval(&arguments) != Approval::NotNeeded {
                 return Err(ToolError::new(format!("a call of {name:?} needs approval")));
             }
-            let call = CallToolRequest::new(CallToolRequestParams::new(name.to_owned()).with_arguments(arguments));
+            let call = CallToolRequest::new(
+                CallToolRequestParams::new(name.to_owned()).with_arguments(arguments),
+            );
             (call.into(), caller.options.max_result_bytes)
         }
         method => {

@@ -28,8 +28,8 @@ use crate::{
     },
     protocol::own_names::MCP_SERVER,
     tools::{
-        Question, ToolContext, ToolError, Validator, call_digest::digest, caller_headers::CallerHeaders,
-        login::PersonTokens, secrets::Secrets,
+        Question, ToolContext, ToolError, Validator, call_digest::digest,
+        caller_headers::CallerHeaders, login::PersonTokens, secrets::Secrets,
     },
 };
 
@@ -102,22 +102,36 @@ impl McpCaller {
         let mut secrets = self.secrets.clone();
         secrets.extend(&Secrets::of_headers(&headers));
         // OpenTelemetry's conventions for MCP want these attributes on the tool's span, and no span of the request.
-        cx.trace().span().record("mcp.method.name", request.method()).record("agui.mcp.server", &*self.server);
+        cx.trace()
+            .span()
+            .record("mcp.method.name", request.method())
+            .record("agui.mcp.server", &*self.server);
         cx.trace().add_to(&mut headers);
         let _turn = client.state.calls.turn().await;
-        let add_tokens =
-            |secrets: &mut Secrets| client.tokens.iter().flat_map(Tokens::secrets).for_each(|it| secrets.add(&it));
-        let responded = match client.send_for_run(request, headers, cx, self.options.max_timeout).await {
-            Ok((pending, open)) => {
-                add_tokens(&mut secrets);
-                let (begin, asked) = (Instant::now(), HashMap::new());
-                let (caller, last_sign, last_progress, last_shown) = (self, begin, None, None);
-                let secrets = &secrets;
-                let call = OngoingCall { caller, secrets, cx, begin, last_sign, last_progress, last_shown, asked };
-                call.finish(pending, open, &client).await?
-            }
-            Err(error) => Err(error),
+        let add_tokens = |secrets: &mut Secrets| {
+            client.tokens.iter().flat_map(Tokens::secrets).for_each(|it| secrets.add(&it))
         };
+        let responded =
+            match client.send_for_run(request, headers, cx, self.options.max_timeout).await {
+                Ok((pending, open)) => {
+                    add_tokens(&mut secrets);
+                    let (begin, asked) = (Instant::now(), HashMap::new());
+                    let (caller, last_sign, last_progress, last_shown) = (self, begin, None, None);
+                    let secrets = &secrets;
+                    let call = OngoingCall {
+                        caller,
+                        secrets,
+                        cx,
+                        begin,
+                        last_sign,
+                        last_progress,
+                        last_shown,
+                        asked,
+                    };
+                    call.finish(pending, open, &client).await?
+                }
+                Err(error) => Err(error),
+            };
         // A token can have been renewed meanwhile.
         add_tokens(&mut secrets);
         match responded {
@@ -133,7 +147,9 @@ impl McpCaller {
             Wanted::Form(form) => Question::new(message).response_schema(form),
             Wanted::Visit(url) => Question::visit(message, url),
         };
-        question.metadata(MCP_SERVER, self.server.as_ref().into()).metadata("toolName", cx.tool_name().into())
+        question
+            .metadata(MCP_SERVER, self.server.as_ref().into())
+            .metadata("toolName", cx.tool_name().into())
     }
 
     /// Asks a person to visit the pages without which the server refuses the call. It is made again then, and can be refused again.
@@ -141,10 +157,14 @@ impl McpCaller {
         for number in 1..=MAX_VISITS {
             let mut open = None;
             for (at, visit) in visits.iter().enumerate().take(MAX_QUESTIONS) {
-                let Some((message, wanted @ Wanted::Visit(_))) = self.wanted("elicitation/create", visit) else {
+                let Some((message, wanted @ Wanted::Visit(_))) =
+                    self.wanted("elicitation/create", visit)
+                else {
                     return self.error("asks for a visit that cannot be made here.");
                 };
-                let question = self.question(&message, wanted, cx).needed(format_args!("mcp-visit-{number}-{at}"));
+                let question = self
+                    .question(&message, wanted, cx)
+                    .needed(format_args!("mcp-visit-{number}-{at}"));
                 match cx.reply_to(question) {
                     Ok(_) => {}
                     Err(question) if question.is_question() => open = Some(question),
@@ -158,16 +178,27 @@ impl McpCaller {
         self.error("refuses the call although the user has opened its pages.")
     }
 
-    fn tool_error(&self, error: RequestError, client: &McpClient, secrets: &Secrets, cx: &ToolContext) -> ToolError {
+    fn tool_error(
+        &self,
+        error: RequestError,
+        client: &McpClient,
+        secrets: &Secrets,
+        cx: &ToolContext,
+    ) -> ToolError {
         let cause = |error: Box<dyn std::error::Error + Send + Sync>| {
             let text = error_chain(&*error);
             secrets.redact(&text).unwrap_or(text)
         };
         match error {
-            RequestError::Refused { visits, .. } if !visits.is_empty() => self.ask_for_visits(&visits, cx),
+            RequestError::Refused { visits, .. } if !visits.is_empty() => {
+                self.ask_for_visits(&visits, cx)
+            }
             RequestError::Refused { reason, .. } => {
                 let reason = secrets.redact(&reason).unwrap_or(reason);
-                self.error(format_args!("refuses the call: {}", shortened(&reason, MAX_REFUSAL_CHARS)))
+                self.error(format_args!(
+                    "refuses the call: {}",
+                    shortened(&reason, MAX_REFUSAL_CHARS)
+                ))
             }
             RequestError::NotTaken(error)
                 if let Some(tokens) = &self.person
@@ -180,7 +211,8 @@ impl McpCaller {
                 if client.has_initialize() || is_unreachable(&*error) {
                     client.state.disconnected.notify_one();
                 }
-                self.error("did not take the call, so it was not carried out. Try again later.").caused_by(cause(error))
+                self.error("did not take the call, so it was not carried out. Try again later.")
+                    .caused_by(cause(error))
             }
             RequestError::Disconnected(error) => {
                 client.state.disconnected.notify_one();
@@ -221,7 +253,8 @@ impl OngoingCall<'_> {
     ) -> Result<Result<Value, RequestError>, ToolError> {
         let McpServerOptions { timeout, max_timeout, .. } = self.caller.options;
         loop {
-            let (idle_end, end) = (deadline(self.last_sign, timeout), deadline(self.begin, max_timeout));
+            let (idle_end, end) =
+                (deadline(self.last_sign, timeout), deadline(self.begin, max_timeout));
             tokio::select! {
                 biased;
                 response = pending.response() => {
@@ -283,15 +316,21 @@ impl OngoingCall<'_> {
     }
 
     /// Returns the person's reply to a question. Fails with the question if it has no reply yet.
-    async fn given_reply(&mut self, message: String, wanted: Wanted) -> Result<ElicitResult, ToolError> {
+    async fn given_reply(
+        &mut self,
+        message: String,
+        wanted: Wanted,
+    ) -> Result<ElicitResult, ToolError> {
         let caller = self.caller;
         if self.asked.values().sum::<usize>() == MAX_QUESTIONS {
-            return Err(caller.error(format_args!("asked more than {MAX_QUESTIONS} questions in one call.")));
+            return Err(caller
+                .error(format_args!("asked more than {MAX_QUESTIONS} questions in one call.")));
         }
         let is_form = match &wanted {
             Wanted::Form(form) => {
-                Validator::new(form)
-                    .map_err(|error| caller.error(format_args!("asked with an invalid form: {error}")))?;
+                Validator::new(form).map_err(|error| {
+                    caller.error(format_args!("asked with an invalid form: {error}"))
+                })?;
                 true
             }
             Wanted::Visit(_) => false,
@@ -303,7 +342,9 @@ impl OngoingCall<'_> {
         let question = caller.question(&message, wanted, self.cx).key(key);
         let given = match self.cx.reply_to(question)? {
             None => ElicitResult::new(ElicitationAction::Decline),
-            Some(content) if is_form => ElicitResult::new(ElicitationAction::Accept).with_content(content),
+            Some(content) if is_form => {
+                ElicitResult::new(ElicitationAction::Accept).with_content(content)
+            }
             Some(_) => ElicitResult::new(ElicitationAction::Accept),
         };
         // The time that a person took belongs to the earlier run.

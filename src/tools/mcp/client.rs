@@ -7,8 +7,9 @@ use reqwest::header::HeaderMap;
 use rmcp::{
     Peer, RoleClient,
     model::{
-        CancelledNotification, CancelledNotificationParam, ClientRequest, GetExtensions as _, GetMeta as _,
-        ListToolsRequest, PaginatedRequestParams, PingRequest, ProgressToken, ProtocolVersion, RequestId, ServerResult,
+        CancelledNotification, CancelledNotificationParam, ClientRequest, GetExtensions as _,
+        GetMeta as _, ListToolsRequest, PaginatedRequestParams, PingRequest, ProgressToken,
+        ProtocolVersion, RequestId, ServerResult,
     },
     service::{PeerRequestOptions, ServiceError},
 };
@@ -58,7 +59,9 @@ impl McpClient {
         for _ in 0..MAX_PAGES {
             let page = PaginatedRequestParams::default().with_cursor(cursor.take());
             let response = self.request(ListToolsRequest::with_param(page).into()).await?;
-            let age = Duration::from_millis(response.get("ttlMs").and_then(Value::as_u64).unwrap_or_default());
+            let age = Duration::from_millis(
+                response.get("ttlMs").and_then(Value::as_u64).unwrap_or_default(),
+            );
             *self.state.list_age.lock() = age;
             for tool in response.get("tools").and_then(Value::as_array).into_iter().flatten() {
                 let size = tool.to_string().len();
@@ -102,7 +105,8 @@ impl McpClient {
             request.extensions_mut().insert(MessageHeaders(headers.clone()));
         }
         let conversation = (cx.principal().cloned(), cx.thread_id().clone());
-        let begun = self.state.calls.begin(conversation, max_duration, self.send(request, headers)).await;
+        let begun =
+            self.state.calls.begin(conversation, max_duration, self.send(request, headers)).await;
         begun.map_err(request_error)
     }
 
@@ -128,7 +132,8 @@ impl McpClient {
     }
 
     async fn request(&self, request: ClientRequest) -> Result<Value, RequestError> {
-        let (mut pending, _, _) = self.send(request, HeaderMap::new()).await.map_err(request_error)?;
+        let (mut pending, _, _) =
+            self.send(request, HeaderMap::new()).await.map_err(request_error)?;
         pending.response().await
     }
 
@@ -137,7 +142,8 @@ impl McpClient {
         request: ClientRequest,
         headers: HeaderMap,
     ) -> Result<(PendingRequest, RequestId, ProgressToken), ServiceError> {
-        let sent = self.peer.send_cancellable_request(request, PeerRequestOptions::no_options()).await?;
+        let sent =
+            self.peer.send_cancellable_request(request, PeerRequestOptions::no_options()).await?;
         let id = Some(sent.id.clone());
         let pending = PendingRequest { id, received: sent.rx, peer: self.peer.clone(), headers };
         Ok((pending, sent.id, sent.progress_token))
@@ -158,9 +164,13 @@ impl PendingRequest {
     pub(super) async fn response(&mut self) -> Result<Value, RequestError> {
         let response = (&mut self.received).await;
         self.id = None;
-        let response = response.map_err(|closed| RequestError::Disconnected(closed.into()))?.map_err(request_error)?;
-        serde_json::to_value(response)
-            .map_err(|error| RequestError::Refused { reason: error.to_string(), visits: Vec::new() })
+        let response = response
+            .map_err(|closed| RequestError::Disconnected(closed.into()))?
+            .map_err(request_error)?;
+        serde_json::to_value(response).map_err(|error| RequestError::Refused {
+            reason: error.to_string(),
+            visits: Vec::new(),
+        })
     }
 
     /// Cancels the request, and waits until the server has been told.
@@ -201,7 +211,9 @@ fn request_error(error: ServiceError) -> RequestError {
             let visits = visits.cloned().unwrap_or_default();
             RequestError::Refused { reason: refusal.message.into_owned(), visits }
         }
-        ServiceError::TransportSend(error) if is_refusal(&*error.error) => RequestError::NotTaken(error.error),
+        ServiceError::TransportSend(error) if is_refusal(&*error.error) => {
+            RequestError::NotTaken(error.error)
+        }
         error => RequestError::Disconnected(error.into()),
     }
 }

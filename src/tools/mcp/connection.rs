@@ -9,7 +9,9 @@ use rmcp::{
     RoleClient,
     model::{ProtocolVersion, SubscriptionFilter},
     service::{ClientInitializeError, ClientLifecycleMode, ClientServiceExt as _, RunningService},
-    transport::{StreamableHttpClientTransport, streamable_http_client::StreamableHttpClientTransportConfig},
+    transport::{
+        StreamableHttpClientTransport, streamable_http_client::StreamableHttpClientTransportConfig,
+    },
 };
 use tokio::time::{Instant, sleep, sleep_until, timeout};
 
@@ -63,7 +65,9 @@ impl Opening {
     fn lifecycle(self) -> ClientLifecycleMode {
         let preferred_versions = vec![ProtocolVersion::V_2026_07_28];
         match self {
-            Self::Discover => ClientLifecycleMode::Auto { preferred_versions, legacy_version: None },
+            Self::Discover => {
+                ClientLifecycleMode::Auto { preferred_versions, legacy_version: None }
+            }
             Self::Initialize => ClientLifecycleMode::Initialize,
         }
     }
@@ -83,8 +87,7 @@ impl OpenError {
             ClientInitializeError::LegacyFallbackFailed { fallback, .. } => fallback,
             error => error,
         };
-        let is_final =
-            matches!(error, ClientInitializeError::TransportError { error, .. } if is_unreachable(&*error.error));
+        let is_final = matches!(error, ClientInitializeError::TransportError { error, .. } if is_unreachable(&*error.error));
         let is_late = matches!(error, ClientInitializeError::ConflictInitResponseId(..));
         let reason = match error {
             // Its own text names types of the library.
@@ -93,9 +96,15 @@ impl OpenError {
         };
         let hint = match error {
             _ if is_final => "nothing listens there: start the server, or correct `url`",
-            _ if error.is_authorization_required() => "it wants credentials: set `oauth` or `headers`",
-            ClientInitializeError::NoCompatibleProtocolVersion { .. } => "update the server, or this one",
-            ClientInitializeError::JsonRpcError(_) if reason.contains("HTTP 404") || reason.contains("HTTP 405") => {
+            _ if error.is_authorization_required() => {
+                "it wants credentials: set `oauth` or `headers`"
+            }
+            ClientInitializeError::NoCompatibleProtocolVersion { .. } => {
+                "update the server, or this one"
+            }
+            ClientInitializeError::JsonRpcError(_)
+                if reason.contains("HTTP 404") || reason.contains("HTTP 405") =>
+            {
                 "correct the path of `url`, which is often `/mcp`"
             }
             _ => return Self { reason, is_final, is_late },
@@ -110,7 +119,11 @@ impl McpConnection {
     ///
     /// # Errors
     /// The reason of the opening that knows all revisions.
-    pub(super) async fn open(caller: &McpCaller, transport: &McpTransport, first: Opening) -> Result<Self, String> {
+    pub(super) async fn open(
+        caller: &McpCaller,
+        transport: &McpTransport,
+        first: Opening,
+    ) -> Result<Self, String> {
         let mut result = Self::open_by(first, caller, transport).await;
         if result.as_ref().is_err_and(|error| error.is_late) {
             result = Self::open_by(Opening::Discover, caller, transport).await;
@@ -125,19 +138,30 @@ impl McpConnection {
         })
     }
 
-    async fn open_by(opening: Opening, caller: &McpCaller, transport: &McpTransport) -> Result<Self, OpenError> {
+    async fn open_by(
+        opening: Opening,
+        caller: &McpCaller,
+        transport: &McpTransport,
+    ) -> Result<Self, OpenError> {
         let McpCaller { server, options, .. } = caller;
         let (allows_questions, shows_apps) = (options.elicitation, options.apps);
-        let handler = ServerHandler { server: server.clone(), allows_questions, shows_apps, ..Default::default() };
+        let handler = ServerHandler {
+            server: server.clone(),
+            allows_questions,
+            shows_apps,
+            ..Default::default()
+        };
         let state = handler.state.clone();
         let failed = |reason, is_final| OpenError { reason, is_final, is_late: false };
         let (service, process, tokens) = match transport {
             McpTransport::Command { program, arguments, environment } => {
-                let (mut process, stdout, stdin) = ServerProcess::spawn(server, program, arguments, environment)
-                    .map_err(|error| {
-                        let hint = "install it, or correct `command`";
-                        failed(format!("{program} cannot be started: {error}: {hint}"), true)
-                    })?;
+                let (mut process, stdout, stdin) =
+                    ServerProcess::spawn(server, program, arguments, environment).map_err(
+                        |error| {
+                            let hint = "install it, or correct `command`";
+                            failed(format!("{program} cannot be started: {error}: {hint}"), true)
+                        },
+                    )?;
                 let stream = (bounded_lines(server.clone(), stdout), stdin);
                 match handler.serve_with_lifecycle(stream, opening.lifecycle()).await {
                     Ok(service) => (service, Some(process), None),
@@ -145,21 +169,30 @@ impl McpConnection {
                         let stderr = process.stderr_note();
                         process.end().await;
                         let error = OpenError::of(&error);
-                        let reason = format!("{program} does not speak MCP, or has ended: {}{stderr}", error.reason);
+                        let reason = format!(
+                            "{program} does not speak MCP, or has ended: {}{stderr}",
+                            error.reason
+                        );
                         return Err(OpenError { reason, ..error });
                     }
                 }
             }
             McpTransport::Http { url, headers, tokens } => {
-                let http = upstream::direct_client(&upstream::ClientOptions::default())
-                    .map_err(|error| failed(format!("the HTTP client cannot be created: {error}"), true))?;
+                let http = upstream::direct_client(&upstream::ClientOptions::default()).map_err(
+                    |error| failed(format!("the HTTP client cannot be created: {error}"), true),
+                )?;
                 let mut config = StreamableHttpClientTransportConfig::with_uri(url.as_str());
-                config.custom_headers = headers.iter().map(|(name, value)| (name.clone(), value.clone())).collect();
+                config.custom_headers =
+                    headers.iter().map(|(name, value)| (name.clone(), value.clone())).collect();
                 let client = McpHttpClient { http, tokens: tokens.clone() };
                 let transport = StreamableHttpClientTransport::with_client(client, config);
-                let limit = if opening == Opening::Discover { DISCOVER_TIMEOUT } else { Duration::MAX };
-                let service = timeout(limit, handler.serve_with_lifecycle(transport, opening.lifecycle())).await;
-                let silent = || format!("it does not say in {} s which revisions it knows", limit.as_secs());
+                let limit =
+                    if opening == Opening::Discover { DISCOVER_TIMEOUT } else { Duration::MAX };
+                let service =
+                    timeout(limit, handler.serve_with_lifecycle(transport, opening.lifecycle()))
+                        .await;
+                let silent =
+                    || format!("it does not say in {} s which revisions it knows", limit.as_secs());
                 let service = service.map_err(|_| failed(silent(), false))?;
                 (service.map_err(|error| OpenError::of(&error))?, None, tokens.clone())
             }
@@ -253,7 +286,9 @@ async fn listen(client: &McpClient) {
     let mut filter = SubscriptionFilter::default();
     filter.tools_list_changed = Some(true);
     loop {
-        if let Ok(Ok(mut changes)) = timeout(LISTEN_TIMEOUT, client.peer.listen(filter.clone())).await {
+        if let Ok(Ok(mut changes)) =
+            timeout(LISTEN_TIMEOUT, client.peer.listen(filter.clone())).await
+        {
             while let Ok(Some(_)) = changes.next().await {
                 client.state.gauge.count();
                 client.state.tools_changed.notify_one();
@@ -270,7 +305,9 @@ impl McpConnection {
     pub(super) async fn over(stream: tokio::io::DuplexStream) -> Self {
         let handler = ServerHandler::default();
         let state = handler.state.clone();
-        let service = handler.serve_with_lifecycle(tokio::io::split(stream), Opening::Discover.lifecycle()).await;
+        let service = handler
+            .serve_with_lifecycle(tokio::io::split(stream), Opening::Discover.lifecycle())
+            .await;
         Self::of(service.unwrap(), state, None, None)
     }
 }

@@ -15,7 +15,9 @@ use serde_json::Value;
 use tokio::io::{self, AsyncBufReadExt as _, AsyncRead, AsyncReadExt as _, BufReader};
 use tokio_util::io::StreamReader;
 
-use crate::base::{json_values::count_values, lenient_json::repaired_text, repairs::Partner, text::shortened};
+use crate::base::{
+    json_values::count_values, lenient_json::repaired_text, repairs::Partner, text::shortened,
+};
 
 /// The largest message that is read, in bytes.
 pub(super) const MAX_MESSAGE_BYTES: usize = 16 << 20;
@@ -43,7 +45,8 @@ fn with_number_as_id(message: Vec<u8>) -> Vec<u8> {
     let changed = || {
         let mut value: Value = serde_json::from_slice(&message).ok()?;
         let id = value.get_mut("id")?;
-        let number = id.as_str().map_or_else(|| id.as_f64().unwrap_or_default().to_string(), str::to_owned);
+        let number =
+            id.as_str().map_or_else(|| id.as_f64().unwrap_or_default().to_string(), str::to_owned);
         *id = number.parse::<i64>().ok()?.into();
         let mut changed = serde_json::to_vec(&value).ok()?;
         changed.extend(message.ends_with(b"\n").then_some(b'\n'));
@@ -55,7 +58,8 @@ fn with_number_as_id(message: Vec<u8>) -> Vec<u8> {
 /// Returns a message as valid JSON if it has at most [`MAX_VALUES`], and if not a line with an error for the same request.
 /// `None` if it is for none.
 pub(super) fn bounded(message: Vec<u8>) -> Option<Vec<u8>> {
-    let repaired = str::from_utf8(&message).ok().and_then(|text| repaired_text(text, Partner::ToolServer));
+    let repaired =
+        str::from_utf8(&message).ok().and_then(|text| repaired_text(text, Partner::ToolServer));
     let message = repaired.map_or(message, String::into_bytes);
     if message.len() <= MAX_VALUES || count_values(&message) <= MAX_VALUES {
         return Some(with_number_as_id(message));
@@ -64,9 +68,14 @@ pub(super) fn bounded(message: Vec<u8>) -> Option<Vec<u8>> {
         bytes = message.len(),
         "a message of an MCP server has more than {MAX_VALUES} values and is not read"
     );
-    let Ok(MessageHead { id, method: None }) = serde_json::from_slice(&message) else { return None };
+    let Ok(MessageHead { id, method: None }) = serde_json::from_slice(&message) else {
+        return None;
+    };
     let id = RequestId::deserialize(id).ok()?;
-    let error = ErrorData::internal_error(format!("its answer has more than {MAX_VALUES} JSON values"), None);
+    let error = ErrorData::internal_error(
+        format!("its answer has more than {MAX_VALUES} JSON values"),
+        None,
+    );
     let mut line = serde_json::to_vec(&ServerJsonRpcMessage::error(error, Some(id))).ok()?;
     line.push(b'\n');
     Some(line)
@@ -108,7 +117,8 @@ mod tests {
     use super::*;
 
     fn dense(members: &str) -> Vec<u8> {
-        format!("{{\"jsonrpc\":\"2.0\",{members},\"x\":[{}1]}}", "1,".repeat(MAX_VALUES)).into_bytes()
+        format!("{{\"jsonrpc\":\"2.0\",{members},\"x\":[{}1]}}", "1,".repeat(MAX_VALUES))
+            .into_bytes()
     }
 
     #[test]
@@ -120,9 +130,15 @@ mod tests {
     #[test]
     fn what_is_not_valid_json_is_repaired_and_the_rest_is_not_changed() {
         for (written, read) in [
-            ("{\"a\":\"cut \\ud83d\",\"b\":[NaN,-Infinity]}\n", "{\"a\":\"cut \u{fffd}\",\"b\":[null,null]}\n"),
+            (
+                "{\"a\":\"cut \\ud83d\",\"b\":[NaN,-Infinity]}\n",
+                "{\"a\":\"cut \u{fffd}\",\"b\":[null,null]}\n",
+            ),
             ("\u{feff}{}\n", "{}\n"),
-            ("{\"a\":\"\\ud83d\\ude00 NaN \\\\ud83d\"}\n", "{\"a\":\"\\ud83d\\ude00 NaN \\\\ud83d\"}\n"),
+            (
+                "{\"a\":\"\\ud83d\\ude00 NaN \\\\ud83d\"}\n",
+                "{\"a\":\"\\ud83d\\ude00 NaN \\\\ud83d\"}\n",
+            ),
         ] {
             assert_eq!(String::from_utf8(bounded(written.into()).unwrap()).unwrap(), read);
         }
@@ -131,7 +147,11 @@ mod tests {
     #[test]
     fn an_answer_becomes_an_error_and_what_answers_nothing_is_dropped() {
         let line = String::from_utf8(bounded(dense("\"id\":7,\"result\":{}")).unwrap()).unwrap();
-        assert!(line.contains("\"id\":7") && line.contains("more than 100000 JSON values") && line.ends_with("}\n"));
+        assert!(
+            line.contains("\"id\":7")
+                && line.contains("more than 100000 JSON values")
+                && line.ends_with("}\n")
+        );
         assert_eq!(bounded(dense("\"id\":7,\"method\":\"elicitation/create\"")), None);
         assert_eq!(bounded(dense("\"method\":\"notifications/progress\"")), None);
     }

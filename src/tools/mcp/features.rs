@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use rmcp::model::{
-    GetPromptRequest, GetPromptRequestParams, ListPromptsRequest, ListResourceTemplatesRequest, ListResourcesRequest,
-    PaginatedRequestParams, ReadResourceRequest, ReadResourceRequestParams,
+    GetPromptRequest, GetPromptRequestParams, ListPromptsRequest, ListResourceTemplatesRequest,
+    ListResourcesRequest, PaginatedRequestParams, ReadResourceRequest, ReadResourceRequestParams,
 };
 use serde_json::{Value, json};
 
@@ -23,10 +23,12 @@ type FeatureResult = Result<MessageContent, ToolError>;
 /// Returns the tools for resources.
 pub(super) fn resource_tools(caller: &Arc<McpCaller>) -> Vec<Arc<dyn Tool>> {
     let server = &caller.server;
-    let list = format!("Lists the resources of {server}, such as files and records, by their URIs.");
+    let list =
+        format!("Lists the resources of {server}, such as files and records, by their URIs.");
     let uri = json!({ "uri": { "type": "string", "description": "The URI of the resource" } });
     let about_read = format!("Reads a resource of {server}.");
-    let read = tool(caller, "read_resource", about_read, object_schema(uri, &["uri"]), read_resource);
+    let read =
+        tool(caller, "read_resource", about_read, object_schema(uri, &["uri"]), read_resource);
     vec![
         Arc::new(tool(caller, "list_resources", list, listing::parameters(), list_resources)),
         Arc::new(read.needs_approval(approval_rule(caller, READ, Effects::READS))),
@@ -36,7 +38,8 @@ pub(super) fn resource_tools(caller: &Arc<McpCaller>) -> Vec<Arc<dyn Tool>> {
 /// Returns the tools for prompts.
 pub(super) fn prompt_tools(caller: &Arc<McpCaller>) -> Vec<Arc<dyn Tool>> {
     let server = &caller.server;
-    let list = format!("Lists the prompts of {server}: prepared instructions for tasks, by their names.");
+    let list =
+        format!("Lists the prompts of {server}: prepared instructions for tasks, by their names.");
     let prompt = json!({
         "name": { "type": "string", "description": "The name of the prompt" },
         "arguments": { "type": "object", "additionalProperties": { "type": "string" } }
@@ -65,7 +68,11 @@ where
     tool.repeat(Repeat::Safe).of_server(server)
 }
 
-async fn list_resources(caller: Arc<McpCaller>, arguments: JsonObject, cx: ToolContext) -> FeatureResult {
+async fn list_resources(
+    caller: Arc<McpCaller>,
+    arguments: JsonObject,
+    cx: ToolContext,
+) -> FeatureResult {
     let page = listing::page(&arguments);
     let is_first_page = page.cursor.is_none();
     let (response, secrets) = caller.call(ListResourcesRequest::with_param(page), &cx).await?;
@@ -80,32 +87,49 @@ async fn list_resources(caller: Arc<McpCaller>, arguments: JsonObject, cx: ToolC
     listing::to_content(lines, &response, caller.options.max_result_bytes, &secrets)
 }
 
-async fn read_resource(caller: Arc<McpCaller>, arguments: JsonObject, cx: ToolContext) -> FeatureResult {
+async fn read_resource(
+    caller: Arc<McpCaller>,
+    arguments: JsonObject,
+    cx: ToolContext,
+) -> FeatureResult {
     let uri = arguments.get("uri").and_then(Value::as_str).unwrap_or_default().to_owned();
     let request = ReadResourceRequest::new(ReadResourceRequestParams::new(uri));
     let (response, secrets) = caller.call(request, &cx).await?;
     let contents = response.get("contents").and_then(Value::as_array).into_iter().flatten();
-    let blocks: Vec<_> = contents.map(|content| json!({ "type": "resource", "resource": content })).collect();
+    let blocks: Vec<_> =
+        contents.map(|content| json!({ "type": "resource", "resource": content })).collect();
     let limit = caller.options.max_result_bytes;
     result::to_content(&json!({ "content": blocks }), limit, &secrets)
 }
 
-async fn list_prompts(caller: Arc<McpCaller>, arguments: JsonObject, cx: ToolContext) -> FeatureResult {
+async fn list_prompts(
+    caller: Arc<McpCaller>,
+    arguments: JsonObject,
+    cx: ToolContext,
+) -> FeatureResult {
     let request = ListPromptsRequest::with_param(listing::page(&arguments));
     let (response, secrets) = caller.call(request, &cx).await?;
     let lines = listing::lines(&response, "prompts", "name", &secrets);
     listing::to_content(lines, &response, caller.options.max_result_bytes, &secrets)
 }
 
-async fn get_prompt(caller: Arc<McpCaller>, arguments: JsonObject, cx: ToolContext) -> FeatureResult {
+async fn get_prompt(
+    caller: Arc<McpCaller>,
+    arguments: JsonObject,
+    cx: ToolContext,
+) -> FeatureResult {
     let name = arguments.get("name").and_then(Value::as_str).unwrap_or_default().to_owned();
-    let arguments = arguments.get("arguments").and_then(Value::as_object).cloned().unwrap_or_default();
+    let arguments =
+        arguments.get("arguments").and_then(Value::as_object).cloned().unwrap_or_default();
     let request = GetPromptRequestParams::new(name).with_arguments(arguments);
     let (response, secrets) = caller.call(GetPromptRequest::new(request), &cx).await?;
     let messages = response.get("messages").and_then(Value::as_array).into_iter().flatten();
     let blocks = messages.flat_map(|message| {
         let role = message.get("role").and_then(Value::as_str).unwrap_or("user");
-        [json!({ "type": "text", "text": format!("{role}:") }), message.get("content").cloned().unwrap_or_default()]
+        [
+            json!({ "type": "text", "text": format!("{role}:") }),
+            message.get("content").cloned().unwrap_or_default(),
+        ]
     });
     let content = json!({ "content": blocks.collect::<Vec<_>>() });
     result::to_content(&content, caller.options.max_result_bytes, &secrets)

@@ -20,7 +20,8 @@ impl FloodGauge {
     pub(super) fn count(&self) {
         let now = Instant::now();
         let mut window = self.window.lock();
-        let (begin, messages) = window.filter(|(begin, _)| now < *begin + WINDOW).unwrap_or((now, 0));
+        let (begin, messages) =
+            window.filter(|(begin, _)| now < *begin + WINDOW).unwrap_or((now, 0));
         *window = Some((begin, messages.saturating_add(1)));
         if messages == MAX_MESSAGES {
             self.flooded.notify_one();

@@ -6,9 +6,9 @@ use parking_lot::Mutex;
 use rmcp::{
     ClientHandler, RoleClient,
     model::{
-        ClientCapabilities, ClientConfig, CustomNotification, ElicitRequestParams, ElicitResult, ElicitationAction,
-        ElicitationCapability, ExtensionCapabilities, FormElicitationCapability, Implementation,
-        ProgressNotificationParam, TASKS_EXTENSION_ID, UrlElicitationCapability,
+        ClientCapabilities, ClientConfig, CustomNotification, ElicitRequestParams, ElicitResult,
+        ElicitationAction, ElicitationCapability, ExtensionCapabilities, FormElicitationCapability,
+        Implementation, ProgressNotificationParam, TASKS_EXTENSION_ID, UrlElicitationCapability,
     },
     service::{InboundStreamOrigin, NotificationContext, RequestContext},
 };
@@ -45,7 +45,11 @@ pub(super) struct ConnectionState {
 
 impl ServerHandler {
     /// Returns the reply of a person; `None` if no person can be asked.
-    async fn ask(&self, params: ElicitRequestParams, context: &RequestContext<RoleClient>) -> Option<ElicitResult> {
+    async fn ask(
+        &self,
+        params: ElicitRequestParams,
+        context: &RequestContext<RoleClient>,
+    ) -> Option<ElicitResult> {
         let (message, wanted) = Wanted::read(&serde_json::to_value(params).ok()?)?;
         if !self.allows_questions || !wanted.is_short(&message) {
             tracing::debug!(
@@ -59,8 +63,17 @@ impl ServerHandler {
             _ => None,
         };
         let (reply, replied) = oneshot::channel();
-        if self.state.calls.ask(call.as_ref(), Elicitation { message, wanted, reply }).await.is_none() {
-            tracing::debug!(server = &*self.server, "a question of the MCP server is not asked: it may be of any call");
+        if self
+            .state
+            .calls
+            .ask(call.as_ref(), Elicitation { message, wanted, reply })
+            .await
+            .is_none()
+        {
+            tracing::debug!(
+                server = &*self.server,
+                "a question of the MCP server is not asked: it may be of any call"
+            );
             return None;
         }
         replied.await.ok()
@@ -73,7 +86,11 @@ impl ClientHandler for ServerHandler {
         self.state.tools_changed.notify_one();
     }
 
-    async fn on_progress(&self, params: ProgressNotificationParam, _: NotificationContext<RoleClient>) {
+    async fn on_progress(
+        &self,
+        params: ProgressNotificationParam,
+        _: NotificationContext<RoleClient>,
+    ) {
         self.state.gauge.count();
         self.state.calls.progress(params).await;
     }
@@ -87,7 +104,11 @@ impl ClientHandler for ServerHandler {
         self.state.gauge.count();
     }
 
-    async fn on_custom_notification(&self, _: CustomNotification, _: NotificationContext<RoleClient>) {
+    async fn on_custom_notification(
+        &self,
+        _: CustomNotification,
+        _: NotificationContext<RoleClient>,
+    ) {
         self.state.gauge.count();
     }
 
@@ -105,15 +126,22 @@ impl ClientHandler for ServerHandler {
     fn get_info(&self) -> ClientConfig {
         let mut capabilities = ClientCapabilities::default();
         if self.allows_questions {
-            let elicitation = ElicitationCapability::new().with_form(FormElicitationCapability::default());
-            capabilities.elicitation = Some(elicitation.with_url(UrlElicitationCapability::default()));
+            let elicitation =
+                ElicitationCapability::new().with_form(FormElicitationCapability::default());
+            capabilities.elicitation =
+                Some(elicitation.with_url(UrlElicitationCapability::default()));
         }
-        let mut extensions = ExtensionCapabilities::from([(TASKS_EXTENSION_ID.to_owned(), JsonObject::new())]);
+        let mut extensions =
+            ExtensionCapabilities::from([(TASKS_EXTENSION_ID.to_owned(), JsonObject::new())]);
         if self.shows_apps {
-            let settings = JsonObject::from_iter([("mimeTypes".to_owned(), json!([tool_ui::MIME_TYPE]))]);
+            let settings =
+                JsonObject::from_iter([("mimeTypes".to_owned(), json!([tool_ui::MIME_TYPE]))]);
             extensions.insert(tool_ui::EXTENSION.to_owned(), settings);
         }
         capabilities.extensions = Some(extensions);
-        ClientConfig::new(capabilities, Implementation::new(env!("CARGO_PKG_NAME"), env!("CARGO_PKG_VERSION")))
+        ClientConfig::new(
+            capabilities,
+            Implementation::new(env!("CARGO_PKG_NAME"), env!("CARGO_PKG_VERSION")),
+        )
     }
 }

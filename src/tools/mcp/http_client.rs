@@ -10,10 +10,14 @@ use std::{collections::HashMap, io, sync::Arc, time::Duration};
 use futures::{StreamExt as _, stream::BoxStream};
 use reqwest::{
     Client, Method, RequestBuilder, Response, StatusCode,
-    header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, LOCATION, WWW_AUTHENTICATE},
+    header::{
+        ACCEPT, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, LOCATION, WWW_AUTHENTICATE,
+    },
 };
 use rmcp::{
-    model::{ClientJsonRpcMessage, ErrorData, GetExtensions as _, JsonRpcMessage, ServerJsonRpcMessage},
+    model::{
+        ClientJsonRpcMessage, ErrorData, GetExtensions as _, JsonRpcMessage, ServerJsonRpcMessage,
+    },
     transport::streamable_http_client::{
         AuthRequiredError, HttpStatusError, SseError, StreamableHttpClient, StreamableHttpError,
         StreamableHttpPostResponse,
@@ -60,9 +64,14 @@ impl McpHttpClient {
         token: Option<String>,
         headers: &CustomHeaders,
     ) -> RequestBuilder {
-        let accepted = if method == Method::GET { EVENT_STREAM } else { "application/json, text/event-stream" };
+        let accepted = if method == Method::GET {
+            EVENT_STREAM
+        } else {
+            "application/json, text/event-stream"
+        };
         let request = self.http.request(method, uri).header(ACCEPT, accepted);
-        let request = headers.iter().fold(request, |request, (name, value)| request.header(name, value));
+        let request =
+            headers.iter().fold(request, |request, (name, value)| request.header(name, value));
         let place = place.into_iter().filter_map(|(name, value)| Some((name, value?)));
         let request = place.fold(request, |request, (name, value)| request.header(name, value));
         token.into_iter().fold(request, |request, token| request.bearer_auth(token))
@@ -101,19 +110,29 @@ impl StreamableHttpClient for McpHttpClient {
     ) -> Result<StreamableHttpPostResponse, HttpError> {
         let of_caller = of_message(&message);
         // With headers of the caller, 401 may be about the caller, and a new session would end the calls of all others.
-        let is_of_trace = |name: &HeaderName| ["traceparent", "tracestate"].contains(&name.as_str());
+        let is_of_trace =
+            |name: &HeaderName| ["traceparent", "tracestate"].contains(&name.as_str());
         // With a person's token, 401 asks for a login.
         let is_of_person = self.tokens.as_ref().is_some_and(Tokens::is_of_person);
-        let is_of_session =
-            session_id.is_some() && !is_of_person && of_caller.iter().all(|(name, _)| is_of_trace(name));
+        let is_of_session = session_id.is_some()
+            && !is_of_person
+            && of_caller.iter().all(|(name, _)| is_of_trace(name));
         headers.extend(of_caller);
         let send = |token| {
-            let request = self.request(Method::POST, &uri, [(SESSION_ID, session_id.as_deref())], token, &headers);
+            let request = self.request(
+                Method::POST,
+                &uri,
+                [(SESSION_ID, session_id.as_deref())],
+                token,
+                &headers,
+            );
             response_to_message(request, &message, session_id.is_some())
         };
         match self.with_token(send).await {
             // Some servers refuse so what comes in a session that they have forgotten.
-            Err(StreamableHttpError::AuthRequired(_)) if is_of_session => Err(StreamableHttpError::SessionExpired),
+            Err(StreamableHttpError::AuthRequired(_)) if is_of_session => {
+                Err(StreamableHttpError::SessionExpired)
+            }
             result => result,
         }
     }
@@ -127,7 +146,8 @@ impl StreamableHttpClient for McpHttpClient {
     ) -> Result<(), HttpError> {
         let send = async |token| {
             let session = [(SESSION_ID, Some(&*session_id))];
-            let response = sent(self.request(Method::DELETE, &uri, session, token, &headers)).await?;
+            let response =
+                sent(self.request(Method::DELETE, &uri, session, token, &headers)).await?;
             match response.status() {
                 StatusCode::METHOD_NOT_ALLOWED => Ok(()),
                 _ => accepted(response).map(drop),
@@ -145,7 +165,8 @@ impl StreamableHttpClient for McpHttpClient {
         headers: CustomHeaders,
     ) -> Result<BoxStream<'static, Result<Sse, SseError>>, HttpError> {
         let send = async |token| {
-            let place = [(SESSION_ID, session_id.as_deref()), (LAST_EVENT_ID, last_event_id.as_deref())];
+            let place =
+                [(SESSION_ID, session_id.as_deref()), (LAST_EVENT_ID, last_event_id.as_deref())];
             let response = sent(self.request(Method::GET, &uri, place, token, &headers)).await?;
             if response.status() == StatusCode::METHOD_NOT_ALLOWED {
                 return Err(StreamableHttpError::ServerDoesNotSupportSse);
@@ -164,8 +185,12 @@ impl StreamableHttpClient for McpHttpClient {
 /// Returns whether the server has certainly not carried out the message that failed so.
 pub(super) fn is_refusal(error: &(dyn std::error::Error + 'static)) -> bool {
     let is_refused = match error.downcast_ref::<HttpError>() {
-        Some(StreamableHttpError::HttpStatus(error)) => error.status == StatusCode::TOO_MANY_REQUESTS,
-        Some(StreamableHttpError::SessionExpired | StreamableHttpError::ReinitializationFailed(_)) => true,
+        Some(StreamableHttpError::HttpStatus(error)) => {
+            error.status == StatusCode::TOO_MANY_REQUESTS
+        }
+        Some(
+            StreamableHttpError::SessionExpired | StreamableHttpError::ReinitializationFailed(_),
+        ) => true,
         _ => false,
     };
     is_refused || is_unreachable(error) || is_unauthorized(error)
@@ -189,7 +214,8 @@ async fn sent(request: RequestBuilder) -> Result<Response, HttpError> {
     if !status.is_redirection() || status == StatusCode::NOT_MODIFIED {
         return Ok(response);
     }
-    let keeps_method = [StatusCode::TEMPORARY_REDIRECT, StatusCode::PERMANENT_REDIRECT].contains(&status);
+    let keeps_method =
+        [StatusCode::TEMPORARY_REDIRECT, StatusCode::PERMANENT_REDIRECT].contains(&status);
     let location = response.headers().get(LOCATION).and_then(|location| location.to_str().ok());
     let target = location.and_then(|location| response.url().join(location).ok());
     if let (Some(target), Some(again)) = (&target, again)
@@ -227,11 +253,16 @@ async fn response_to_message(
     let response = sent(request.json(message)).await?;
     let status = response.status();
     match status {
-        StatusCode::ACCEPTED | StatusCode::NO_CONTENT => return Ok(StreamableHttpPostResponse::Accepted),
-        StatusCode::NOT_FOUND | StatusCode::GONE if has_session => return Err(StreamableHttpError::SessionExpired),
+        StatusCode::ACCEPTED | StatusCode::NO_CONTENT => {
+            return Ok(StreamableHttpPostResponse::Accepted);
+        }
+        StatusCode::NOT_FOUND | StatusCode::GONE if has_session => {
+            return Err(StreamableHttpError::SessionExpired);
+        }
         _ => {}
     }
-    let session_id = response.headers().get(SESSION_ID).and_then(|id| id.to_str().ok()).map(str::to_owned);
+    let session_id =
+        response.headers().get(SESSION_ID).and_then(|id| id.to_str().ok()).map(str::to_owned);
     if !status.is_success() {
         let refused = refusal(response).await?;
         if has_session && status == StatusCode::BAD_REQUEST && is_about_session(&refused) {
@@ -248,11 +279,15 @@ async fn response_to_message(
     }
     let body = read_whole(response, MAX_MESSAGE_BYTES).await.map_err(body_error)?;
     match bounded(body).map(|message| serde_json::from_slice::<ServerJsonRpcMessage>(&message)) {
-        Some(Ok(answer)) => Ok(StreamableHttpPostResponse::Json(addressed(answer, message), session_id)),
+        Some(Ok(answer)) => {
+            Ok(StreamableHttpPostResponse::Json(addressed(answer, message), session_id))
+        }
         // Some servers answer notifications with text.
         _ if !expects_response => Ok(StreamableHttpPostResponse::Accepted),
         Some(Err(error)) => Err(error.into()),
-        None => Err(StreamableHttpError::UnexpectedServerResponse("the answer has too many values".into())),
+        None => Err(StreamableHttpError::UnexpectedServerResponse(
+            "the answer has too many values".into(),
+        )),
     }
 }
 
@@ -265,8 +300,12 @@ fn is_about_session(message: &ServerJsonRpcMessage) -> bool {
 }
 
 /// Returns an error that names no request as the answer to the one that it came for, which would wait for an answer otherwise.
-fn addressed(mut answer: ServerJsonRpcMessage, message: &ClientJsonRpcMessage) -> ServerJsonRpcMessage {
-    if let (JsonRpcMessage::Error(error), JsonRpcMessage::Request(request)) = (&mut answer, message) {
+fn addressed(
+    mut answer: ServerJsonRpcMessage,
+    message: &ClientJsonRpcMessage,
+) -> ServerJsonRpcMessage {
+    if let (JsonRpcMessage::Error(error), JsonRpcMessage::Request(request)) = (&mut answer, message)
+    {
         error.id.get_or_insert_with(|| request.id.clone());
     }
     answer
@@ -311,7 +350,11 @@ fn accepted(response: Response) -> Result<Response, HttpError> {
 fn failure(response: &Response) -> Option<HttpError> {
     match response.status() {
         StatusCode::UNAUTHORIZED => {
-            let challenge = response.headers().get(WWW_AUTHENTICATE).map(HeaderValue::as_bytes).unwrap_or_default();
+            let challenge = response
+                .headers()
+                .get(WWW_AUTHENTICATE)
+                .map(HeaderValue::as_bytes)
+                .unwrap_or_default();
             let challenge = String::from_utf8_lossy(challenge).into_owned();
             Some(StreamableHttpError::AuthRequired(AuthRequiredError::new(challenge)))
         }
@@ -358,7 +401,11 @@ fn of_message(message: &ClientJsonRpcMessage) -> Vec<(HeaderName, HeaderValue)> 
         _ => return Vec::new(),
     };
     let headers = extensions.get::<MessageHeaders>();
-    headers.iter().flat_map(|headers| headers.0.iter()).map(|(name, value)| (name.clone(), value.clone())).collect()
+    headers
+        .iter()
+        .flat_map(|headers| headers.0.iter())
+        .map(|(name, value)| (name.clone(), value.clone()))
+        .collect()
 }
 
 fn token_error(error: String) -> HttpError {
@@ -378,7 +425,10 @@ mod tests {
             .route("/here", any(async || Redirect::temporary("/there")))
             .route("/there", any(async |method: Method, body: String| format!("{method} {body}")))
             .route("/moved", any(async || Redirect::to("/there?key=secret")))
-            .route("/elsewhere", any(async || Redirect::temporary("http://user:secret@localhost:9/there/")))
+            .route(
+                "/elsewhere",
+                any(async || Redirect::temporary("http://user:secret@localhost:9/there/")),
+            )
             .route("/circle", any(async || Redirect::permanent("/circle")));
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());
@@ -388,7 +438,11 @@ mod tests {
         assert_eq!(send("/here").await.unwrap().text().await.unwrap(), "POST a message");
         for (path, target) in [
             ("/moved", format!("HTTP 303 See Other: it redirects to {url}/there: is that")),
-            ("/elsewhere", "HTTP 307 Temporary Redirect: it redirects to http://localhost:9/there/: is".to_owned()),
+            (
+                "/elsewhere",
+                "HTTP 307 Temporary Redirect: it redirects to http://localhost:9/there/: is"
+                    .to_owned(),
+            ),
             ("/circle", format!("HTTP 308 Permanent Redirect: it redirects to {url}/circle: is")),
         ] {
             let error = send(path).await.unwrap_err().to_string();

@@ -106,13 +106,18 @@ impl CallsInFlight {
 
     pub(super) async fn progress(&self, report: ProgressNotificationParam) {
         let calls = self.calls.lock().await;
-        if let Some(call) = calls.values().find(|call| call.progress_token == report.progress_token) {
+        if let Some(call) = calls.values().find(|call| call.progress_token == report.progress_token)
+        {
             let _ = call.signals.try_send(CallSignal::Progress(report));
         }
     }
 
     /// Passes a question to its call; `None` if the call is unknown.
-    pub(super) async fn ask(&self, call: Option<&RequestId>, elicitation: Elicitation) -> Option<()> {
+    pub(super) async fn ask(
+        &self,
+        call: Option<&RequestId>,
+        elicitation: Elicitation,
+    ) -> Option<()> {
         let calls = self.calls.lock().await;
         let call = match call {
             Some(id) => calls.get(id)?,
@@ -121,7 +126,9 @@ impl CallsInFlight {
                 let mut open = calls.values().filter(|call| !call.signals.is_closed());
                 let only = open.next().filter(|_| open.next().is_none())?;
                 let now = Instant::now();
-                let is_of_another = |call: &CallLink| call.is_unfinished(now) && call.conversation != only.conversation;
+                let is_of_another = |call: &CallLink| {
+                    call.is_unfinished(now) && call.conversation != only.conversation
+                };
                 if calls.values().any(is_of_another) {
                     return None;
                 }
@@ -171,7 +178,8 @@ mod tests {
 
     async fn ask(calls: &CallsInFlight, call: Option<i64>) -> Option<()> {
         let (reply, _) = oneshot::channel();
-        let elicitation = Elicitation { message: "?".into(), wanted: Wanted::Form(Value::Null), reply };
+        let elicitation =
+            Elicitation { message: "?".into(), wanted: Wanted::Form(Value::Null), reply };
         calls.ask(call.map(id).as_ref(), elicitation).await
     }
 
@@ -180,7 +188,9 @@ mod tests {
         let calls = CallsInFlight::default();
         let (mut first, mut second) = (begin(&calls, 1).await, begin(&calls, 2).await);
         for n in 0..1000 {
-            calls.progress(ProgressNotificationParam::new(ProgressToken(id(2)), f64::from(n))).await;
+            calls
+                .progress(ProgressNotificationParam::new(ProgressToken(id(2)), f64::from(n)))
+                .await;
         }
         assert!(first.signals.try_recv().is_err());
         let mut received = 0;

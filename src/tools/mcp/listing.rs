@@ -28,7 +28,8 @@ pub(super) fn parameters() -> Value {
 
 /// Returns the page that the arguments ask for.
 pub(super) fn page(arguments: &JsonObject) -> PaginatedRequestParams {
-    let cursor = arguments.get("cursor").and_then(Value::as_str).filter(|cursor| !cursor.is_empty());
+    let cursor =
+        arguments.get("cursor").and_then(Value::as_str).filter(|cursor| !cursor.is_empty());
     PaginatedRequestParams::default().with_cursor(cursor.map(str::to_owned))
 }
 
@@ -72,12 +73,19 @@ pub(super) fn to_content(
     }
     match page.get("nextCursor").and_then(Value::as_str) {
         Some(next) if next.len() <= MAX_CURSOR_BYTES => {
-            lines.insert(0, format!("There are more. Call again with {}.", json!({ "cursor": next })));
+            lines.insert(
+                0,
+                format!("There are more. Call again with {}.", json!({ "cursor": next })),
+            );
         }
         Some(_) => lines.insert(0, "There are more, which cannot be listed.".to_owned()),
         None => {}
     }
-    result::to_content(&json!({ "content": [{ "type": "text", "text": lines.join("\n") }] }), limit, secrets)
+    result::to_content(
+        &json!({ "content": [{ "type": "text", "text": lines.join("\n") }] }),
+        limit,
+        secrets,
+    )
 }
 
 #[cfg(test)]
@@ -98,8 +106,15 @@ mod tests {
             ("- (nameless)", "- (nameless)", MAX_ENTRY_CHARS + 1)
         );
         let content = to_content(lines, &page, 10_000, &Secrets::default()).unwrap();
-        assert!(content.text().starts_with("There are more. Call again with {\"cursor\":\"2\"}.\n- greet"));
-        assert_eq!(to_content(Vec::new(), &json!({}), 100, &Secrets::default()).unwrap().text(), "(the list is empty)");
+        assert!(
+            content
+                .text()
+                .starts_with("There are more. Call again with {\"cursor\":\"2\"}.\n- greet")
+        );
+        assert_eq!(
+            to_content(Vec::new(), &json!({}), 100, &Secrets::default()).unwrap().text(),
+            "(the list is empty)"
+        );
     }
 
     #[test]
@@ -107,7 +122,8 @@ mod tests {
         let mut secrets = Secrets::default();
         secrets.add("sk-12345678");
         for before in MAX_ENTRY_CHARS - 20..MAX_ENTRY_CHARS {
-            let entry = json!({ "name": "a", "description": format!("{}sk-12345678", "x".repeat(before)) });
+            let entry =
+                json!({ "name": "a", "description": format!("{}sk-12345678", "x".repeat(before)) });
             let lines = lines(&json!({ "prompts": [entry] }), "prompts", "name", &secrets);
             assert!(!lines[0].contains("sk"), "{}", lines[0]);
         }

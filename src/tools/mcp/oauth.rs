@@ -56,7 +56,10 @@ pub(crate) struct OAuthOptions {
 impl OAuthOptions {
     pub(super) fn check(&self) -> Result<(), InvalidOption> {
         let (key, problem) = if !is_trusted_url(&self.token_url) {
-            ("token_url", "expected https, without credentials; http is accepted for this machine only")
+            (
+                "token_url",
+                "expected https, without credentials; http is accepted for this machine only",
+            )
         } else if self.client_id.is_empty() {
             ("client_id", "it is empty")
         } else if self.client_secret_env.is_empty() {
@@ -69,10 +72,12 @@ impl OAuthOptions {
 
     /// Returns the tokens for the server at an address, with the client's secret from the environment.
     pub(super) fn tokens(&self, resource: &str) -> Result<AccessTokens, InvalidOption> {
-        let secret =
-            secret_variable(&self.client_secret_env).map_err(|problem| invalid("client_secret_env", problem))?;
-        let client = upstream::direct_client(&upstream::ClientOptions::default())
-            .map_err(|error| invalid("token_url", format!("the HTTP client cannot be created: {error}")))?;
+        let secret = secret_variable(&self.client_secret_env)
+            .map_err(|problem| invalid("client_secret_env", problem))?;
+        let client =
+            upstream::direct_client(&upstream::ClientOptions::default()).map_err(|error| {
+                invalid("token_url", format!("the HTTP client cannot be created: {error}"))
+            })?;
         Ok(AccessTokens::new(self.clone(), secret, resource, client))
     }
 }
@@ -109,11 +114,25 @@ impl AccessTokens {
     fn new(options: OAuthOptions, secret: String, resource: &str, client: Client) -> Self {
         // RFC 8707: a resource has no fragment.
         let resource = resource.split('#').next().map(str::to_owned);
-        let credentials =
-            ClientCredentials { id: options.client_id.clone(), secret: Some(secret), auth: options.client_auth };
+        let credentials = ClientCredentials {
+            id: options.client_id.clone(),
+            secret: Some(secret),
+            auth: options.client_auth,
+        };
         let token_endpoint = options.token_url.clone();
-        let source = TokenSource { token_endpoint, revocation_endpoint: None, client: credentials, resource };
-        Self { options, source, client, token: Mutex::default(), renewal: tokio::sync::Mutex::default() }
+        let source = TokenSource {
+            token_endpoint,
+            revocation_endpoint: None,
+            client: credentials,
+            resource,
+        };
+        Self {
+            options,
+            source,
+            client,
+            token: Mutex::default(),
+            renewal: tokio::sync::Mutex::default(),
+        }
     }
 
     /// Returns the current token, and asks for one if it has none that is valid for a while. An error has no secrets.
@@ -121,12 +140,17 @@ impl AccessTokens {
         if let Some(token) = self.known(|token| token.renew_at) {
             return Ok(token);
         }
-        let Some(unexpired) = self.known(|token| token.expires_at) else { return self.renew(Token::is_old).await };
+        let Some(unexpired) = self.known(|token| token.expires_at) else {
+            return self.renew(Token::is_old).await;
+        };
         if self.renewal.try_lock().is_ok() {
             let tokens = self.clone();
             tokio::spawn(async move {
                 if let Err(error) = tokens.renew(Token::is_old).await {
-                    tracing::warn!(error, "an access token cannot be renewed; it is used until it expires");
+                    tracing::warn!(
+                        error,
+                        "an access token cannot be renewed; it is used until it expires"
+                    );
                 }
             });
         }
@@ -149,7 +173,8 @@ impl AccessTokens {
     /// Returns the known token if the end that it has is in the future, or if it has none.
     fn known(&self, end: impl Fn(&Token) -> Option<Instant>) -> Option<Arc<str>> {
         let token = self.token.lock();
-        let token = token.as_ref().filter(|token| end(token).is_none_or(|at| Instant::now() < at))?;
+        let token =
+            token.as_ref().filter(|token| end(token).is_none_or(|at| Instant::now() < at))?;
         Some(token.access.clone())
     }
 
@@ -167,12 +192,14 @@ impl AccessTokens {
         }
         let mut renewed = None;
         if let Some(refresh) = known.and_then(|token| token.refresh) {
-            let token = self.ask(&[("grant_type", "refresh_token"), ("refresh_token", &refresh)]).await;
+            let token =
+                self.ask(&[("grant_type", "refresh_token"), ("refresh_token", &refresh)]).await;
             let token = token.inspect_err(|error| {
                 tracing::debug!(%error, "the refresh token is refused; the client's credentials are used");
             });
             // RFC 6749, section 6: without a new refresh token, the old one stays valid.
-            renewed = token.ok().map(|token| Token { refresh: token.refresh.or(Some(refresh)), ..token });
+            renewed =
+                token.ok().map(|token| Token { refresh: token.refresh.or(Some(refresh)), ..token });
         }
         let token = match renewed {
             Some(token) => Ok(token),
@@ -180,7 +207,8 @@ impl AccessTokens {
         };
         let token = token.map_err(|problem| {
             let endpoint = Url::parse(&self.options.token_url).ok();
-            let endpoint = endpoint.and_then(|url| url.host_str().map(str::to_owned)).unwrap_or_default();
+            let endpoint =
+                endpoint.and_then(|url| url.host_str().map(str::to_owned)).unwrap_or_default();
             format!("no access token from {endpoint}: {problem}")
         });
         *failure = token.as_ref().err().map(|error| (Instant::now(), error.clone()));
@@ -196,7 +224,9 @@ impl AccessTokens {
         parameters.extend((!scope.is_empty()).then_some(("scope", scope.as_str())));
         parameters.extend(audience.as_deref().map(|audience| ("audience", audience)));
         let sent = Instant::now();
-        let token = ask_for_token(&self.client, &self.source, &parameters).await.map_err(|refusal| refusal.text)?;
+        let token = ask_for_token(&self.client, &self.source, &parameters)
+            .await
+            .map_err(|refusal| refusal.text)?;
         let lifetime = token.lifetime();
         let margin = |lifetime: Duration| lifetime - RENEWAL_MARGIN.min(lifetime / 5);
         Ok(Token {
@@ -228,7 +258,8 @@ mod tests {
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         let token_url = format!("http://{}/token", listener.local_addr().unwrap());
         tokio::spawn(async move { axum::serve(listener, server).await });
-        let text = format!("token_url = {token_url:?}\nclient_id = \"agui\"\nclient_secret_env = \"X\"");
+        let text =
+            format!("token_url = {token_url:?}\nclient_id = \"agui\"\nclient_secret_env = \"X\"");
         let options: OAuthOptions = toml::from_str(&text).unwrap();
         options.check().unwrap();
         let client = upstream::direct_client(&Default::default()).unwrap();
@@ -238,18 +269,30 @@ mod tests {
     #[tokio::test]
     async fn refusals_and_invalid_answers_are_errors_without_secrets() {
         let refusal = format!(r#"{{"error":"invalid_client","error_description":"no\n{SECRET}"}}"#);
-        let long = format!(r#"{{"access_token":"{}","token_type":"Bearer"}}"#, "x".repeat(64 * 1024));
+        let long =
+            format!(r#"{{"access_token":"{}","token_type":"Bearer"}}"#, "x".repeat(64 * 1024));
         for (status, response, expected) in [
             (401, refusal.replace('\n', "\\n"), "401 Unauthorized invalid_client: no [redacted]"),
             (500, "<html>".to_owned(), "500 Internal Server Error"),
             (302, String::new(), "302 Found"),
             (200, "<html>".to_owned(), "its response is not a token response"),
-            (200, r#"{"access_token":"a b","token_type":"bearer"}"#.to_owned(), "its token is not a bearer token"),
-            (200, r#"{"access_token":"a","token_type":"mac"}"#.to_owned(), "its token is not a bearer token"),
+            (
+                200,
+                r#"{"access_token":"a b","token_type":"bearer"}"#.to_owned(),
+                "its token is not a bearer token",
+            ),
+            (
+                200,
+                r#"{"access_token":"a","token_type":"mac"}"#.to_owned(),
+                "its token is not a bearer token",
+            ),
             (200, long, "its response is longer than 65536 bytes"),
         ] {
             let error = tokens(status, response).await.current().await.unwrap_err().to_string();
-            assert!(error.starts_with("no access token from 127.0.0.1: ") && error.contains(expected), "{error}");
+            assert!(
+                error.starts_with("no access token from 127.0.0.1: ") && error.contains(expected),
+                "{error}"
+            );
             assert!(!error.contains(SECRET));
         }
     }
@@ -257,7 +300,12 @@ mod tests {
     /// A token that has to be renewed, and expires after some time.
     fn old_token(expires_in: Duration) -> Token {
         let now = Instant::now();
-        Token { access: "old".into(), renew_at: Some(now), expires_at: Some(now + expires_in), refresh: None }
+        Token {
+            access: "old".into(),
+            renew_at: Some(now),
+            expires_at: Some(now + expires_in),
+            refresh: None,
+        }
     }
 
     #[tokio::test]
@@ -297,7 +345,11 @@ mod tests {
         };
         let tokens = tokens_from(Router::new().route("/token", post(refuse))).await;
         let errors = futures::future::join_all((0..10).map(|_| tokens.current())).await;
-        assert!(errors.iter().all(|error| error.as_ref().is_err_and(|error| error.to_string().contains("503"))));
+        assert!(
+            errors
+                .iter()
+                .all(|error| error.as_ref().is_err_and(|error| error.to_string().contains("503")))
+        );
         assert_eq!(requests.load(Ordering::Relaxed), 1);
         // The pause ends.
         if let Some((at, _)) = &mut *tokens.renewal.lock().await {
@@ -309,7 +361,8 @@ mod tests {
 
     #[tokio::test]
     async fn the_secrets_are_those_of_the_token_and_of_the_client() {
-        let response = r#"{"access_token":"token-1","token_type":"Bearer","refresh_token":"refresh-1"}"#;
+        let response =
+            r#"{"access_token":"token-1","token_type":"Bearer","refresh_token":"refresh-1"}"#;
         let tokens = tokens(200, response.to_owned()).await;
         assert_eq!(&*tokens.current().await.unwrap(), "token-1");
         assert_eq!(tokens.secrets(), ["token-1", "refresh-1", SECRET]);

@@ -23,8 +23,10 @@ use crate::upstream::{
     trust::{is_trusted_url, server_url},
 };
 
-const PROTOCOL_HEADERS: [&str; 4] = ["accept", "mcp-session-id", "mcp-protocol-version", "last-event-id"];
-const INVALID_URL: &str = "expected a URL such as \"https://mcp.example.com/mcp\", without credentials";
+const PROTOCOL_HEADERS: [&str; 4] =
+    ["accept", "mcp-session-id", "mcp-protocol-version", "last-event-id"];
+const INVALID_URL: &str =
+    "expected a URL such as \"https://mcp.example.com/mcp\", without credentials";
 /// Headers that describe the connection or the body.
 const CLIENT_HEADERS: [&str; 6] =
     ["host", "content-length", "content-type", "transfer-encoding", "connection", "upgrade"];
@@ -136,32 +138,49 @@ impl McpServerOptions {
             let problem = "an MCP server needs `command`, a program to start, or `url`, an address";
             return Err(InvalidOption::whole(problem));
         }
-        let has_program = self.command.iter().flatten().next().is_some_and(|program| !program.is_empty());
+        let has_program =
+            self.command.iter().flatten().next().is_some_and(|program| !program.is_empty());
         let is_valid_url = self.url.as_deref().is_some_and(|url| server_url(url).is_some());
         check_each([
             (has_command && has_url, "url", "there is a `command` already; set only one of them"),
             (has_command && !has_program, "command", "expected a program and its arguments"),
             (has_command && !self.headers.is_empty(), "headers", "only a `url` has headers"),
-            (has_command && !self.headers_from.is_empty(), "headers_from", "only a `url` has headers"),
+            (
+                has_command && !self.headers_from.is_empty(),
+                "headers_from",
+                "only a `url` has headers",
+            ),
             (has_command && self.oauth.is_some(), "oauth", "only a `url` has access tokens"),
             (has_url && !self.env.is_empty(), "env", "only a `command` has an environment"),
-            (has_url && !self.env_from.is_empty(), "env_from", "only a `command` has an environment"),
+            (
+                has_url && !self.env_from.is_empty(),
+                "env_from",
+                "only a `command` has an environment",
+            ),
             (has_url && !is_valid_url, "url", INVALID_URL),
         ])?;
-        if let Some(name) = self.headers.keys().find(|name| PROTOCOL_HEADERS.contains(&&*name.to_ascii_lowercase())) {
+        if let Some(name) =
+            self.headers.keys().find(|name| PROTOCOL_HEADERS.contains(&&*name.to_ascii_lowercase()))
+        {
             let problem = format!("`{}` is set by the protocol", name.to_ascii_lowercase());
             return Err(InvalidOption::new("headers", problem));
         }
         if let Some(oauth) = &self.oauth {
             oauth.check()?;
-            let is_set = self.headers.keys().any(|name| name.eq_ignore_ascii_case(AUTHORIZATION.as_str()));
+            let is_set =
+                self.headers.keys().any(|name| name.eq_ignore_ascii_case(AUTHORIZATION.as_str()));
             check_each([(is_set, "headers", "`authorization` is set by `oauth`")])?;
         }
         self.check_login()?;
         self.caller_headers()?;
-        let is_portable = self.prefix.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(&byte));
+        let is_portable =
+            self.prefix.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(&byte));
         let is_wrong = !is_portable || self.prefix.len() > 64;
-        check_each([(is_wrong, "prefix", "names of tools have at most 64 letters, digits, `-` and `_`")])?;
+        check_each([(
+            is_wrong,
+            "prefix",
+            "names of tools have at most 64 letters, digits, `-` and `_`",
+        )])?;
         check_not_zero([
             ("timeout_secs", self.timeout.is_zero()),
             ("max_timeout_secs", self.max_timeout.is_zero()),
@@ -179,24 +198,36 @@ impl McpServerOptions {
         ];
         login_options::check(self.login, &further, &self.headers)?;
         let has_login = self.login.is_some();
-        let is_issuer_wrong = self.login_issuer.as_deref().is_some_and(|issuer| !is_trusted_url(issuer));
+        let is_issuer_wrong =
+            self.login_issuer.as_deref().is_some_and(|issuer| !is_trusted_url(issuer));
         let is_bound = self.login_issuer.is_some() || !self.login_hosts.is_empty();
         let is_secret_unbound = self.login_client_secret_env.is_some() && !is_bound;
-        let is_secret_of_none = self.login_client_secret_env.is_some() && self.login_client_id.is_none();
+        let is_secret_of_none =
+            self.login_client_secret_env.is_some() && self.login_client_id.is_none();
         check_each([
             (has_login && self.url.is_none(), "login", "only a `url` has logins"),
-            (has_login && self.oauth.is_some(), "login", "there is `oauth` already; set only one of them"),
+            (
+                has_login && self.oauth.is_some(),
+                "login",
+                "there is `oauth` already; set only one of them",
+            ),
             (is_issuer_wrong, "login_issuer", login_options::UNTRUSTED_URL),
             (is_secret_of_none, "login_client_secret_env", "it is for `login_client_id` only"),
-            (is_secret_unbound, "login_client_secret_env", "set `login_issuer`: else the MCP server says who gets it"),
+            (
+                is_secret_unbound,
+                "login_client_secret_env",
+                "set `login_issuer`: else the MCP server says who gets it",
+            ),
         ])
     }
 
     /// Returns the server as one that people log in at, with the client's secret from the environment; `None` without `login`.
     pub(crate) fn login_server(&self) -> Result<Option<LoginServer>, InvalidOption> {
         let (Some(LoginKind::Person), Some(url)) = (self.login, &self.url) else { return Ok(None) };
-        let (id, secret_env) = (self.login_client_id.as_deref(), self.login_client_secret_env.as_deref());
-        let client = id.map(|id| login_options::client(id, secret_env, Default::default())).transpose()?;
+        let (id, secret_env) =
+            (self.login_client_id.as_deref(), self.login_client_secret_env.as_deref());
+        let client =
+            id.map(|id| login_options::client(id, secret_env, Default::default())).transpose()?;
         let (issuer, scopes) = (self.login_issuer.clone(), self.login_scopes.clone());
         LoginServer::discovered(url, &self.login_hosts, issuer, client, scopes).map(Some)
     }
@@ -204,7 +235,8 @@ impl McpServerOptions {
     pub(super) fn caller_headers(&self) -> Result<CallerHeaders, InvalidOption> {
         let is_reserved = |name: &HeaderName| {
             let name = name.as_str();
-            let is_of_oauth = (self.oauth.is_some() || self.login.is_some()) && name == AUTHORIZATION.as_str();
+            let is_of_oauth =
+                (self.oauth.is_some() || self.login.is_some()) && name == AUTHORIZATION.as_str();
             // The protocol copies arguments of a model into headers of this prefix.
             let is_of_protocol = PROTOCOL_HEADERS.contains(&name) || name.starts_with("mcp-");
             is_of_oauth || is_of_protocol || CLIENT_HEADERS.contains(&name)
@@ -213,17 +245,29 @@ impl McpServerOptions {
     }
 
     /// Returns the way to the server. `person` are the tokens in place of those of this server.
-    pub(super) fn transport(&self, person: Option<Arc<PersonTokens>>) -> Result<McpTransport, InvalidOption> {
+    pub(super) fn transport(
+        &self,
+        person: Option<Arc<PersonTokens>>,
+    ) -> Result<McpTransport, InvalidOption> {
         self.check()?;
         if let Some(url) = &self.url {
-            let of_server = || self.oauth.as_ref().map(|oauth| Ok(Tokens::OfServer(Arc::new(oauth.tokens(url)?))));
-            let tokens = person.map(|person| Ok(Tokens::OfPerson(person))).or_else(of_server).transpose()?;
-            return Ok(McpTransport::Http { url: url.clone(), headers: header_map(&self.headers)?, tokens });
+            let of_server = || {
+                self.oauth.as_ref().map(|oauth| Ok(Tokens::OfServer(Arc::new(oauth.tokens(url)?))))
+            };
+            let tokens =
+                person.map(|person| Ok(Tokens::OfPerson(person))).or_else(of_server).transpose()?;
+            return Ok(McpTransport::Http {
+                url: url.clone(),
+                headers: header_map(&self.headers)?,
+                tokens,
+            });
         }
         let mut command = self.command.iter().flatten().cloned();
-        let mut environment: Vec<_> = self.env.iter().map(|(name, value)| (name.clone(), value.clone())).collect();
+        let mut environment: Vec<_> =
+            self.env.iter().map(|(name, value)| (name.clone(), value.clone())).collect();
         for name in &self.env_from {
-            let value = secret_variable(name).map_err(|problem| InvalidOption::new("env_from", problem))?;
+            let value =
+                secret_variable(name).map_err(|problem| InvalidOption::new("env_from", problem))?;
             environment.push((name.clone(), value));
         }
         let program = command.next().unwrap_or_default();
@@ -241,14 +285,22 @@ mod tests {
         let text = "command = [\"npx\", \"x\"]\nenv = { A = \"b\" }\nprefix = \"files_\"\ntimeout_secs = 5\n\
                     approval = { unless = { path = \"^/tmp/\" } }\napproval_of = { write_file = \"always\" }";
         let options: McpServerOptions = toml::from_str(text).unwrap();
-        assert_eq!((options.timeout, options.max_result_bytes), (Duration::from_secs(5), 1024 * 1024));
+        assert_eq!(
+            (options.timeout, options.max_result_bytes),
+            (Duration::from_secs(5), 1024 * 1024)
+        );
         assert_eq!(options.approval_of["write_file"], ApprovalRule::Always.into());
         assert_eq!(
             (options.max_timeout, options.elicitation, options.required),
             (Duration::from_secs(600), true, false)
         );
         options.check().unwrap();
-        assert!(toml::from_str::<McpServerOptions>("timeout = 5").unwrap_err().message().contains("unknown field"));
+        assert!(
+            toml::from_str::<McpServerOptions>("timeout = 5")
+                .unwrap_err()
+                .message()
+                .contains("unknown field")
+        );
     }
 
     #[test]
@@ -258,12 +310,30 @@ mod tests {
             ("command = [\"x\"]\nurl = \"http://h\"", "url: there is a `command` already"),
             ("command = [\"\"]", "command: expected a program"),
             ("command = [\"x\"]\nheaders = { A = \"b\" }", "headers: only a `url`"),
-            ("command = [\"x\"]\nheaders_from = { A = \"principal\" }", "headers_from: only a `url`"),
-            ("command = [\"x\"]\noauth = { token_url = \"https://h\", client_id = \"a\" }", "oauth: only a `url`"),
-            ("url = \"http://h\"\nheaders_from = { Mcp-Name = \"principal\" }", "headers_from: `mcp-name` is set by"),
-            ("url = \"http://h\"\nheaders_from = { Host = \"principal\" }", "headers_from: `host` is set by"),
-            ("url = \"http://h\"\noauth = { token_url = \"http://id.test\", client_id = \"a\" }", "oauth.token_url: "),
-            ("url = \"http://h\"\noauth = { token_url = \"https://id.test\", client_id = \"\" }", "oauth.client_id: "),
+            (
+                "command = [\"x\"]\nheaders_from = { A = \"principal\" }",
+                "headers_from: only a `url`",
+            ),
+            (
+                "command = [\"x\"]\noauth = { token_url = \"https://h\", client_id = \"a\" }",
+                "oauth: only a `url`",
+            ),
+            (
+                "url = \"http://h\"\nheaders_from = { Mcp-Name = \"principal\" }",
+                "headers_from: `mcp-name` is set by",
+            ),
+            (
+                "url = \"http://h\"\nheaders_from = { Host = \"principal\" }",
+                "headers_from: `host` is set by",
+            ),
+            (
+                "url = \"http://h\"\noauth = { token_url = \"http://id.test\", client_id = \"a\" }",
+                "oauth.token_url: ",
+            ),
+            (
+                "url = \"http://h\"\noauth = { token_url = \"https://id.test\", client_id = \"\" }",
+                "oauth.client_id: ",
+            ),
             (
                 "url = \"http://h\"\nheaders = { Authorization = \"x\" }\n\
                  oauth = { token_url = \"https://h\", client_id = \"a\", client_secret_env = \"PATH\" }",
@@ -282,12 +352,16 @@ mod tests {
             ("url = \"http://h\"\nenv_from = [\"A\"]", "env_from: only a `command`"),
             ("url = \"file:///x\"", "url: expected a URL"),
             ("url = \"http://u:p@h/\"", "url: expected a URL"),
-            ("url = \"http://h\"\nheaders = { Accept = \"x\" }", "headers: `accept` is set by the protocol"),
+            (
+                "url = \"http://h\"\nheaders = { Accept = \"x\" }",
+                "headers: `accept` is set by the protocol",
+            ),
             ("url = \"http://h\"\nprefix = \"a b\"", "prefix: names of tools"),
             ("url = \"http://h\"\ntimeout_secs = 0", "timeout_secs: at least 1"),
             ("url = \"http://h\"\nmax_result_bytes = 0", "max_result_bytes: at least 1"),
         ] {
-            let error = toml::from_str::<McpServerOptions>(text).unwrap().check().unwrap_err().to_string();
+            let error =
+                toml::from_str::<McpServerOptions>(text).unwrap().check().unwrap_err().to_string();
             assert!(error.starts_with(expected), "{text}\n{error}");
         }
     }

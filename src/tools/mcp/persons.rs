@@ -66,7 +66,8 @@ impl Persons {
             "Connects the user's account at {server}. Call it if the user wants something for which {server} is needed and \
              no other tool of {server} is available. The user is asked to log in."
         );
-        let parameters = json!({ "type": "object", "properties": {}, "additionalProperties": false });
+        let parameters =
+            json!({ "type": "object", "properties": {}, "additionalProperties": false });
         let spec = ToolSpec::new(listing::tool_name(server, "connect"), about, parameters);
         let persons = self.clone();
         let tool = FnTool::of_spec(spec, move |_, cx| persons.clone().connect(cx));
@@ -75,7 +76,9 @@ impl Persons {
 
     async fn connect(self: Arc<Self>, cx: ToolContext) -> Result<MessageContent, ToolError> {
         let server = &self.server;
-        let Some(connection) = self.clone().connection(cx.run()).await else { return Err(self.login.question(&cx)) };
+        let Some(connection) = self.clone().connection(cx.run()).await else {
+            return Err(self.login.question(&cx));
+        };
         connection.ready().await;
         if connection.is_connected() {
             let tools = connection.tools();
@@ -100,20 +103,26 @@ impl PersonConnections for Persons {
             connections.remove(&owner);
             return None;
         };
-        if let Some(known) = connections.get_mut(&owner).filter(|known| known.login_id == login_id) {
+        if let Some(known) = connections.get_mut(&owner).filter(|known| known.login_id == login_id)
+        {
             known.used_at = Instant::now();
             return Some(known.server.clone());
         }
         if connections.len() >= MAX_CONNECTIONS
-            && let Some(oldest) = connections.iter().min_by_key(|(_, it)| it.used_at).map(|(owner, _)| owner.clone())
+            && let Some(oldest) =
+                connections.iter().min_by_key(|(_, it)| it.used_at).map(|(owner, _)| owner.clone())
         {
             connections.remove(&oldest);
         }
         let opened = self.open(Some(owner.clone()));
-        let opened = opened.inspect_err(|error| tracing::warn!(server = &*self.server, %error, "cannot connect"));
+        let opened = opened
+            .inspect_err(|error| tracing::warn!(server = &*self.server, %error, "cannot connect"));
         let server = Arc::new(opened.ok()?);
         server.start();
-        connections.insert(owner, PersonConnection { login_id, server: server.clone(), used_at: Instant::now() });
+        connections.insert(
+            owner,
+            PersonConnection { login_id, server: server.clone(), used_at: Instant::now() },
+        );
         Some(server)
     }
 

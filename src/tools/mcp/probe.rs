@@ -11,7 +11,8 @@ impl McpServer {
             return Ok("its tools are known once a person has logged in".to_owned());
         }
         let client = self.supervisor.caller.client.lock().clone()?;
-        let tools: Vec<_> = self.supervisor.tools.borrow().tools.iter().map(|tool| summary(tool)).collect();
+        let tools: Vec<_> =
+            self.supervisor.tools.borrow().tools.iter().map(|tool| summary(tool)).collect();
         let tools = if tools.is_empty() { "no tools".to_owned() } else { tools.join(", ") };
         Ok(format!("revision {}: {tools}", client.revision()))
     }
@@ -21,7 +22,11 @@ impl McpServer {
 fn summary(McpTool { spec, ui, caller, .. }: &McpTool) -> String {
     let ToolUi { resource_uri, is_for_model, .. } = ui;
     let page = resource_uri.as_ref().map(|uri| {
-        if caller.options.apps { format!("page {uri}") } else { format!("page {uri}, not shown without `apps = true`") }
+        if caller.options.apps {
+            format!("page {uri}")
+        } else {
+            format!("page {uri}, not shown without `apps = true`")
+        }
     });
     let notes = page.into_iter().chain((!is_for_model).then(|| "only for pages".to_owned()));
     let notes = notes.collect::<Vec<_>>().join(", ");

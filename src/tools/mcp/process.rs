@@ -19,8 +19,20 @@ use tokio::{
 
 use crate::base::text::shortened;
 
-const INHERITED: &[&str] =
-    &["PATH", "HOME", "USER", "LOGNAME", "LANG", "LC_ALL", "LC_CTYPE", "TZ", "TMPDIR", "SystemRoot", "TEMP", "TMP"];
+const INHERITED: &[&str] = &[
+    "PATH",
+    "HOME",
+    "USER",
+    "LOGNAME",
+    "LANG",
+    "LC_ALL",
+    "LC_CTYPE",
+    "TZ",
+    "TMPDIR",
+    "SystemRoot",
+    "TEMP",
+    "TMP",
+];
 const MAX_LINE_BYTES: usize = 2000;
 const STDERR_TAIL_LINES: usize = 5;
 const STDERR_TAIL_CHARS: usize = 200;
@@ -54,7 +66,11 @@ impl ServerProcess {
         command.args(arguments).env_clear();
         command.envs(INHERITED.iter().filter_map(|name| Some((name, std::env::var_os(name)?))));
         command.envs(environment.iter().map(|(name, value)| (name, value)));
-        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).kill_on_drop(true);
+        command
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .kill_on_drop(true);
         let mut command = CommandWrap::from(command);
         lead_group(&mut command);
         let mut process = command.spawn()?;
@@ -71,7 +87,11 @@ impl ServerProcess {
     /// Returns the last lines of stderr for the end of an error; an empty text if there are none.
     pub(super) fn stderr_note(&self) -> String {
         let lines = Vec::from(self.stderr_tail.lock().clone());
-        if lines.is_empty() { String::new() } else { format!("; its last lines on stderr: {}", lines.join(" | ")) }
+        if lines.is_empty() {
+            String::new()
+        } else {
+            format!("; its last lines on stderr: {}", lines.join(" | "))
+        }
     }
 
     /// Waits up to [`EXIT_TIMEOUT`] for the end of the process, and then kills its group. The caller must have closed
@@ -104,7 +124,9 @@ async fn log_lines(server: String, stderr: ChildStderr, tail: Arc<Mutex<VecDeque
             Ok(bytes) if !bytes.is_empty() => {
                 let newline = bytes.iter().position(|byte| *byte == b'\n');
                 let end = newline.unwrap_or(bytes.len());
-                line.extend_from_slice(&bytes[..end.min(MAX_LINE_BYTES.saturating_sub(line.len()))]);
+                line.extend_from_slice(
+                    &bytes[..end.min(MAX_LINE_BYTES.saturating_sub(line.len()))],
+                );
                 (newline.map_or(bytes.len(), |newline| newline + 1), newline.is_some())
             }
             _ => return,

@@ -14,7 +14,11 @@ use crate::{
 const MAX_PARTS: usize = 1000;
 
 /// Converts a result, without the secrets. Content beyond `limit` bytes is cut or left out, with a note.
-pub(super) fn to_content(response: &Value, limit: usize, secrets: &Secrets) -> Result<MessageContent, ToolError> {
+pub(super) fn to_content(
+    response: &Value,
+    limit: usize,
+    secrets: &Secrets,
+) -> Result<MessageContent, ToolError> {
     let blocks = match response.get("content") {
         Some(Value::Array(blocks)) => blocks,
         // Some servers send a text or one block in place of the list.
@@ -22,13 +26,16 @@ pub(super) fn to_content(response: &Value, limit: usize, secrets: &Secrets) -> R
         _ => &[],
     };
     let is_error = response.get("isError").and_then(Value::as_bool) == Some(true);
-    let mut result = ContentBuilder { parts: Vec::new(), space: limit, limit, is_cut: false, secrets };
+    let mut result =
+        ContentBuilder { parts: Vec::new(), space: limit, limit, is_cut: false, secrets };
     for block in blocks {
         if result.is_cut {
             break;
         }
         if result.parts.len() == MAX_PARTS {
-            result.push_part(ContentPart::text(format!("[cut here: the result has more than {MAX_PARTS} parts]")));
+            result.push_part(ContentPart::text(format!(
+                "[cut here: the result has more than {MAX_PARTS} parts]"
+            )));
             break;
         }
         result.push_block(block);
@@ -36,7 +43,9 @@ pub(super) fn to_content(response: &Value, limit: usize, secrets: &Secrets) -> R
     if result.parts.is_empty() {
         match response.get("structuredContent") {
             Some(structured) => result.push_text(structured.to_string()),
-            None if is_error => result.push_text("(the tool failed, and does not say why)".to_owned()),
+            None if is_error => {
+                result.push_text("(the tool failed, and does not say why)".to_owned())
+            }
             None => result.push_text("(the tool returned nothing)".to_owned()),
         }
     }
@@ -61,12 +70,17 @@ impl ContentBuilder<'_> {
         let text_of = |key: &str| block.get(key).and_then(Value::as_str);
         match text_of("type").unwrap_or_default() {
             "text" => self.push_text(text_of("text").unwrap_or_default().to_owned()),
-            "image" | "audio" => self.push_media(text_of("data"), text_of("mimeType"), "in the result"),
+            "image" | "audio" => {
+                self.push_media(text_of("data"), text_of("mimeType"), "in the result")
+            }
             "resource" => self.push_resource(block.get("resource").unwrap_or(&Value::Null)),
             "resource_link" => {
-                let (name, uri) =
-                    (text_of("title").or(text_of("name")).unwrap_or("resource"), text_of("uri").unwrap_or_default());
-                let description = text_of("description").map(|text| format!(": {text}")).unwrap_or_default();
+                let (name, uri) = (
+                    text_of("title").or(text_of("name")).unwrap_or("resource"),
+                    text_of("uri").unwrap_or_default(),
+                );
+                let description =
+                    text_of("description").map(|text| format!(": {text}")).unwrap_or_default();
                 self.push_text(format!("[{name}]({uri}){description}"));
             }
             other => self.push_text(format!("[content of the unknown type {other:?}]")),
@@ -83,15 +97,18 @@ impl ContentBuilder<'_> {
     }
 
     fn push_media(&mut self, data: Option<&str>, mime_type: Option<&str>, place: &str) {
-        let (data, mime_type) = (data.unwrap_or_default(), mime_type.unwrap_or("application/octet-stream"));
+        let (data, mime_type) =
+            (data.unwrap_or_default(), mime_type.unwrap_or("application/octet-stream"));
         let part = match mime_type.split('/').next() {
             Some("image") => ContentPart::Image,
             Some("audio") => ContentPart::Audio,
             _ => return self.push_text(format!("[{mime_type} {place}, which cannot be shown]")),
         };
         if data.len() + mime_type.len() > self.space {
-            return self
-                .push_text(format!("[{mime_type} {place}, left out: the result is larger than {} bytes]", self.limit));
+            return self.push_text(format!(
+                "[{mime_type} {place}, left out: the result is larger than {} bytes]",
+                self.limit
+            ));
         }
         self.space -= data.len() + mime_type.len();
         let source = PartSource::Data { value: data.to_owned(), mime_type: mime_type.to_owned() };
@@ -169,13 +186,19 @@ mod tests {
             { "type": "image", "data": "AAAA", "mimeType": "image/png" },
             { "type": "resource", "resource": { "uri": "x:y", "blob": "BBBB", "mimeType": "audio/wav" } },
         ]);
-        let data = |value: &str, mime_type: &str| PartSource::Data { value: value.into(), mime_type: mime_type.into() };
+        let data = |value: &str, mime_type: &str| PartSource::Data {
+            value: value.into(),
+            mime_type: mime_type.into(),
+        };
         let expected = vec![
             ContentPart::text("look"),
             ContentPart::image(data("AAAA", "image/png")),
             ContentPart::Audio(data("BBBB", "audio/wav").into()),
         ];
-        assert_eq!(to_content(&json!({ "content": blocks }), 1000, &Secrets::default()).unwrap(), expected.into());
+        assert_eq!(
+            to_content(&json!({ "content": blocks }), 1000, &Secrets::default()).unwrap(),
+            expected.into()
+        );
     }
 
     #[test]
@@ -195,12 +218,14 @@ mod tests {
             { "type": "image", "data": "A".repeat(50), "mimeType": "image/png" },
             { "type": "text", "text": "é".repeat(40) },
         ]);
-        let MessageContent::Text(text) = to_content(&json!({ "content": blocks }), 41, &Secrets::default()).unwrap()
+        let MessageContent::Text(text) =
+            to_content(&json!({ "content": blocks }), 41, &Secrets::default()).unwrap()
         else {
             panic!()
         };
         assert!(
-            text.starts_with("éééé\n[image/png in the result") && text.ends_with("larger than 41 bytes]"),
+            text.starts_with("éééé\n[image/png in the result")
+                && text.ends_with("larger than 41 bytes]"),
             "{text}"
         );
         assert!(text.len() < 200);
@@ -221,7 +246,13 @@ mod tests {
     fn the_number_of_parts_is_limited() {
         let parts = |count: usize| {
             let image = json!({ "type": "image", "data": "", "mimeType": "image/png" });
-            match to_content(&json!({ "content": vec![image; count] }), 1 << 20, &Secrets::default()).unwrap() {
+            match to_content(
+                &json!({ "content": vec![image; count] }),
+                1 << 20,
+                &Secrets::default(),
+            )
+            .unwrap()
+            {
                 MessageContent::Parts(parts) => parts,
                 text => panic!("{text:?}"),
             }
@@ -229,7 +260,10 @@ mod tests {
         assert_eq!(parts(MAX_PARTS).len(), MAX_PARTS);
         let cut = parts(100 * MAX_PARTS);
         assert_eq!(cut.len(), MAX_PARTS + 1);
-        assert_eq!(cut.last(), Some(&ContentPart::text("[cut here: the result has more than 1000 parts]")));
+        assert_eq!(
+            cut.last(),
+            Some(&ContentPart::text("[cut here: the result has more than 1000 parts]"))
+        );
     }
 
     #[test]
@@ -239,9 +273,12 @@ mod tests {
         for limit in 1..30 {
             let blocks = json!([{ "type": "text", "text": "the key sk-12345678 is valid" }]);
             for is_error in [false, true] {
-                let result = to_content(&json!({ "content": blocks, "isError": is_error }), limit, &secrets);
-                let text =
-                    result.map_or_else(|error| error.message().to_owned(), |content| content.text().into_owned());
+                let result =
+                    to_content(&json!({ "content": blocks, "isError": is_error }), limit, &secrets);
+                let text = result.map_or_else(
+                    |error| error.message().to_owned(),
+                    |content| content.text().into_owned(),
+                );
                 assert!(!text.contains("sk-"), "{text}");
             }
         }

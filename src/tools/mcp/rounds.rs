@@ -8,8 +8,8 @@
 use std::{collections::BTreeMap, time::Duration};
 
 use rmcp::model::{
-    CancelTaskParams, CancelTaskRequest, ClientRequest, GetTaskParams, GetTaskRequest, InputResponses,
-    UpdateTaskParams, UpdateTaskRequest,
+    CancelTaskParams, CancelTaskRequest, ClientRequest, GetTaskParams, GetTaskRequest,
+    InputResponses, UpdateTaskParams, UpdateTaskRequest,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -61,7 +61,11 @@ enum Asked {
 
 impl McpCaller {
     /// Makes a call, or goes on with it, and returns its result.
-    pub(super) async fn call(&self, request: impl Into<ClientRequest>, cx: &ToolContext) -> McpResponse {
+    pub(super) async fn call(
+        &self,
+        request: impl Into<ClientRequest>,
+        cx: &ToolContext,
+    ) -> McpResponse {
         let request: ClientRequest = request.into();
         let mut round = cx.kept().map(Round::deserialize).transpose()?.unwrap_or_default();
         let mut given = round.replies(cx)?;
@@ -106,17 +110,26 @@ impl McpCaller {
         }
         round.asked.clear();
         let mut questions = Vec::new();
-        for (key, request) in response.get("inputRequests").and_then(Value::as_object).into_iter().flatten() {
+        for (key, request) in
+            response.get("inputRequests").and_then(Value::as_object).into_iter().flatten()
+        {
             let method = request.get("method").and_then(Value::as_str).unwrap_or_default();
-            let Some((message, wanted)) = self.wanted(method, request.get("params").unwrap_or(&Value::Null)) else {
-                let problem = self.error(format_args!("asks for what it cannot have here: {method}"));
+            let Some((message, wanted)) =
+                self.wanted(method, request.get("params").unwrap_or(&Value::Null))
+            else {
+                let problem =
+                    self.error(format_args!("asks for what it cannot have here: {method}"));
                 return Err(ToolError::new(shortened(problem.message(), MAX_STATUS_CHARS)));
             };
             let asked = if matches!(wanted, Wanted::Form(_)) { Asked::Form } else { Asked::Visit };
             round.asked.insert(key.clone(), asked);
             questions.push(self.question(&message, wanted, cx).key(round.key(key)));
         }
-        if questions.is_empty() { Ok(()) } else { Err(cx.ask_and_keep(questions, round.to_value())) }
+        if questions.is_empty() {
+            Ok(())
+        } else {
+            Err(cx.ask_and_keep(questions, round.to_value()))
+        }
     }
 
     /// Returns the text of a question and what is wanted; `None` if no person can be asked.
@@ -127,8 +140,16 @@ impl McpCaller {
     }
 
     /// Asks for a task until it has ended. It is cancelled with the call, unless another server goes on with the run.
-    async fn finish_task(&self, mut round: Round, begun: Option<(Value, Secrets)>, cx: &ToolContext) -> McpResponse {
-        let id = round.task.clone().ok_or_else(|| self.error("made a task without an id of the call."))?;
+    async fn finish_task(
+        &self,
+        mut round: Round,
+        begun: Option<(Value, Secrets)>,
+        cx: &ToolContext,
+    ) -> McpResponse {
+        let id = round
+            .task
+            .clone()
+            .ok_or_else(|| self.error("made a task without an id of the call."))?;
         let mut running = RunningTask { caller: self, cx, id: Some(id.clone()) };
         let (begin, mut last_seen, mut shown) = (Instant::now(), Instant::now(), None);
         let (mut task, mut secrets) = begun.unwrap_or_default();
@@ -142,11 +163,14 @@ impl McpCaller {
                 }
                 Some(ended @ ("failed" | "cancelled")) => {
                     running.id = None;
-                    let error = task.pointer("/error/message").and_then(Value::as_str).map(str::to_owned);
+                    let error =
+                        task.pointer("/error/message").and_then(Value::as_str).map(str::to_owned);
                     let reason = error.or(message).unwrap_or_default();
                     let reason = secrets.redact(&reason).unwrap_or(reason);
                     let (server, reason) = (&self.server, shortened(&reason, MAX_STATUS_CHARS));
-                    return Err(ToolError::new(format!("The task of the MCP server `{server}` has {ended}: {reason}")));
+                    return Err(ToolError::new(format!(
+                        "The task of the MCP server `{server}` has {ended}: {reason}"
+                    )));
                 }
                 // A server may repeat questions whose answers it has, until it goes on with the task.
                 Some("input_required") if !round.has_asked(&task) => {
@@ -218,9 +242,15 @@ impl Round {
 fn add_round(request: &mut ClientRequest, round: &mut Round, given: InputResponses) {
     let given = Some(given).filter(|given| !given.is_empty());
     let (responses, state) = match request {
-        ClientRequest::CallToolRequest(call) => (&mut call.params.input_responses, &mut call.params.request_state),
-        ClientRequest::GetPromptRequest(get) => (&mut get.params.input_responses, &mut get.params.request_state),
-        ClientRequest::ReadResourceRequest(read) => (&mut read.params.input_responses, &mut read.params.request_state),
+        ClientRequest::CallToolRequest(call) => {
+            (&mut call.params.input_responses, &mut call.params.request_state)
+        }
+        ClientRequest::GetPromptRequest(get) => {
+            (&mut get.params.input_responses, &mut get.params.request_state)
+        }
+        ClientRequest::ReadResourceRequest(read) => {
+            (&mut read.params.input_responses, &mut read.params.request_state)
+        }
         _ => return,
     };
     (*responses, *state) = (given, round.state.take());
@@ -241,14 +271,18 @@ struct RunningTask<'c> {
 
 impl Drop for RunningTask<'_> {
     fn drop(&mut self) {
-        let Some(id) = self.id.take().filter(|_| !self.cx.run().is_left_to_another_server()) else { return };
+        let Some(id) = self.id.take().filter(|_| !self.cx.run().is_left_to_another_server()) else {
+            return;
+        };
         let client = self.caller.client.lock().clone();
         let (Ok(client), Ok(runtime)) = (client, Handle::try_current()) else { return };
         let (cx, limit) = (self.cx.clone(), self.caller.options.timeout);
         let headers = self.caller.caller_headers.of_call(self.cx).unwrap_or_default();
         let cancel = CancelTaskRequest::new(CancelTaskParams::new(id));
         runtime.spawn(async move {
-            if let Ok((mut pending, _open)) = client.send_for_run(cancel.into(), headers, &cx, limit).await {
+            if let Ok((mut pending, _open)) =
+                client.send_for_run(cancel.into(), headers, &cx, limit).await
+            {
                 let _ = tokio::time::timeout(limit, pending.response()).await;
             }
         });

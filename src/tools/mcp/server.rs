@@ -28,7 +28,10 @@ use super::{
 };
 use crate::{
     agent::{AppRequest, RunContext},
-    tools::{Tool, ToolContext, ToolError, ToolSource, login::PersonTokens, options::InvalidOption, secrets::Secrets},
+    tools::{
+        Tool, ToolContext, ToolError, ToolSource, login::PersonTokens, options::InvalidOption,
+        secrets::Secrets,
+    },
 };
 
 const STOP_TIMEOUT: Duration = Duration::from_secs(6);
@@ -63,7 +66,10 @@ impl McpServer {
     ///
     /// # Errors
     /// An [`InvalidOption`] for the first wrong option.
-    pub fn new(name: impl Into<Arc<str>>, options: McpServerOptions) -> Result<Self, InvalidOption> {
+    pub fn new(
+        name: impl Into<Arc<str>>,
+        options: McpServerOptions,
+    ) -> Result<Self, InvalidOption> {
         Self::build(name.into(), options, None)
     }
 
@@ -80,7 +86,12 @@ impl McpServer {
         };
         let caller = Arc::new(McpCaller::new(name, options, secrets, person)?);
         let supervisor = Supervisor { caller, transport, tools: watch::Sender::default() };
-        Ok(Self { supervisor: Arc::new(supervisor), task: Mutex::new(None), persons: None, connect: None })
+        Ok(Self {
+            supervisor: Arc::new(supervisor),
+            task: Mutex::new(None),
+            persons: None,
+            connect: None,
+        })
     }
 
     /// Returns the name by which agents list the server.
@@ -163,8 +174,15 @@ impl McpServer {
         if request.server != self.name() || !self.supervisor.caller.options.apps {
             return None;
         }
-        let tools: Vec<_> =
-            self.supervisor.tools.borrow().tools.iter().filter(|tool| is_listed(tool)).cloned().collect();
+        let tools: Vec<_> = self
+            .supervisor
+            .tools
+            .borrow()
+            .tools
+            .iter()
+            .filter(|tool| is_listed(tool))
+            .cloned()
+            .collect();
         Some(apps::respond(&self.supervisor.caller, &tools, request, cx).await)
     }
 }
@@ -181,7 +199,11 @@ impl ToolSource for McpServer {
         Some(self.of_run(cx).await? as Arc<dyn ToolSource>)
     }
 
-    async fn respond_to_app(&self, request: &AppRequest, cx: &ToolContext) -> Option<Result<Value, ToolError>> {
+    async fn respond_to_app(
+        &self,
+        request: &AppRequest,
+        cx: &ToolContext,
+    ) -> Option<Result<Value, ToolError>> {
         Self::respond_to_app(self, request, |_| true, cx).await
     }
 
@@ -271,7 +293,11 @@ impl ToolSource for Selection {
         self.server.ready().await;
     }
 
-    async fn respond_to_app(&self, request: &AppRequest, cx: &ToolContext) -> Option<Result<Value, ToolError>> {
+    async fn respond_to_app(
+        &self,
+        request: &AppRequest,
+        cx: &ToolContext,
+    ) -> Option<Result<Value, ToolError>> {
         let Part::Tool { name: only, .. } = &self.part else { return None };
         // Another entry of the agent's list can have the tool.
         let called = request.params.get("name").and_then(Value::as_str);

@@ -59,7 +59,8 @@ impl ToolList {
     fn replace(&mut self, mut tools: Vec<Arc<McpTool>>) -> ListChange {
         for tool in &mut tools {
             let is_same = |old: &&Arc<McpTool>| {
-                (&old.name, &old.spec, old.effects, &old.ui) == (&tool.name, &tool.spec, tool.effects, &tool.ui)
+                (&old.name, &old.spec, old.effects, &old.ui)
+                    == (&tool.name, &tool.spec, tool.effects, &tool.ui)
             };
             if let Some(old) = self.tools.iter().find(is_same) {
                 *tool = old.clone();
@@ -105,7 +106,11 @@ impl Supervisor {
                 Err(reason) => (reason, Duration::ZERO),
                 Ok(opened) => {
                     // Next time an older server is not asked for what it does not know.
-                    opening = if opened.client.has_initialize() { Opening::Initialize } else { Opening::Discover };
+                    opening = if opened.client.has_initialize() {
+                        Opening::Initialize
+                    } else {
+                        Opening::Discover
+                    };
                     let (since, opened) = (Instant::now(), connection.insert(opened));
                     let reason = self.follow(opened).await;
                     *self.caller.client.lock() = Err(self.redacted(reason.clone()));
@@ -136,7 +141,9 @@ impl Supervisor {
         let opening = async {
             let connection = McpConnection::open(&self.caller, &self.transport, first).await?;
             self.list_tools(&connection.client).await.map_err(|error| match error {
-                RequestError::Refused { reason, .. } => format!("it does not list its tools: {reason}"),
+                RequestError::Refused { reason, .. } => {
+                    format!("it does not list its tools: {reason}")
+                }
                 RequestError::NotTaken(error) | RequestError::Disconnected(error) => {
                     format!("the connection broke while it listed its tools: {error}")
                 }
@@ -187,7 +194,11 @@ impl Supervisor {
     /// Lists the tools. The warnings about a list are logged once, also when it is read again after its time.
     async fn list_tools(&self, client: &McpClient) -> Result<ListChange, RequestError> {
         let descriptions = client.list_tools(MAX_TOOLS).await?;
-        let digest = digest("", &serde_json::to_string(&descriptions).unwrap_or_default(), LIST_DIGEST_BYTES);
+        let digest = digest(
+            "",
+            &serde_json::to_string(&descriptions).unwrap_or_default(),
+            LIST_DIGEST_BYTES,
+        );
         let is_new = !self.tools.borrow().is_known || self.tools.borrow().digest != digest;
         let tools = if is_new { Some(self.described(&descriptions)) } else { None };
         let mut change = ListChange::Same;
@@ -197,8 +208,10 @@ impl Supervisor {
             }
             (list.is_known, list.digest) = (true, digest);
             let info = client.peer.peer_info();
-            list.has_resources = info.as_ref().is_some_and(|info| info.capabilities.resources.is_some());
-            list.has_prompts = info.as_ref().is_some_and(|info| info.capabilities.prompts.is_some());
+            list.has_resources =
+                info.as_ref().is_some_and(|info| info.capabilities.resources.is_some());
+            list.has_prompts =
+                info.as_ref().is_some_and(|info| info.capabilities.prompts.is_some());
         });
         Ok(change)
     }
@@ -207,20 +220,33 @@ impl Supervisor {
     fn described(&self, descriptions: &[Value]) -> Vec<Arc<McpTool>> {
         let (server, options) = (&*self.caller.server, &self.caller.options);
         if descriptions.len() == MAX_TOOLS {
-            tracing::warn!(server, "the MCP server has {MAX_TOOLS} tools or more; only the first {MAX_TOOLS} are used");
+            tracing::warn!(
+                server,
+                "the MCP server has {MAX_TOOLS} tools or more; only the first {MAX_TOOLS} are used"
+            );
         }
-        let is_used = |name: &str| options.tools.as_ref().is_none_or(|tools| tools.iter().any(|tool| tool == name));
+        let is_used = |name: &str| {
+            options.tools.as_ref().is_none_or(|tools| tools.iter().any(|tool| tool == name))
+        };
         let used = descriptions.iter().filter(|description| is_used(tool_name(description)));
         let tools = used.filter_map(|description| {
             let left_out = |why: &String| {
-                tracing::warn!(server, tool = tool_name(description), why, "a tool of the MCP server is left out");
+                tracing::warn!(
+                    server,
+                    tool = tool_name(description),
+                    why,
+                    "a tool of the MCP server is left out"
+                );
             };
             McpTool::new(description, &self.caller).map(Arc::new).inspect_err(left_out).ok()
         });
         let tools = tools.collect();
         let is_of_tool = |name: &&String| ![features::READ, features::GET].contains(&name.as_str());
-        let configured = options.tools.iter().flatten().chain(options.approval_of.keys().filter(is_of_tool));
-        for name in configured.filter(|name| !descriptions.iter().any(|description| tool_name(description) == *name)) {
+        let configured =
+            options.tools.iter().flatten().chain(options.approval_of.keys().filter(is_of_tool));
+        for name in configured
+            .filter(|name| !descriptions.iter().any(|description| tool_name(description) == *name))
+        {
             tracing::warn!(server, tool = name, "the MCP server has no tool of this name");
         }
         tools
@@ -260,7 +286,9 @@ mod tests {
         while let Ok(Some(line)) = lines.next_line().await {
             let request: Value = serde_json::from_str(&line).unwrap();
             let mut result = match request["method"].as_str().unwrap_or_default() {
-                "server/discover" => json!({ "supportedVersions": ["2026-07-28"], "capabilities": { "tools": {} } }),
+                "server/discover" => {
+                    json!({ "supportedVersions": ["2026-07-28"], "capabilities": { "tools": {} } })
+                }
                 "tools/list" => {
                     lists.lock().unwrap().push(begin.elapsed().as_secs());
                     let object = json!({ "type": "object" });
@@ -283,7 +311,8 @@ mod tests {
         tokio::spawn(serve(theirs, cache, lists.clone()));
         let options = McpServerOptions::command(["x"]);
         let transport = options.transport(None).unwrap();
-        let caller = Arc::new(McpCaller::new("test".into(), options, Secrets::default(), None).unwrap());
+        let caller =
+            Arc::new(McpCaller::new("test".into(), options, Secrets::default(), None).unwrap());
         let supervisor = Supervisor { caller, transport, tools: watch::Sender::default() };
         let mut connection = McpConnection::over(ours).await;
         let log = Log::default();
@@ -318,7 +347,11 @@ mod tests {
         let minutes = |minutes: u64| Duration::from_secs(60 * minutes);
         for scope in ["public", "private"] {
             let cache = json!({ "ttlMs": 100_000, "cacheScope": scope });
-            assert_eq!(lists_within(minutes(6), cache).await, (vec![0, 100, 200, 300], 1), "{scope}");
+            assert_eq!(
+                lists_within(minutes(6), cache).await,
+                (vec![0, 100, 200, 300], 1),
+                "{scope}"
+            );
         }
         // Not more often than twice a minute, and at least once an hour.
         let often = json!({ "ttlMs": 1000, "cacheScope": "private" });
@@ -333,9 +366,12 @@ mod tests {
     #[tokio::test]
     async fn a_server_that_repeats_a_secret_header_shows_it_in_no_log() {
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let mut options = McpServerOptions::url(format!("http://{}/mcp", listener.local_addr().unwrap()));
+        let mut options =
+            McpServerOptions::url(format!("http://{}/mcp", listener.local_addr().unwrap()));
         let refuse = || async { (http::StatusCode::FORBIDDEN, "no entry with plainwordsfortests") };
-        tokio::spawn(async move { axum::serve(listener, axum::Router::new().fallback(refuse)).await });
+        tokio::spawn(
+            async move { axum::serve(listener, axum::Router::new().fallback(refuse)).await },
+        );
         let header = HeaderSource::Text("Bearer plainwordsfortests".to_owned());
         options.headers.insert("Authorization".to_owned(), header);
         let transport = options.transport(None).unwrap();
@@ -345,8 +381,9 @@ mod tests {
         let supervisor = Supervisor { caller, transport, tools: watch::Sender::default() };
         let log = Log::default();
         let written = log.clone();
-        let _logged =
-            tracing::subscriber::set_default(tracing_subscriber::fmt().with_writer(move || written.clone()).finish());
+        let _logged = tracing::subscriber::set_default(
+            tracing_subscriber::fmt().with_writer(move || written.clone()).finish(),
+        );
         let (mut settled, mut connection) = (supervisor.tools.subscribe(), None);
         tokio::select! {
             () = supervisor.keep_connected(&mut connection) => {}
@@ -360,7 +397,10 @@ mod tests {
     fn restart_pauses_double_up_to_a_minute_and_a_stable_uptime_resets_them() {
         let next = |last: &Option<Duration>| Some(Some(next_pause(*last, Duration::from_secs(1))));
         let pauses = std::iter::successors(Some(None), next).skip(1).flatten();
-        assert_eq!(pauses.map(|pause| pause.as_secs()).take(8).collect::<Vec<_>>(), [1, 2, 4, 8, 16, 32, 60, 60]);
+        assert_eq!(
+            pauses.map(|pause| pause.as_secs()).take(8).collect::<Vec<_>>(),
+            [1, 2, 4, 8, 16, 32, 60, 60]
+        );
         assert_eq!(next_pause(Some(MAX_RESTART_PAUSE), STABLE_UPTIME), FIRST_RESTART_PAUSE);
     }
 }

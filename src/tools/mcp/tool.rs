@@ -12,7 +12,10 @@ use crate::{
         JsonObject, MessageContent,
         schema::{SchemaLimits, check_size, remove_unsupported_patterns},
     },
-    tools::{Approval, ApprovalRule, Repeat, Tool, ToolContext, ToolError, ToolSpec, Validator, call_digest::digest},
+    tools::{
+        Approval, ApprovalRule, Repeat, Tool, ToolContext, ToolError, ToolSpec, Validator,
+        call_digest::digest,
+    },
 };
 
 /// The longest name of a tool that all model providers accept, in characters.
@@ -34,7 +37,9 @@ pub(super) struct McpTool {
 
 impl McpTool {
     pub(super) fn new(description: &Value, caller: &Arc<McpCaller>) -> Result<Self, String> {
-        let text = |key: &str| description.get(key).and_then(Value::as_str).filter(|text| !text.is_empty());
+        let text = |key: &str| {
+            description.get(key).and_then(Value::as_str).filter(|text| !text.is_empty())
+        };
         let name = text("name").ok_or("it has no name")?;
         let mut purpose = text("description").or(text("title")).unwrap_or_default().to_owned();
         purpose.truncate(purpose.floor_char_boundary(MAX_DESCRIPTION_BYTES));
@@ -86,7 +91,8 @@ fn metric_name(caller: &McpCaller, name: &str) -> String {
 /// that look alike, or begin alike, could answer for each other.
 fn portable_name(prefix: &str, name: &str) -> String {
     let all = prefix.chars().chain(name.chars());
-    let portable: String = all.map(|c| if c.is_ascii_alphanumeric() || "_-".contains(c) { c } else { '_' }).collect();
+    let portable: String =
+        all.map(|c| if c.is_ascii_alphanumeric() || "_-".contains(c) { c } else { '_' }).collect();
     let written = format!("{prefix}{name}");
     if portable == written && portable.len() <= MAX_NAME_CHARS {
         return portable;
@@ -118,8 +124,13 @@ impl Tool for McpTool {
         self.caller.options.repeat.unwrap_or_else(|| self.effects.repeat())
     }
 
-    async fn call(&self, arguments: JsonObject, cx: &ToolContext) -> Result<MessageContent, ToolError> {
-        let request = CallToolRequestParams::new(self.name.clone()).with_arguments(arguments.clone());
+    async fn call(
+        &self,
+        arguments: JsonObject,
+        cx: &ToolContext,
+    ) -> Result<MessageContent, ToolError> {
+        let request =
+            CallToolRequestParams::new(self.name.clone()).with_arguments(arguments.clone());
         let (response, secrets) = self.caller.call(CallToolRequest::new(request), cx).await?;
         self.show_page(arguments, &response, &secrets, cx);
         result::to_content(&response, self.caller.options.max_result_bytes, &secrets)
@@ -141,9 +152,20 @@ mod tests {
     fn names_that_differ_stay_different() {
         let (long, longer) = ("x".repeat(70), "x".repeat(71));
         // The second `pay` and `a` are Cyrillic, the last `é` is of two characters.
-        let names =
-            ["pay", "р\u{430}у", "p\u{430}y", "send_mail", "send.mail", "send/mail", "é", "e\u{301}", &long, &longer];
-        let portable: std::collections::HashSet<_> = names.iter().map(|name| portable_name("", name)).collect();
+        let names = [
+            "pay",
+            "р\u{430}у",
+            "p\u{430}y",
+            "send_mail",
+            "send.mail",
+            "send/mail",
+            "é",
+            "e\u{301}",
+            &long,
+            &longer,
+        ];
+        let portable: std::collections::HashSet<_> =
+            names.iter().map(|name| portable_name("", name)).collect();
         assert_eq!(portable.len(), names.len(), "{portable:?}");
     }
 }

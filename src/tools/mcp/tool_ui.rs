@@ -22,9 +22,13 @@ impl ToolUi {
     /// Reads a tool's description. A tool without `visibility` is for both, by the specification.
     pub(super) fn of(description: &Value) -> Self {
         let ui = description.pointer("/_meta/ui");
-        let uri = ui.and_then(|ui| ui.get("resourceUri")).or_else(|| description.pointer("/_meta/ui~1resourceUri"));
+        let uri = ui
+            .and_then(|ui| ui.get("resourceUri"))
+            .or_else(|| description.pointer("/_meta/ui~1resourceUri"));
         let visibility = ui.and_then(|ui| ui.get("visibility")).and_then(Value::as_array);
-        let is_for = |who: &str| visibility.is_none_or(|all| all.iter().any(|one| one.as_str() == Some(who)));
+        let is_for = |who: &str| {
+            visibility.is_none_or(|all| all.iter().any(|one| one.as_str() == Some(who)))
+        };
         Self {
             resource_uri: uri.and_then(Value::as_str).filter(|uri| is_page(uri)).map(str::to_owned),
             is_for_model: is_for("model"),
@@ -40,7 +44,9 @@ pub(super) fn is_page(uri: &str) -> bool {
 /// Removes the secrets from all texts of a result.
 pub(super) fn redact(result: &mut Value, secrets: &Secrets) {
     match result {
-        Value::String(text) => secrets.redact(text).into_iter().for_each(|redacted| *text = redacted),
+        Value::String(text) => {
+            secrets.redact(text).into_iter().for_each(|redacted| *text = redacted)
+        }
         Value::Array(items) => items.iter_mut().for_each(|item| redact(item, secrets)),
         Value::Object(members) => members.values_mut().for_each(|member| redact(member, secrets)),
         Value::Null | Value::Bool(_) | Value::Number(_) => {}
@@ -62,8 +68,14 @@ mod tests {
         let page = || Some("ui://a".to_owned());
         assert_eq!(read(json!({})), (None, true, true));
         assert_eq!(read(json!({ "ui/resourceUri": "ui://a" })), (page(), true, true));
-        assert_eq!(read(json!({ "ui": { "resourceUri": "ui://a", "visibility": ["app"] } })), (page(), false, true));
+        assert_eq!(
+            read(json!({ "ui": { "resourceUri": "ui://a", "visibility": ["app"] } })),
+            (page(), false, true)
+        );
         assert_eq!(read(json!({ "ui": { "visibility": ["model"] } })), (None, true, false));
-        assert_eq!(read(json!({ "ui": { "visibility": [], "resourceUri": "https://a" } })), (None, false, false));
+        assert_eq!(
+            read(json!({ "ui": { "visibility": [], "resourceUri": "https://a" } })),
+            (None, false, false)
+        );
     }
 }

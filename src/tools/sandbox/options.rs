@@ -71,15 +71,24 @@ impl SandboxOptions {
             ("max_commands", self.max_commands == 0),
         ])?;
         if self.memory_bytes < MIN_MEMORY_BYTES {
-            return Err(InvalidOption::new("memory_mb", format!("at least {} are needed", MIN_MEMORY_BYTES >> 20)));
+            return Err(InvalidOption::new(
+                "memory_mb",
+                format!("at least {} are needed", MIN_MEMORY_BYTES >> 20),
+            ));
         }
         if self.processes < MIN_PROCESSES {
-            return Err(InvalidOption::new("processes", format!("at least {MIN_PROCESSES} are needed")));
+            return Err(InvalidOption::new(
+                "processes",
+                format!("at least {MIN_PROCESSES} are needed"),
+            ));
         }
         match self.approval_of.keys().find(|name| !TOOL_NAMES.contains(&name.as_str())) {
             Some(name) => Err(InvalidOption {
                 path: vec!["approval_of".to_owned(), name.clone()],
-                problem: format!("the sandbox has no tool `{name}`; its tools are {}", TOOL_NAMES.join(", ")),
+                problem: format!(
+                    "the sandbox has no tool `{name}`; its tools are {}",
+                    TOOL_NAMES.join(", ")
+                ),
             }),
             None => Ok(()),
         }
@@ -110,9 +119,13 @@ mod tests {
             ("max_output_bytes = 0", "max_output_bytes: at least 1 is needed"),
             ("max_commands = 0", "max_commands: at least 1 is needed"),
             ("workspace_mb = 0", "workspace_mb: at least 1 is needed"),
-            ("approval_of = { rm = \"always\" }", "approval_of.rm: the sandbox has no tool `rm`; its tools are run_c"),
+            (
+                "approval_of = { rm = \"always\" }",
+                "approval_of.rm: the sandbox has no tool `rm`; its tools are run_c",
+            ),
         ] {
-            let error = toml::from_str::<SandboxOptions>(text).unwrap().check().unwrap_err().to_string();
+            let error =
+                toml::from_str::<SandboxOptions>(text).unwrap().check().unwrap_err().to_string();
             assert!(error.starts_with(expected), "{text}\n{error}");
         }
     }

@@ -12,7 +12,11 @@ fn limits(max_event_bytes: usize) -> StreamLimits {
 }
 
 fn read(chunks: Vec<Vec<u8>>, most: usize) -> Vec<Result<ServerEvent, String>> {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap();
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_time()
+        .start_paused(true)
+        .build()
+        .unwrap();
     runtime.block_on(async {
         let bytes = stream::iter(chunks.into_iter().map(|chunk| Ok(Bytes::from(chunk))));
         let events = parse(bytes.boxed(), limits(most), LargeEvent::of(&"key:ann".into()));
@@ -34,8 +38,11 @@ fn read_in_all_ways(text: &str, most: usize, expected: &[ServerEvent]) {
 
 #[test]
 fn events_are_the_same_wherever_the_bytes_are_cut() {
-    let expected =
-        [event(None, "{\"é\":\"日🙂\"}", false), event(Some("x"), "a\nb", false), event(None, "[DONE]", false)];
+    let expected = [
+        event(None, "{\"é\":\"日🙂\"}", false),
+        event(Some("x"), "a\nb", false),
+        event(None, "[DONE]", false),
+    ];
     for line_end in ["\n", "\r\n", "\r"] {
         let text = ": hi|data: {\"é\":\"日🙂\"}||event: x|data:a|data: b||id: only||data: [DONE]||";
         read_in_all_ways(&text.replace('|', line_end), 200, &expected);
@@ -49,9 +56,21 @@ fn events_are_the_same_wherever_the_bytes_are_cut() {
 
 #[test]
 fn an_event_that_the_stream_cuts_off_is_read_and_marked() {
-    read_in_all_ways("data: a\n\ndata: [DONE]", 200, &[event(None, "a", false), event(None, "[DONE]", true)]);
-    read_in_all_ways("data: a\n\ndata: [DONE]\n", 200, &[event(None, "a", false), event(None, "[DONE]", true)]);
-    read_in_all_ways("data: a\r\n\r\ndata: b\r\n", 200, &[event(None, "a", false), event(None, "b", true)]);
+    read_in_all_ways(
+        "data: a\n\ndata: [DONE]",
+        200,
+        &[event(None, "a", false), event(None, "[DONE]", true)],
+    );
+    read_in_all_ways(
+        "data: a\n\ndata: [DONE]\n",
+        200,
+        &[event(None, "a", false), event(None, "[DONE]", true)],
+    );
+    read_in_all_ways(
+        "data: a\r\n\r\ndata: b\r\n",
+        200,
+        &[event(None, "a", false), event(None, "b", true)],
+    );
     read_in_all_ways("data: a\n\n: bye", 200, &[event(None, "a", false)]);
     read_in_all_ways("data: a\n\nda", 200, &[event(None, "a", false)]);
 }
@@ -74,7 +93,11 @@ fn events_before_one_that_is_too_long_are_read_wherever_the_bytes_are_cut() {
     for length in [1, 2, 7, 20, text.len()] {
         let read = read(text.chunks(length).map(<[u8]>::to_vec).collect(), 50);
         let too_long = Err("one event has more than 50 bytes".to_owned());
-        assert_eq!(read, [Ok(event(None, "a", false)), Ok(event(None, "b", false)), too_long], "{length}");
+        assert_eq!(
+            read,
+            [Ok(event(None, "a", false)), Ok(event(None, "b", false)), too_long],
+            "{length}"
+        );
     }
 }
 
@@ -82,18 +105,29 @@ fn events_before_one_that_is_too_long_are_read_wherever_the_bytes_are_cut() {
 fn the_limit_is_on_each_event() {
     let text = format!("data: {}\n\n", "x".repeat(50));
     for line_end in ["\n", "\r\n", "\r"] {
-        read_in_all_ways(&text.repeat(3).replace('\n', line_end), 60, &vec![event(None, &"x".repeat(50), false); 3]);
+        read_in_all_ways(
+            &text.repeat(3).replace('\n', line_end),
+            60,
+            &vec![event(None, &"x".repeat(50), false); 3],
+        );
     }
 }
 
 #[test]
 fn bytes_that_are_not_utf_8_are_an_error() {
-    assert_eq!(read(vec![b"data: \xff\xfe\n\n".to_vec()], 100), [Err("the text is not UTF-8".to_owned())]);
+    assert_eq!(
+        read(vec![b"data: \xff\xfe\n\n".to_vec()], 100),
+        [Err("the text is not UTF-8".to_owned())]
+    );
 }
 
 #[test]
 fn silence_is_an_error_and_slowness_is_not() {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap();
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_time()
+        .start_paused(true)
+        .build()
+        .unwrap();
     let events: Vec<_> = runtime.block_on(async {
         let bytes = async_stream::stream! {
             for byte in b"data: a\n\n: b" {
@@ -114,8 +148,9 @@ fn silence_is_an_error_and_slowness_is_not() {
 fn a_broken_connection_is_an_error_after_what_came_before_it() {
     let bytes = stream::iter([Ok("data: a\n\ndata: b".into()), Err("reset".into())]);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
-    let events: Vec<_> = runtime
-        .block_on(async { parse(bytes.boxed(), limits(100), LargeEvent::of(&"key:ann".into())).collect().await });
+    let events: Vec<_> = runtime.block_on(async {
+        parse(bytes.boxed(), limits(100), LargeEvent::of(&"key:ann".into())).collect().await
+    });
     assert_eq!(events[0].as_ref().unwrap(), &event(None, "a", false));
     assert!(matches!(events[1], Err(StreamError::Broken(_))));
     assert_eq!(events.len(), 2);
@@ -139,7 +174,9 @@ async fn silence_is_timed_only_while_the_reader_waits() {
 async fn the_large_events_of_one_owner_keep_no_other_one_waiting() {
     const PIECE: &[u8] = &[b'x'; 3 << 20];
     let stream = |owner: &str| {
-        let bytes = stream::iter([PIECE; 3]).map(|piece| Ok(Bytes::from_static(piece))).chain(stream::pending());
+        let bytes = stream::iter([PIECE; 3])
+            .map(|piece| Ok(Bytes::from_static(piece)))
+            .chain(stream::pending());
         parse_raw(bytes.boxed(), limits(64 << 20), LargeEvent::of(&owner.into())).boxed()
     };
     // Two events, which are not whole, keep all permits of their owner. A server that sends nothing more ends by its timeout.

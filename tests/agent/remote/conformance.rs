@@ -28,8 +28,11 @@ fn cases(text: &str) -> Vec<Case<'_>> {
             continue;
         }
         let case = cases.last_mut().unwrap();
-        if let Some((kind, members)) = line.split_once(' ').filter(|(kind, _)| *kind == kind.to_uppercase()) {
-            let mut event: Value = serde_json::from_str(members).unwrap_or_else(|error| panic!("{line}: {error}"));
+        if let Some((kind, members)) =
+            line.split_once(' ').filter(|(kind, _)| *kind == kind.to_uppercase())
+        {
+            let mut event: Value =
+                serde_json::from_str(members).unwrap_or_else(|error| panic!("{line}: {error}"));
             event["type"] = kind.into();
             case.stream.push(event);
         } else if let Some(messages) = line.strip_prefix("asked: ") {
@@ -62,7 +65,8 @@ fn has(value: &Value, expected: &Value) -> bool {
             })
         }
         (Value::Array(value), Value::Array(expected)) => {
-            value.len() == expected.len() && value.iter().zip(expected).all(|(value, expected)| has(value, expected))
+            value.len() == expected.len()
+                && value.iter().zip(expected).all(|(value, expected)| has(value, expected))
         }
         _ => value == expected,
     }
@@ -118,7 +122,8 @@ async fn problems(case: &Case<'_>) -> Vec<String> {
     .await;
     let log = take_log();
     let sent = agent_events(&events);
-    let thread: Value = server.client.get(server.url("/threads/t")).send().await.unwrap().json().await.unwrap();
+    let thread: Value =
+        server.client.get(server.url("/threads/t")).send().await.unwrap().json().await.unwrap();
     let last = events.last().unwrap();
     let ending = if last["type"] == "RUN_ERROR" { &last["code"] } else { &last["outcome"]["type"] };
     let asked = asked["messages"].as_array().unwrap().len();
@@ -128,7 +133,8 @@ async fn problems(case: &Case<'_>) -> Vec<String> {
     }
     for (what, expected) in &case.expectations {
         let is_text = ["ends", "logs"].contains(what);
-        let expected = if is_text { Value::from(*expected) } else { serde_json::from_str(expected).unwrap() };
+        let expected =
+            if is_text { Value::from(*expected) } else { serde_json::from_str(expected).unwrap() };
         let actual = match *what {
             "ends" => ending.clone(),
             "logs" => continue,
@@ -149,7 +155,11 @@ async fn problems(case: &Case<'_>) -> Vec<String> {
 #[tokio::test]
 async fn the_streams_of_the_protocols_conformance_suite_have_their_effect() {
     let cases = cases(include_str!("conformance.txt"));
-    assert!(cases.len() == 65 && cases.iter().all(|case| !case.expectations.is_empty()), "{}", cases.len());
+    assert!(
+        cases.len() == 65 && cases.iter().all(|case| !case.expectations.is_empty()),
+        "{}",
+        cases.len()
+    );
     // The server runs on the thread of this test.
     let log = tracing_subscriber::fmt().with_max_level(tracing::Level::WARN).with_ansi(false);
     let _log = tracing::subscriber::set_default(log.with_writer(|| ThreadLog).finish());

@@ -89,7 +89,8 @@ pub fn finished() -> Value {
 }
 /// The first and the last event of a run with this id.
 pub fn begin_and_end(run: &str) -> [Value; 2] {
-    ["RUN_STARTED", "RUN_FINISHED"].map(|kind| json!({ "type": kind, "threadId": "theirs", "runId": run }))
+    ["RUN_STARTED", "RUN_FINISHED"]
+        .map(|kind| json!({ "type": kind, "threadId": "theirs", "runId": run }))
 }
 /// The events of a text message.
 pub fn text(id: &str, text: &str) -> [Value; 3] {
@@ -223,7 +224,9 @@ async fn respond(State(shared): State<Shared>, headers: HeaderMap, body: Bytes) 
     let mut response = HttpResponse::new(Body::from_stream(body));
     *response.status_mut() = StatusCode::from_u16(answer.status).unwrap();
     for (name, value) in answer.headers {
-        response.headers_mut().append(HeaderName::from_static(name), HeaderValue::from_str(&value).unwrap());
+        response
+            .headers_mut()
+            .append(HeaderName::from_static(name), HeaderValue::from_str(&value).unwrap());
     }
     response
 }
@@ -240,7 +243,8 @@ pub async fn run(server: &Running, input: &Value) -> Vec<Value> {
 /// Checks that events are a legal answer to an input.
 pub fn assert_legal(input: &Value, events: &[Value]) {
     let input: RunAgentInput = serde_json::from_value(input.clone()).unwrap();
-    let typed: Vec<Event> = events.iter().map(|event| serde_json::from_value(event.clone()).unwrap()).collect();
+    let typed: Vec<Event> =
+        events.iter().map(|event| serde_json::from_value(event.clone()).unwrap()).collect();
     checker::check(&input, &typed).unwrap_or_else(|fault| panic!("{fault}: {events:#?}"));
 }
 

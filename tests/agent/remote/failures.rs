@@ -58,19 +58,50 @@ async fn responses_that_are_not_streams_have_their_codes_and_leak_no_body() {
             "remote_failed",
             "the remote agent's server failed (500 Internal Server Error)",
         ),
-        (Response::status(503, ""), "remote_failed", "the remote agent's server failed (503 Service Unavailable)"),
-        (Response::status(401, "s3cret"), "remote_rejected", "refused the request (401 Unauthorized)"),
-        (Response::status(422, "{\"detail\":\"s3cret\"}"), "remote_rejected", "refused the request (422 "),
+        (
+            Response::status(503, ""),
+            "remote_failed",
+            "the remote agent's server failed (503 Service Unavailable)",
+        ),
+        (
+            Response::status(401, "s3cret"),
+            "remote_rejected",
+            "refused the request (401 Unauthorized)",
+        ),
+        (
+            Response::status(422, "{\"detail\":\"s3cret\"}"),
+            "remote_rejected",
+            "refused the request (422 ",
+        ),
         (Response::status(429, ""), "remote_rejected", "refused the request (429 "),
         (Response::status(204, ""), "remote_protocol", "answered with 204 No Content"),
-        (page().with("content-type", "text/html"), "remote_protocol", "is not an uncompressed event stream"),
-        (stream().with("content-type", "application/json"), "remote_protocol", "is not an uncompressed event stream"),
-        (stream().with("content-encoding", "gzip"), "remote_protocol", "is not an uncompressed event stream"),
-        (Response { headers: vec![], ..stream() }, "remote_protocol", "is not an uncompressed event stream"),
+        (
+            page().with("content-type", "text/html"),
+            "remote_protocol",
+            "is not an uncompressed event stream",
+        ),
+        (
+            stream().with("content-type", "application/json"),
+            "remote_protocol",
+            "is not an uncompressed event stream",
+        ),
+        (
+            stream().with("content-encoding", "gzip"),
+            "remote_protocol",
+            "is not an uncompressed event stream",
+        ),
+        (
+            Response { headers: vec![], ..stream() },
+            "remote_protocol",
+            "is not an uncompressed event stream",
+        ),
     ] {
         let last = failure(answer).await;
         let found = code_and_message(&last);
-        assert!(found.0 == code && found.1.contains(message) && !found.1.contains("s3cret"), "{found:?}");
+        assert!(
+            found.0 == code && found.1.contains(message) && !found.1.contains("s3cret"),
+            "{found:?}"
+        );
     }
 }
 
@@ -113,7 +144,8 @@ async fn an_invalid_event_is_named_by_its_number() {
 
 #[tokio::test]
 async fn an_endless_event_is_refused_at_the_size_limit() {
-    let endless = Response::stream([event(&started()), Piece::Endless("data: 0123456789\n".repeat(1000))]);
+    let endless =
+        Response::stream([event(&started()), Piece::Endless("data: 0123456789\n".repeat(1000))]);
     let last = failure(endless).await;
     assert_eq!(code_and_message(&last).0, "remote_protocol");
 }
@@ -133,7 +165,10 @@ async fn an_order_that_cannot_be_corrected_is_a_protocol_violation() {
 async fn an_endpoint_that_stops_sending_times_out() {
     let begun = Response::stream([event(&started()), event(&text("said", "")[0]), Piece::Hang]);
     let last = failure(begun).await;
-    assert_eq!(code_and_message(&last), ("remote_timeout", "the remote agent did not answer in time"));
+    assert_eq!(
+        code_and_message(&last),
+        ("remote_timeout", "the remote agent did not answer in time")
+    );
 }
 
 #[tokio::test]
@@ -148,5 +183,8 @@ async fn an_endpoint_that_does_not_answer_times_out() {
     assert_eq!(code_and_message(events.last().unwrap()).0, "remote_timeout");
     drop(listener);
     let events = run(&server_with(options).await, &input("Hello")).await;
-    assert_eq!(code_and_message(events.last().unwrap()), ("remote_unreachable", "the remote agent cannot be reached"));
+    assert_eq!(
+        code_and_message(events.last().unwrap()),
+        ("remote_unreachable", "the remote agent cannot be reached")
+    );
 }

@@ -68,7 +68,9 @@ async fn the_endpoint_gets_the_stored_thread_when_the_client_sends_only_new_mess
         &[finished()],
     ];
     let second = [&[started()][..], &text("a2", "Bye"), &[finished()]];
-    let endpoint = FakeEndpoint::new([Response::events(&first.concat()), Response::events(&second.concat())]).await;
+    let endpoint =
+        FakeEndpoint::new([Response::events(&first.concat()), Response::events(&second.concat())])
+            .await;
     let server = endpoint.server().await;
     let mut asked = input("Hello");
     run(&server, &asked).await;
@@ -77,9 +79,13 @@ async fn the_endpoint_gets_the_stored_thread_when_the_client_sends_only_new_mess
     asked["forwardedProps"] = json!({ "any": null });
     run(&server, &asked).await;
     let body = endpoint.requests()[1].body.clone();
-    let contents: Vec<_> = body["messages"].as_array().unwrap().iter().map(|message| &message["content"]).collect();
+    let contents: Vec<_> =
+        body["messages"].as_array().unwrap().iter().map(|message| &message["content"]).collect();
     assert_eq!(contents, ["Hello", "Hi", "Goodbye"]);
-    assert_eq!((&body["state"], &body["forwardedProps"]), (&json!({ "k": 1 }), &json!({ "any": null })));
+    assert_eq!(
+        (&body["state"], &body["forwardedProps"]),
+        (&json!({ "k": 1 }), &json!({ "any": null }))
+    );
 }
 
 #[tokio::test]
@@ -107,7 +113,9 @@ async fn encrypted_values_return_to_the_endpoint_with_their_types_and_activities
         sealed("message", "tr", "result", Some("acme.result")),
     ];
     let stream = [&[started()][..], &said, &[finished()]].concat();
-    let endpoint = FakeEndpoint::new([Response::events(&stream), Response::events(&[started(), finished()])]).await;
+    let endpoint =
+        FakeEndpoint::new([Response::events(&stream), Response::events(&[started(), finished()])])
+            .await;
     let server = endpoint.server().await;
     let mut asked = input("Hello");
     let events = run(&server, &asked).await;
@@ -137,13 +145,15 @@ async fn an_interrupt_is_stored_and_its_answer_is_forwarded() {
         "outcome": { "type": "interrupt", "interrupts": [interrupt] },
     });
     let done = [&[started()][..], &text("a2", "Done"), &[finished()]].concat();
-    let endpoint = FakeEndpoint::new([Response::events(&[started(), asks]), Response::events(&done)]).await;
+    let endpoint =
+        FakeEndpoint::new([Response::events(&[started(), asks]), Response::events(&done)]).await;
     let server = endpoint.server().await;
     let mut asked = input("Do it");
     let events = run(&server, &asked).await;
     assert_eq!(events.last().unwrap()["outcome"]["interrupts"], json!([interrupt]));
 
-    let resume = json!([{ "interruptId": "i1", "status": "resolved", "payload": { "approved": true } }]);
+    let resume =
+        json!([{ "interruptId": "i1", "status": "resolved", "payload": { "approved": true } }]);
     asked["runId"] = "r2".into();
     asked["resume"] = resume.clone();
     let events = run(&server, &asked).await;
@@ -160,33 +170,45 @@ async fn pending_tool_calls_and_cancelled_runs_keep_their_outcome() {
         finished(),
     ];
     let stopped = json!({ "type": "RUN_FINISHED", "threadId": "x", "runId": "y", "outcome": { "type": "cancelled" } });
-    let endpoint = FakeEndpoint::new([Response::events(&call), Response::events(&[started(), stopped])]).await;
+    let endpoint =
+        FakeEndpoint::new([Response::events(&call), Response::events(&[started(), stopped])]).await;
     let server = endpoint.server().await;
     let last = |events: Vec<Value>| events.last().unwrap()["outcome"].clone();
-    assert_eq!(last(run(&server, &input("a")).await), json!({ "type": "success", "pendingToolCallIds": ["c"] }));
+    assert_eq!(
+        last(run(&server, &input("a")).await),
+        json!({ "type": "success", "pendingToolCallIds": ["c"] })
+    );
     assert_eq!(last(run(&server, &input("b")).await), json!({ "type": "cancelled" }));
 }
 
 #[tokio::test]
 async fn a_remote_error_keeps_its_code_message_and_usage() {
     let usage = json!([{ "model": "x", "outputTokens": 1 }]);
-    let failed = json!({ "type": "RUN_ERROR", "message": "No tea", "code": "no_tea", "usage": usage });
+    let failed =
+        json!({ "type": "RUN_ERROR", "message": "No tea", "code": "no_tea", "usage": usage });
     let begun = json!({ "type": "TEXT_MESSAGE_START", "messageId": "said" });
     let bare = json!({ "type": "RUN_ERROR", "message": "Oh", "code": null });
-    let endpoint = FakeEndpoint::new([Response::events(&[started(), begun, failed]), Response::events(&[bare])]).await;
+    let endpoint = FakeEndpoint::new([
+        Response::events(&[started(), begun, failed]),
+        Response::events(&[bare]),
+    ])
+    .await;
     let server = endpoint.server().await;
     let events = run(&server, &input("tea")).await;
     assert_eq!(events[events.len() - 2]["type"], "TEXT_MESSAGE_END");
-    let expected = json!({ "type": "RUN_ERROR", "message": "No tea", "code": "no_tea", "usage": usage });
+    let expected =
+        json!({ "type": "RUN_ERROR", "message": "No tea", "code": "no_tea", "usage": usage });
     assert_eq!(events.last(), Some(&expected));
     let events = run(&server, &input("tea")).await;
-    assert_eq!(events.last(), Some(&json!({ "type": "RUN_ERROR", "message": "Oh", "code": "remote_error" })));
+    assert_eq!(
+        events.last(),
+        Some(&json!({ "type": "RUN_ERROR", "message": "Oh", "code": "remote_error" }))
+    );
 }
 
 #[tokio::test]
 async fn of_an_activity_delta_that_does_not_apply_only_the_metadata_is_forwarded() {
-    let snapshot =
-        json!({ "type": "ACTIVITY_SNAPSHOT", "messageId": "a", "activityType": "PLAN", "content": { "x": 1 } });
+    let snapshot = json!({ "type": "ACTIVITY_SNAPSHOT", "messageId": "a", "activityType": "PLAN", "content": { "x": 1 } });
     let delta = json!({
         "type": "ACTIVITY_DELTA", "messageId": "a", "activityType": "PLAN",
         "patch": [{ "op": "remove", "path": "/missing" }],
@@ -205,13 +227,15 @@ async fn a_request_of_an_mcp_app_goes_to_the_endpoint_and_is_not_stored() {
     let end = json!({ "type": "RUN_FINISHED", "threadId": "t", "runId": "r", "result": { "contents": [] } });
     let endpoint = FakeEndpoint::new([Response::events(&[started(), end])]).await;
     let server = endpoint.server().await;
-    let request = json!({ "serverHash": "s", "method": "resources/read", "params": { "uri": "ui://a" } });
+    let request =
+        json!({ "serverHash": "s", "method": "resources/read", "params": { "uri": "ui://a" } });
     let mut input = input("hi");
     input["forwardedProps"] = json!({ "__proxiedMCPRequest": request, "onDisconnect": "continue" });
     let events = run(&server, &input).await;
     assert_eq!(events.last().unwrap()["result"], json!({ "contents": [] }));
     assert_eq!(endpoint.requests()[0].body["forwardedProps"]["__proxiedMCPRequest"], request);
-    let thread = server.client.get(server.url(&format!("/threads/{}", input["threadId"].as_str().unwrap())));
+    let thread =
+        server.client.get(server.url(&format!("/threads/{}", input["threadId"].as_str().unwrap())));
     assert_eq!(thread.send().await.unwrap().status(), 404);
 }
 
@@ -225,25 +249,45 @@ async fn a_surface_that_an_endpoint_describes_is_painted_and_a_click_reaches_the
         json!({ "type": "TOOL_CALL_END", "toolCallId": "c" }),
         finished(),
     ];
-    let endpoint = FakeEndpoint::new([Response::events(&shown), Response::events(&[started(), finished()])]).await;
+    let endpoint =
+        FakeEndpoint::new([Response::events(&shown), Response::events(&[started(), finished()])])
+            .await;
     let server = endpoint.server().await;
     let mut input = input("show it");
     input["forwardedProps"] = json!({ "a2uiCatalogAvailable": true });
     let events = run(&server, &input).await;
     let painted = events.iter().rfind(|event| event["messageId"] == "a2ui-surface-c").unwrap();
-    assert_eq!(painted["content"]["a2ui_operations"][1]["updateComponents"]["components"], arguments["components"]);
+    assert_eq!(
+        painted["content"]["a2ui_operations"][1]["updateComponents"]["components"],
+        arguments["components"]
+    );
     let result = events.iter().find(|event| event["type"] == "TOOL_CALL_RESULT").unwrap();
-    assert_eq!((&result["toolCallId"], &result["content"]), (&json!("c"), &json!(r#"{"status":"rendered"}"#)));
+    assert_eq!(
+        (&result["toolCallId"], &result["content"]),
+        (&json!("c"), &json!(r#"{"status":"rendered"}"#))
+    );
     let body = &endpoint.requests()[0].body;
     assert_eq!(body["tools"][0]["name"], "render_a2ui");
-    assert!(body["context"][0]["description"].as_str().unwrap().starts_with("A2UI render tool usage guide"));
+    assert!(
+        body["context"][0]["description"]
+            .as_str()
+            .unwrap()
+            .starts_with("A2UI render tool usage guide")
+    );
 
-    let action = json!({ "name": "book", "surfaceId": "s", "sourceComponentId": "b", "context": {} });
+    let action =
+        json!({ "name": "book", "surfaceId": "s", "sourceComponentId": "b", "context": {} });
     input["forwardedProps"]["a2uiAction"] = json!({ "userAction": action });
     input["runId"] = json!("clicked");
     run(&server, &input).await;
     let body = &endpoint.requests()[1].body;
     let last = body["messages"].as_array().unwrap().last().unwrap();
-    assert_eq!(last["content"], "User performed action \"book\" on surface \"s\" (component: b). Context: {}");
-    assert_eq!(body["forwardedProps"]["a2uiAction"]["userAction"], action, "for an endpoint that reads clicks itself");
+    assert_eq!(
+        last["content"],
+        "User performed action \"book\" on surface \"s\" (component: b). Context: {}"
+    );
+    assert_eq!(
+        body["forwardedProps"]["a2uiAction"]["userAction"], action,
+        "for an endpoint that reads clicks itself"
+    );
 }

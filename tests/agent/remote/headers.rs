@@ -14,9 +14,14 @@ async fn only_named_headers_of_the_client_are_passed_on() {
     let endpoint = FakeEndpoint::new([Response::events(&[started(), finished()])]).await;
     let mut options = endpoint.options();
     options.headers = vec![("X-Own".to_owned(), "own".into())];
-    options.pass_headers = vec!["X-Tenant".to_owned(), "x-many".to_owned(), "x-not-let-through".to_owned()];
+    options.pass_headers =
+        vec!["X-Tenant".to_owned(), "x-many".to_owned(), "x-not-let-through".to_owned()];
     let http = HttpOptions {
-        pass_headers: vec!["x-tenant".to_owned(), "X-Many".to_owned(), "x-of-another-agent".to_owned()],
+        pass_headers: vec![
+            "x-tenant".to_owned(),
+            "X-Many".to_owned(),
+            "x-of-another-agent".to_owned(),
+        ],
         ..HttpOptions::default()
     };
     let remote = Remote::new(options).unwrap();
@@ -25,9 +30,12 @@ async fn only_named_headers_of_the_client_are_passed_on() {
         let mut asked = input("Hello");
         asked["forwardedProps"] = props;
         let request = server.post("/send-message").json(&asked).header("X-Tenant", "acme é");
-        let request = request.header("X-Many", "1").header("X-Many", "2").header("x-of-another-agent", "no");
         let request =
-            request.header("x-not-let-through", "no").header("authorization", "Bearer no").header("cookie", "no");
+            request.header("X-Many", "1").header("X-Many", "2").header("x-of-another-agent", "no");
+        let request = request
+            .header("x-not-let-through", "no")
+            .header("authorization", "Bearer no")
+            .header("cookie", "no");
         let body = request.header("x-own", "not yours").send().await.unwrap().text().await.unwrap();
         assert!(body.contains("\"success\""), "{body}");
     }
@@ -36,7 +44,8 @@ async fn only_named_headers_of_the_client_are_passed_on() {
     for request in requests {
         let values = |name: &str| {
             let all = request.headers.get_all(name).iter();
-            all.map(|value| std::str::from_utf8(value.as_bytes()).unwrap().to_owned()).collect::<Vec<_>>()
+            all.map(|value| std::str::from_utf8(value.as_bytes()).unwrap().to_owned())
+                .collect::<Vec<_>>()
         };
         assert_eq!(values("x-tenant"), ["acme é"]);
         assert_eq!(values("x-many"), ["1", "2"]);
@@ -64,12 +73,17 @@ async fn the_configuration_sets_endpoint_headers_and_description() {
     let client = agui_server::internal::client(&Default::default()).unwrap();
     for agent in ["a", "b"] {
         let url = format!("{}/agents/{agent}/send-message", process.url);
-        let request = client.post(url).json(&input("Hello")).header("x-tenant", "acme").header("cookie", "c=s3cret");
+        let request = client
+            .post(url)
+            .json(&input("Hello"))
+            .header("x-tenant", "acme")
+            .header("cookie", "c=s3cret");
         let body = request.send().await.unwrap().text().await.unwrap();
         assert_eq!(events(&body).len(), 2, "{body}");
     }
     let url = format!("{}/agents/a/capabilities", process.url);
-    let capabilities: serde_json::Value = client.get(url).send().await.unwrap().json().await.unwrap();
+    let capabilities: serde_json::Value =
+        client.get(url).send().await.unwrap().json().await.unwrap();
     assert_eq!(capabilities["identity"], json!({ "description": "Elsewhere" }));
     assert!(capabilities["tools"].is_null(), "{capabilities}");
     let [a, b] = &endpoint.requests()[..] else { panic!("expected two requests") };
@@ -89,14 +103,20 @@ fn the_server_does_not_start_without_the_variable_of_a_header() {
     let arguments = ["check", "--config", "config/remote.toml"];
     let check = |variables: &[(&str, &str)]| {
         let mut command = std::process::Command::new(super::server::BINARY);
-        let output = command.args(arguments).env_remove("UPSTREAM_TOKEN").envs(variables.iter().copied()).output();
+        let output = command
+            .args(arguments)
+            .env_remove("UPSTREAM_TOKEN")
+            .envs(variables.iter().copied())
+            .output();
         let output = output.unwrap();
         (output.status.code(), String::from_utf8(output.stderr).unwrap())
     };
     let (code, error) = check(&[]);
     assert_eq!(code, Some(2));
     assert!(
-        error.contains("agents.assistant.headers_env: the environment variable UPSTREAM_TOKEN is not set"),
+        error.contains(
+            "agents.assistant.headers_env: the environment variable UPSTREAM_TOKEN is not set"
+        ),
         "{error}"
     );
     assert_eq!(check(&[("UPSTREAM_TOKEN", "Bearer x")]).0, Some(0));

@@ -7,14 +7,16 @@ use tokio::time::Instant;
 
 use super::{
     endpoint::{
-        FakeEndpoint, Piece, Response, assert_legal, begin_and_end, event, finished, run, server_with, started, text,
+        FakeEndpoint, Piece, Response, assert_legal, begin_and_end, event, finished, run,
+        server_with, started, text,
     },
     running::{events, eventually, input, read_until},
 };
 
 /// A stream that hangs after the text "Hi".
 fn hanging() -> Response {
-    let mut pieces: Vec<_> = [&[started()][..], &text("said", "Hi")[..2]].concat().iter().map(event).collect();
+    let mut pieces: Vec<_> =
+        [&[started()][..], &text("said", "Hi")[..2]].concat().iter().map(event).collect();
     pieces.push(Piece::Hang);
     Response::stream(pieces)
 }
@@ -28,9 +30,9 @@ async fn the_request_is_dropped_when_the_client_leaves() {
     let server = endpoint.server().await;
     // A stored run is ended in the store before its agent is dropped; one beside its thread is dropped directly.
     let mut suggest = input("Hello");
-    suggest["tools"] = json!([{ "name": "copilotkitSuggest", "description": "", "parameters": {} }]);
-    suggest["forwardedProps"] =
-        json!({ "toolChoice": { "type": "function", "function": { "name": "copilotkitSuggest" } } });
+    suggest["tools"] =
+        json!([{ "name": "copilotkitSuggest", "description": "", "parameters": {} }]);
+    suggest["forwardedProps"] = json!({ "toolChoice": { "type": "function", "function": { "name": "copilotkitSuggest" } } });
     for (count, input) in [(1, input("Hello")), (2, suggest)] {
         let mut stream = server.raw_run(&input).await;
         read_until(&mut stream, |text| text.contains("\"Hi\"")).await;
@@ -62,7 +64,8 @@ async fn the_request_is_dropped_when_the_run_is_cancelled() {
 
 #[tokio::test]
 async fn a_detached_run_goes_on_without_its_client() {
-    let mut pieces: Vec<_> = [&[started()][..], &text("said", "Hi")[..2]].concat().iter().map(event).collect();
+    let mut pieces: Vec<_> =
+        [&[started()][..], &text("said", "Hi")[..2]].concat().iter().map(event).collect();
     pieces.extend([Piece::Wait(300), event(&text("said", "")[2]), event(&finished())]);
     let endpoint = FakeEndpoint::new([Response::stream(pieces)]).await;
     let server = endpoint.server().await;
@@ -73,7 +76,10 @@ async fn a_detached_run_goes_on_without_its_client() {
     drop(stream);
     let path = format!("/threads/{}/runs/r/events", asked["threadId"].as_str().unwrap());
     let body = server.client.get(server.url(&path)).send().await.unwrap().text().await.unwrap();
-    assert!(body.contains("\"Hi\"") && body.contains("\"outcome\":{\"type\":\"success\"}"), "{body}");
+    assert!(
+        body.contains("\"Hi\"") && body.contains("\"outcome\":{\"type\":\"success\"}"),
+        "{body}"
+    );
     assert_eq!(endpoint.completed(), 1);
 }
 
@@ -98,7 +104,9 @@ async fn the_end_of_a_run_does_not_wait_for_the_end_of_the_response() {
     let ends = [event(&started), event(&finished), Piece::Wait(1_500)];
     let never = [event(&started), event(&finished), Piece::Hang];
     let empty = [event(&started), event(&finished), Piece::Endless("data:\n\n".repeat(100))];
-    let endpoint = FakeEndpoint::new([ends.to_vec(), never.to_vec(), empty.to_vec()].map(Response::stream)).await;
+    let endpoint =
+        FakeEndpoint::new([ends.to_vec(), never.to_vec(), empty.to_vec()].map(Response::stream))
+            .await;
     let server = endpoint.server().await;
     for earlier in 0..3 {
         run(&server, &input("Hello")).await;
@@ -111,7 +119,9 @@ async fn the_end_of_a_run_does_not_wait_for_the_end_of_the_response() {
 
 #[tokio::test]
 async fn a_client_that_does_not_read_stops_the_endpoint() {
-    let say = event(&json!({ "type": "TEXT_MESSAGE_CONTENT", "messageId": "said", "delta": "x".repeat(1000) }));
+    let say = event(
+        &json!({ "type": "TEXT_MESSAGE_CONTENT", "messageId": "said", "delta": "x".repeat(1000) }),
+    );
     let Piece::Text(say) = say else { unreachable!() };
     let pieces = [event(&started()), event(&text("said", "")[0]), Piece::Endless(say.repeat(100))];
     let endpoint = FakeEndpoint::new([Response::stream(pieces)]).await;

@@ -6,7 +6,9 @@ use serde_json::{Value, json};
 use tokio::time::Instant;
 
 use super::{
-    endpoint::{FakeEndpoint, Piece, Response, agent_events, begin_and_end, event, run, server_with, text},
+    endpoint::{
+        FakeEndpoint, Piece, Response, agent_events, begin_and_end, event, run, server_with, text,
+    },
     running::input,
 };
 
@@ -24,8 +26,13 @@ async fn the_requested_run_is_read_after_replayed_ones() {
     let ([first, first_end], [begin, end]) = (begin_and_end("earlier"), begin_and_end("r"));
     let (earlier, answer) = (text("m1", "Earlier"), text("m2", "Now"));
     for replay_end in [first_end, failed("it failed then")] {
-        let stream: [&[Value]; 5] =
-            [std::slice::from_ref(&first), &earlier, &[replay_end, begin.clone()], &answer, std::slice::from_ref(&end)];
+        let stream: [&[Value]; 5] = [
+            std::slice::from_ref(&first),
+            &earlier,
+            &[replay_end, begin.clone()],
+            &answer,
+            std::slice::from_ref(&end),
+        ];
         let events = events_of(&stream).await;
         assert_eq!(agent_events(&events), [earlier.clone(), answer.clone()].concat());
         assert_eq!(events.last().unwrap()["outcome"]["type"], "success");
@@ -35,13 +42,15 @@ async fn the_requested_run_is_read_after_replayed_ones() {
 #[tokio::test]
 async fn the_ending_of_the_requested_run_is_the_ending() {
     let ([first, mut first_end], [begin, _]) = (begin_and_end("earlier"), begin_and_end("r"));
-    first_end["outcome"] = json!({ "type": "interrupt", "interrupts": [{ "id": "old", "reason": "x" }] });
+    first_end["outcome"] =
+        json!({ "type": "interrupt", "interrupts": [{ "id": "old", "reason": "x" }] });
     first_end["usage"] = json!([{ "model": "m", "inputTokens": 100 }]);
     let usage = json!([{ "model": "m", "inputTokens": 1 }]);
     let mut error = failed("No tea");
     error["usage"] = usage.clone();
     let events = events_of(&[&[first.clone(), first_end.clone(), begin, error]]).await;
-    let expected = json!({ "type": "RUN_ERROR", "message": "No tea", "code": "remote_error", "usage": usage });
+    let expected =
+        json!({ "type": "RUN_ERROR", "message": "No tea", "code": "remote_error", "usage": usage });
     assert_eq!(events.last(), Some(&expected), "the usage of the earlier run is not counted again");
 
     // The requested run began and was cut off.
@@ -53,13 +62,20 @@ async fn the_ending_of_the_requested_run_is_the_ending() {
 async fn the_last_run_counts_if_no_run_has_the_requested_id() {
     let ([first, first_end], [second, second_end]) = (begin_and_end("a"), begin_and_end("b"));
     let (one, two) = (text("m1", "One"), text("m2", "Two"));
-    let events =
-        events_of(&[std::slice::from_ref(&first), &one, &[first_end.clone(), second], &two, &[second_end]]).await;
+    let events = events_of(&[
+        std::slice::from_ref(&first),
+        &one,
+        &[first_end.clone(), second],
+        &two,
+        &[second_end],
+    ])
+    .await;
     assert_eq!(agent_events(&events), [one.clone(), two].concat());
     assert_eq!(events.last().unwrap()["outcome"]["type"], "success");
 
     // Something that is not AG-UI after the end, and a connection that stays open.
-    let done = [event(&first), event(&first_end), Piece::Text("data: [DONE]\n\n".to_owned()), Piece::Hang];
+    let done =
+        [event(&first), event(&first_end), Piece::Text("data: [DONE]\n\n".to_owned()), Piece::Hang];
     let endpoint = FakeEndpoint::new([Response::stream(done)]).await;
     let mut options = endpoint.options();
     options.idle_timeout = Duration::from_secs(1);
@@ -75,17 +91,22 @@ async fn a_failure_after_the_end_of_a_run_fails_it() {
     for id in ["r", "other"] {
         let [begin, mut end] = begin_and_end(id);
         end["usage"] = json!([{ "model": "m", "inputTokens": 7 }]);
-        let events = events_of(&[std::slice::from_ref(&begin), &answer, &[end.clone(), failed("Lost it")]]).await;
+        let events =
+            events_of(&[std::slice::from_ref(&begin), &answer, &[end.clone(), failed("Lost it")]])
+                .await;
         assert_eq!(agent_events(&events), answer, "what was delivered stays delivered");
-        let expected =
-            json!({ "type": "RUN_ERROR", "message": "Lost it", "code": "remote_error", "usage": end["usage"] });
+        let expected = json!({ "type": "RUN_ERROR", "message": "Lost it", "code": "remote_error", "usage": end["usage"] });
         assert_eq!(events.last(), Some(&expected));
 
         // The failure of a run after the requested one is not the requested one's.
         let next = begin_and_end("next")[0].clone();
-        let events = events_of(&[&[begin], &answer, &[end, next, failed("It is another run's")]]).await;
+        let events =
+            events_of(&[&[begin], &answer, &[end, next, failed("It is another run's")]]).await;
         let outcome = &events.last().unwrap()["outcome"]["type"];
-        assert!(if id == "r" { outcome == "success" } else { outcome.is_null() }, "{id}: {events:#?}");
+        assert!(
+            if id == "r" { outcome == "success" } else { outcome.is_null() },
+            "{id}: {events:#?}"
+        );
     }
 }
 
@@ -95,7 +116,8 @@ async fn a_run_within_a_run_is_read_as_one_run() {
     let answer = text("m1", "Hi");
     for nested in ["r", "other"] {
         let inner = begin_and_end(nested)[0].clone();
-        let events = events_of(&[&[begin.clone(), inner], &answer, std::slice::from_ref(&end)]).await;
+        let events =
+            events_of(&[&[begin.clone(), inner], &answer, std::slice::from_ref(&end)]).await;
         assert_eq!(agent_events(&events), answer);
         assert_eq!(events.last().unwrap()["outcome"]["type"], "success");
     }
@@ -104,8 +126,17 @@ async fn a_run_within_a_run_is_read_as_one_run() {
 #[tokio::test]
 async fn a_step_that_a_replayed_run_left_open_is_closed_before_the_requested_run() {
     let ([first, _], [begin, end]) = (begin_and_end("earlier"), begin_and_end("r"));
-    let [started, finished] = ["STEP_STARTED", "STEP_FINISHED"].map(|kind| json!({ "type": kind, "stepName": "plan" }));
-    let stream = [first, started.clone(), failed("it failed then"), begin, started.clone(), finished.clone(), end];
+    let [started, finished] =
+        ["STEP_STARTED", "STEP_FINISHED"].map(|kind| json!({ "type": kind, "stepName": "plan" }));
+    let stream = [
+        first,
+        started.clone(),
+        failed("it failed then"),
+        begin,
+        started.clone(),
+        finished.clone(),
+        end,
+    ];
     let events = events_of(&[&stream]).await;
     assert_eq!(agent_events(&events), [started.clone(), finished.clone(), started, finished]);
     assert_eq!(events.last().unwrap()["outcome"]["type"], "success");

@@ -25,11 +25,23 @@ async fn all_forms_of_server_sent_events_are_read() {
         ("CRLF", Response::text(framed(|event| format!("data: {event}\r\n\r\n")))),
         ("CR", Response::text(framed(|event| format!("data: {event}\r\r")))),
         ("no space", Response::text(framed(|event| format!("data:{event}\n\n")))),
-        ("a byte order mark", Response::text("\u{FEFF}".to_owned() + &framed(|event| format!("data: {event}\n\n")))),
-        ("other fields", Response::text(framed(|event| format!("id: 7\nevent: x\nretry: 5\ndata: {event}\n\n")))),
+        (
+            "a byte order mark",
+            Response::text("\u{FEFF}".to_owned() + &framed(|event| format!("data: {event}\n\n"))),
+        ),
+        (
+            "other fields",
+            Response::text(framed(|event| format!("id: 7\nevent: x\nretry: 5\ndata: {event}\n\n"))),
+        ),
         ("several lines", Response::text(framed(pretty))),
-        ("comments", Response::text(framed(|event| format!(": hello\n\n:\ndata: {event}\n: bye\n\n\n")))),
-        ("empty events", Response::text(framed(|event| format!("data:\n\nevent: ping\n\ndata: {event}\n\n")))),
+        (
+            "comments",
+            Response::text(framed(|event| format!(": hello\n\n:\ndata: {event}\n: bye\n\n\n"))),
+        ),
+        (
+            "empty events",
+            Response::text(framed(|event| format!("data:\n\nevent: ping\n\ndata: {event}\n\n"))),
+        ),
         (
             "a character set",
             Response::text(framed(|event| format!("data: {event}\n\n")))
@@ -37,7 +49,11 @@ async fn all_forms_of_server_sent_events_are_read() {
         ),
         (
             "single bytes",
-            Response::stream(framed(|event| format!("data: {event}\r\n\r\n")).chars().map(|c| Piece::Text(c.into()))),
+            Response::stream(
+                framed(|event| format!("data: {event}\r\n\r\n"))
+                    .chars()
+                    .map(|c| Piece::Text(c.into())),
+            ),
         ),
     ];
     for (form, answer) in answers {
@@ -65,7 +81,8 @@ async fn events_of_older_versions_are_converted() {
     ];
     let endpoint = FakeEndpoint::new([Response::events(&stream)]).await;
     let events = run(&endpoint.server().await, &input("Hello")).await;
-    let types: Vec<_> = agent_events(&events).iter().map(|event| event["type"].as_str().unwrap()).collect();
+    let types: Vec<_> =
+        agent_events(&events).iter().map(|event| event["type"].as_str().unwrap()).collect();
     assert_eq!(
         types,
         [
@@ -107,7 +124,14 @@ async fn unknown_events_and_members_of_newer_versions_are_left_out() {
 
 #[tokio::test]
 async fn late_events_and_missing_or_repeated_starts_change_nothing() {
-    let late = [&[started()][..], &text("said", "Hi"), &[finished()], &text("late", "late"), &[finished()]].concat();
+    let late = [
+        &[started()][..],
+        &text("said", "Hi"),
+        &[finished()],
+        &text("late", "late"),
+        &[finished()],
+    ]
+    .concat();
     let no_start = [&text("said", "Hi")[..], &[finished()]].concat();
     let twice = [&[started(), started()][..], &text("said", "Hi"), &[finished()]].concat();
     for stream in [late, no_start, twice] {
@@ -122,13 +146,18 @@ async fn late_events_and_missing_or_repeated_starts_change_nothing() {
 async fn an_order_that_can_be_corrected_is_corrected() {
     let [open, say, _] = text("said", "Hi");
     let call = json!({ "type": "TOOL_CALL_START", "toolCallId": "c", "toolCallName": "f" });
-    let result = json!({ "type": "TOOL_CALL_RESULT", "messageId": "t", "toolCallId": "c", "content": "5" });
+    let result =
+        json!({ "type": "TOOL_CALL_RESULT", "messageId": "t", "toolCallId": "c", "content": "5" });
     let stream = [started(), open, say, call, result, text("never", "")[2].clone(), finished()];
     let endpoint = FakeEndpoint::new([Response::events(&stream)]).await;
     let events = run(&endpoint.server().await, &input("Hello")).await;
     assert_eq!(events.last().unwrap()["outcome"]["type"], "success");
-    let types: Vec<_> = agent_events(&events).iter().map(|event| event["type"].as_str().unwrap()).collect();
-    assert_eq!(types[2..], ["TOOL_CALL_START", "TOOL_CALL_END", "TOOL_CALL_RESULT", "TEXT_MESSAGE_END"]);
+    let types: Vec<_> =
+        agent_events(&events).iter().map(|event| event["type"].as_str().unwrap()).collect();
+    assert_eq!(
+        types[2..],
+        ["TOOL_CALL_START", "TOOL_CALL_END", "TOOL_CALL_RESULT", "TEXT_MESSAGE_END"]
+    );
 }
 
 #[tokio::test]
@@ -136,14 +165,20 @@ async fn the_log_names_everything_that_was_left_out_once() {
     let strange = json!({ "type": "HOLOGRAM\n", "hologramId": 5 });
     let mut stream = vec![started(), strange.clone(), strange, finished(), finished()];
     stream.extend(text("late", "late"));
-    let endpoint =
-        FakeEndpoint::new([Response::events(&stream), Response::status(422, "no \n such \u{1b}[31m field")]).await;
-    let environment = [("AGUI_AGENTS__FAR__KIND", "remote"), ("AGUI_AGENTS__FAR__URL", &*endpoint.url)];
-    let process = Process::start(&["--log", "info"], &[&environment[..], &[("NO_COLOR", "1")]].concat());
+    let endpoint = FakeEndpoint::new([
+        Response::events(&stream),
+        Response::status(422, "no \n such \u{1b}[31m field"),
+    ])
+    .await;
+    let environment =
+        [("AGUI_AGENTS__FAR__KIND", "remote"), ("AGUI_AGENTS__FAR__URL", &*endpoint.url)];
+    let process =
+        Process::start(&["--log", "info"], &[&environment[..], &[("NO_COLOR", "1")]].concat());
     let client = agui_server::internal::client(&Default::default()).unwrap();
     for last in ["RUN_FINISHED", "RUN_ERROR"] {
         let url = format!("{}/agents/far/send-message", process.url);
-        let body = client.post(url).json(&input("Hello")).send().await.unwrap().text().await.unwrap();
+        let body =
+            client.post(url).json(&input("Hello")).send().await.unwrap().text().await.unwrap();
         assert!(body.contains(last), "{body}");
     }
     process.signal("-TERM");
@@ -163,8 +198,18 @@ async fn the_log_names_everything_that_was_left_out_once() {
 async fn half_an_emoji_is_joined_over_the_events_of_a_message() {
     let content = |delta: &str| json!({ "type": "TEXT_MESSAGE_CONTENT", "messageId": "said", "delta": delta });
     let [start, _, end] = text("said", "");
-    let events = [started(), start, content("Hi HIGH"), content("LOW!"), content("cut HIGH"), end, finished()];
-    let events = events.iter().map(|event| event.to_string().replace("HIGH", "\\ud83d").replace("LOW", "\\ude00"));
+    let events = [
+        started(),
+        start,
+        content("Hi HIGH"),
+        content("LOW!"),
+        content("cut HIGH"),
+        end,
+        finished(),
+    ];
+    let events = events
+        .iter()
+        .map(|event| event.to_string().replace("HIGH", "\\ud83d").replace("LOW", "\\ude00"));
     let stream: String = events.map(|event| format!("data: {event}\n\n")).collect();
     let endpoint = FakeEndpoint::new([Response::text(stream)]).await;
     let events = run(&endpoint.server().await, &input("Hello")).await;

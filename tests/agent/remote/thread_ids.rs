@@ -21,7 +21,8 @@ async fn answering(failing: &[usize]) -> FakeEndpoint {
     let answer = |number: usize| match failing.contains(&number) {
         true => Response::status(500, "no"),
         false => {
-            let answer = [&[started()][..], &text(&format!("a{number}"), "Hi"), &[finished()]].concat();
+            let answer =
+                [&[started()][..], &text(&format!("a{number}"), "Hi"), &[finished()]].concat();
             Response::events(&answer)
         }
     };
@@ -46,7 +47,11 @@ async fn run_by(key: &str, server: &Running, input: &Value) -> Vec<Value> {
 /// The ids of thread and run in each request.
 fn sent(endpoint: &FakeEndpoint) -> Vec<(String, String)> {
     let id = |value: &Value| value.as_str().unwrap().to_owned();
-    endpoint.requests().iter().map(|request| (id(&request.body["threadId"]), id(&request.body["runId"]))).collect()
+    endpoint
+        .requests()
+        .iter()
+        .map(|request| (id(&request.body["threadId"]), id(&request.body["runId"])))
+        .collect()
 }
 
 #[tokio::test]
@@ -56,7 +61,11 @@ async fn the_same_ids_of_two_owners_are_two_threads_and_runs_at_the_endpoint() {
     for (key, run) in [("a-key", "r"), ("b-key", "r"), ("a-key", "r2")] {
         let events = run_by(key, &server, &ask("t", run, &format!("m-{run}"), "Hello")).await;
         for frame in [events.first().unwrap(), events.last().unwrap()] {
-            assert_eq!((&frame["threadId"], &frame["runId"]), (&json!("t"), &json!(run)), "clients keep their ids");
+            assert_eq!(
+                (&frame["threadId"], &frame["runId"]),
+                (&json!("t"), &json!(run)),
+                "clients keep their ids"
+            );
         }
     }
     let [(ann, of_ann), (bob, of_bob), (again, next)] = &sent(&endpoint)[..] else { panic!() };
@@ -80,7 +89,9 @@ fn shown(run: &str, turns: &[(&str, &str)]) -> Value {
 #[tokio::test]
 async fn an_edit_has_another_thread_at_the_endpoint_and_going_back_the_old_one() {
     // A server that has just started reads the branch from the store.
-    for (ids, is_restarted) in [(ThreadIds::Branch, false), (ThreadIds::Branch, true), (ThreadIds::Thread, false)] {
+    for (ids, is_restarted) in
+        [(ThreadIds::Branch, false), (ThreadIds::Branch, true), (ThreadIds::Thread, false)]
+    {
         let endpoint = answering(&[8]).await;
         let store = Arc::new(MemoryStore::new());
         let start = || Running::start(remote(&endpoint, ids).store(store.clone()));
@@ -114,14 +125,16 @@ async fn an_edit_has_another_thread_at_the_endpoint_and_going_back_the_old_one()
         }
         let threads: Vec<_> = sent(&endpoint).into_iter().map(|(thread, _)| thread).collect();
         let mut seen: Vec<&String> = Vec::new();
-        let numbers = threads.iter().map(|thread| match seen.iter().position(|other| *other == thread) {
-            Some(number) => number,
-            None => {
-                seen.push(thread);
-                seen.len() - 1
-            }
-        });
-        let expected = if ids == ThreadIds::Thread { [0; 10] } else { [0, 0, 1, 1, 0, 2, 2, 2, 3, 4] };
+        let numbers =
+            threads.iter().map(|thread| match seen.iter().position(|other| *other == thread) {
+                Some(number) => number,
+                None => {
+                    seen.push(thread);
+                    seen.len() - 1
+                }
+            });
+        let expected =
+            if ids == ThreadIds::Thread { [0; 10] } else { [0, 0, 1, 1, 0, 2, 2, 2, 3, 4] };
         assert_eq!(numbers.collect::<Vec<_>>(), expected, "{ids:?}, restarted: {is_restarted}");
     }
 }
@@ -132,7 +145,8 @@ async fn an_endpoint_remembers_neither_a_deleted_thread_nor_runs_that_are_not_st
     let server = Running::start(remote(&endpoint, ThreadIds::Thread)).await;
     server.events(&ask("t", "1", "m1", "Hello")).await;
     let mut of_app = ask("t", "2", "m2", "Hello");
-    of_app["forwardedProps"] = json!({ "__proxiedMCPRequest": { "serverHash": "s", "method": "tools/list" } });
+    of_app["forwardedProps"] =
+        json!({ "__proxiedMCPRequest": { "serverHash": "s", "method": "tools/list" } });
     server.events(&of_app).await;
     let deleted = server.client.delete(server.url("/threads/t")).send().await.unwrap();
     assert_eq!(deleted.status(), 204);
@@ -159,5 +173,8 @@ async fn the_ids_of_clients_are_sent_if_the_configuration_says_so() {
     for key in ["a-key", "b-key"] {
         run_by(key, &server, &ask("t", "r", "m", "Hello")).await;
     }
-    assert_eq!(sent(&endpoint), [("t".to_owned(), "r".to_owned()), ("t".to_owned(), "r".to_owned())]);
+    assert_eq!(
+        sent(&endpoint),
+        [("t".to_owned(), "r".to_owned()), ("t".to_owned(), "r".to_owned())]
+    );
 }

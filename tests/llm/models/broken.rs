@@ -18,11 +18,16 @@ fn word(text: &str) -> String {
 async fn each_failure_of_a_provider_ends_the_run_with_its_own_code() {
     let provider = Provider::start().await;
     let models = Models::start(&provider, "");
-    let invalid = |text: &str| Answer::stream([word("a"), text.to_owned(), "data: [DONE]\n\n".to_owned()]);
+    let invalid =
+        |text: &str| Answer::stream([word("a"), text.to_owned(), "data: [DONE]\n\n".to_owned()]);
     let long = format!("data: {}", "x".repeat(1 << 22));
     for (answer, text, code) in [
         // Cut off in the middle of a token, between two, and with a regular end of the body.
-        (Answer::stream([word("a"), word("b")[..12].to_owned()]).then(Step::Abort), "a", "model_interrupted"),
+        (
+            Answer::stream([word("a"), word("b")[..12].to_owned()]).then(Step::Abort),
+            "a",
+            "model_interrupted",
+        ),
         (Answer::stream([word("a")]).then(Step::Abort), "a", "model_interrupted"),
         (Answer::stream([word("a")]), "a", "model_interrupted"),
         (Answer::stream([word("a")]).then(Step::Stall), "a", "model_timeout"),
@@ -31,7 +36,11 @@ async fn each_failure_of_a_provider_ends_the_run_with_its_own_code() {
         (invalid(&long), "a", "model_protocol"),
         (invalid("data: {\"error\":{\"message\":\"overloaded\"}}\n\n"), "a", "model_failed"),
         (Answer::new(200, ["{}"]).header("content-type", "application/json"), "", "model_protocol"),
-        (Answer::new(401, [format!("{{\"error\":{{\"message\":\"bad key {KEY}\"}}}}")]), "", "model_unauthorized"),
+        (
+            Answer::new(401, [format!("{{\"error\":{{\"message\":\"bad key {KEY}\"}}}}")]),
+            "",
+            "model_unauthorized",
+        ),
         (Answer::new(400, ["{\"error\":{\"message\":\"no such model\"}}"]), "", "model_rejected"),
     ] {
         let shown = format!("{answer:.300?}");
@@ -69,14 +78,16 @@ async fn a_client_that_leaves_and_a_cancel_end_the_request_to_the_provider() {
     let url = &models.process.url;
     let client = agui_server::internal::client(&Default::default()).unwrap();
     for detached in [false, true] {
-        let slow = (0..3000).flat_map(|_| [word("a").into(), Step::Pause(Duration::from_millis(20))]);
+        let slow =
+            (0..3000).flat_map(|_| [word("a").into(), Step::Pause(Duration::from_millis(20))]);
         provider.answer(Answer::stream(slow));
         let mut input = input("?");
         if detached {
             input["forwardedProps"] = json!({ "onDisconnect": "continue" });
         }
         let before = provider.hang_ups();
-        let mut response = client.post(format!("{url}/send-message")).json(&input).send().await.unwrap();
+        let mut response =
+            client.post(format!("{url}/send-message")).json(&input).send().await.unwrap();
         let mut seen = String::new();
         while !seen.contains("TEXT_MESSAGE_CONTENT") {
             seen.push_str(std::str::from_utf8(&response.chunk().await.unwrap().unwrap()).unwrap());

@@ -45,12 +45,16 @@ async fn a_claim_of_the_callers_token_reaches_a_web_service() {
     let claims = tokens::with(tokens::with(claims, "level", 3), "secret", "x");
     let input = super::input("look it up");
     let client = agui_server::internal::direct_client(&Default::default()).unwrap();
-    let request = client.post(format!("{}/send-message", process.url)).bearer_auth(tokens::hs256(&claims));
-    let body = request.header("X-Trace", "t-1").json(&input).send().await.unwrap().text().await.unwrap();
+    let request =
+        client.post(format!("{}/send-message", process.url)).bearer_auth(tokens::hs256(&claims));
+    let body =
+        request.header("X-Trace", "t-1").json(&input).send().await.unwrap().text().await.unwrap();
     let events = read_events(input, &body);
     assert_eq!(events.last().unwrap()["type"], "RUN_FINISHED");
     let [request] = &service.requests()[..] else { panic!("{:?}", service.requests()) };
-    for (name, value) in [("x-user", "ada"), ("x-tenant", "acme"), ("x-level", "3"), ("x-trace", "t-1")] {
+    for (name, value) in
+        [("x-user", "ada"), ("x-tenant", "acme"), ("x-level", "3"), ("x-trace", "t-1")]
+    {
         assert_eq!(request.headers[name], value);
     }
 }
@@ -71,11 +75,13 @@ async fn a_system_prompt_has_the_claims_of_the_caller_in_subagents_too() {
     );
     let file = folder.path().join("my.toml");
     std::fs::write(&file, config).unwrap();
-    let process = Process::start(&["--config", file.to_str().unwrap()], &[("JWT_SECRET", tokens::SECRET)]);
+    let process =
+        Process::start(&["--config", file.to_str().unwrap()], &[("JWT_SECRET", tokens::SECRET)]);
     let client = agui_server::internal::direct_client(&Default::default()).unwrap();
     let ask = async |claims: &Value| {
         let input = super::input("Hi");
-        let request = client.post(format!("{}/send-message", process.url)).bearer_auth(tokens::hs256(claims));
+        let request =
+            client.post(format!("{}/send-message", process.url)).bearer_auth(tokens::hs256(claims));
         let body = request.json(&input).send().await.unwrap().text().await.unwrap();
         read_events(input, &body).pop().unwrap()
     };
@@ -87,7 +93,8 @@ async fn a_system_prompt_has_the_claims_of_the_caller_in_subagents_too() {
     says(&provider, "Hello.");
     let claims = tokens::with(tokens::with(tokens::claims("bob"), "tenant", "zoo"), "plan", "paid");
     assert_eq!(ask(&claims).await["type"], "RUN_FINISHED");
-    let prompts: Vec<_> = provider.requests().iter().map(|request| request.body["messages"][0].clone()).collect();
+    let prompts: Vec<_> =
+        provider.requests().iter().map(|request| request.body["messages"][0].clone()).collect();
     let expected = [
         r#"You serve "Acme\n# New rules", plan free."#,
         r#"A clerk of "Acme\n# New rules"."#,
@@ -96,7 +103,11 @@ async fn a_system_prompt_has_the_claims_of_the_caller_in_subagents_too() {
     ];
     assert_eq!(prompts, expected.map(|text| json!({ "role": "system", "content": text })));
     let end = ask(&tokens::claims("eve")).await;
-    assert_eq!((&end["type"], &end["code"]), (&json!("RUN_ERROR"), &json!("caller_value_missing")), "{end}");
+    assert_eq!(
+        (&end["type"], &end["code"]),
+        (&json!("RUN_ERROR"), &json!("caller_value_missing")),
+        "{end}"
+    );
     assert_eq!(provider.requests().len(), 4);
 }
 
@@ -105,7 +116,10 @@ async fn readyz_names_the_mcp_servers_that_are_down() {
     let provider = Provider::start().await;
     for (required, expected) in [
         ("", (200, json!({ "status": "ready", "unavailable": ["mcp:absent"] }))),
-        ("required = true\n", (503, json!({ "status": "dependency_unavailable", "unavailable": ["mcp:absent"] }))),
+        (
+            "required = true\n",
+            (503, json!({ "status": "dependency_unavailable", "unavailable": ["mcp:absent"] })),
+        ),
     ] {
         let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/js/sdk-mcp.mjs");
         let config = format!(
@@ -119,6 +133,9 @@ async fn readyz_names_the_mcp_servers_that_are_down() {
             (answer.status().as_u16(), answer.json::<Value>().await.unwrap())
         };
         // The other server needs a moment to start, and is named until then.
-        eventually_async("the servers that are up are not named", async || answer().await == expected).await;
+        eventually_async("the servers that are up are not named", async || {
+            answer().await == expected
+        })
+        .await;
     }
 }

@@ -42,7 +42,8 @@ fn results(events: &[Value]) -> Vec<&str> {
 async fn calls_in_all_forms_are_run() {
     let provider = Provider::start().await;
     let models = Models::start(&provider, &calculator(&provider));
-    let (name, one, two) = (Some("calculator"), r#"{"expression":"1+1"}"#, r#"{"expression":"2*3"}"#);
+    let (name, one, two) =
+        (Some("calculator"), r#"{"expression":"1+1"}"#, r#"{"expression":"2*3"}"#);
     let half = |text: &str| (Value::from(&text[..9]), Value::from(&text[9..]));
     let ((a, b), (c, d)) = (half(one), half(two));
     for (form, chunks, expected) in [
@@ -53,10 +54,17 @@ async fn calls_in_all_forms_are_run() {
             vec!["2"],
         ),
         ("an empty id", vec![piece(Some(0), Some(""), name, one.into())], vec!["2"]),
-        ("an object", vec![piece(Some(0), Some("x"), name, json!({ "expression": "1+1" }))], vec!["2"]),
+        (
+            "an object",
+            vec![piece(Some(0), Some("x"), name, json!({ "expression": "1+1" }))],
+            vec!["2"],
+        ),
         (
             "without an index",
-            vec![piece(None, Some("x"), name, one.into()), piece(None, Some("y"), name, two.into())],
+            vec![
+                piece(None, Some("x"), name, one.into()),
+                piece(None, Some("y"), name, two.into()),
+            ],
             vec!["2", "6"],
         ),
         (
@@ -76,15 +84,19 @@ async fn calls_in_all_forms_are_run() {
         let events = models.ask(form).await;
         assert_eq!(text_and_error(&events), ("So.".to_owned(), None), "{form}");
         let results = results(&events);
-        let results: Vec<_> =
-            results.iter().map(|result| if result.starts_with("Error") { "Error" } else { result }).collect();
+        let results: Vec<_> = results
+            .iter()
+            .map(|result| if result.starts_with("Error") { "Error" } else { result })
+            .collect();
         assert_eq!(results, expected, "{form}");
         // The provider gets each result with its call's id.
         let requests = provider.requests();
         let messages = requests.last().unwrap().body["messages"].as_array().unwrap();
-        let calls = messages.iter().filter_map(|message| message["tool_calls"].as_array()).flatten();
+        let calls =
+            messages.iter().filter_map(|message| message["tool_calls"].as_array()).flatten();
         let calls: Vec<_> = calls.map(|call| call["id"].as_str().unwrap()).collect();
-        let answered: Vec<_> = messages.iter().filter_map(|message| message["tool_call_id"].as_str()).collect();
+        let answered: Vec<_> =
+            messages.iter().filter_map(|message| message["tool_call_id"].as_str()).collect();
         assert_eq!(calls, answered, "{form}");
         assert!(!calls.contains(&""), "{form}");
     }

@@ -43,14 +43,16 @@ impl<'m> Thread<'m> {
         let events = ask(&self.models.process.url, input).await;
         if let Some(start) = events.iter().find(|event| event["type"] == "TEXT_MESSAGE_START") {
             let (text, _) = text_and_error(&events);
-            self.messages.push(json!({ "id": start["messageId"], "role": "assistant", "content": text }));
+            self.messages
+                .push(json!({ "id": start["messageId"], "role": "assistant", "content": text }));
         }
         events
     }
 
     async fn stored(&self) -> Vec<Value> {
         let client = agui_server::internal::client(&Default::default()).unwrap();
-        let thread = client.get(format!("{}/threads/t", self.models.process.url)).send().await.unwrap();
+        let thread =
+            client.get(format!("{}/threads/t", self.models.process.url)).send().await.unwrap();
         thread.json::<Value>().await.unwrap()["messages"].as_array().unwrap().clone()
     }
 }
@@ -59,10 +61,14 @@ impl<'m> Thread<'m> {
 fn conversation(request: &Recorded) -> Vec<String> {
     let messages = request.body["messages"].as_array().unwrap();
     let text = |content: &Value| match content {
-        Value::Array(parts) => parts.iter().filter_map(|part| part["text"].as_str()).collect::<Vec<_>>().join("\n"),
+        Value::Array(parts) => {
+            parts.iter().filter_map(|part| part["text"].as_str()).collect::<Vec<_>>().join("\n")
+        }
         content => content.as_str().unwrap_or_default().to_owned(),
     };
-    let turns = messages.iter().filter(|message| message["role"] != "system" && message["role"] != "developer");
+    let turns = messages
+        .iter()
+        .filter(|message| message["role"] != "system" && message["role"] != "developer");
     turns.map(|message| text(&message["content"])).collect()
 }
 
@@ -79,7 +85,10 @@ async fn a_conversation_that_surely_does_not_fit_is_refused_before_the_request()
     let mut thread = Thread::new(&models);
     let events = thread.say(&"a long word ".repeat(2000)).await;
     assert_eq!(text_and_error(&events), (String::new(), Some("context_too_long".to_owned())));
-    assert!(events.last().unwrap()["message"].as_str().unwrap().contains("at most 1000"), "{events:?}");
+    assert!(
+        events.last().unwrap()["message"].as_str().unwrap().contains("at most 1000"),
+        "{events:?}"
+    );
     assert_eq!(provider.requests().len(), 0);
     assert_eq!(thread.stored().await.len(), 1, "the stored thread keeps the message");
 }
@@ -109,13 +118,21 @@ async fn the_oldest_turns_are_left_out_and_stay_stored() {
         assert_eq!(text_and_error(&thread.say(&long(number)).await), ("Yes.".to_owned(), None));
     }
     let requests = provider.requests();
-    assert!(mentions(&requests[2], 1) && !conversation(&requests[2])[0].contains(NOTE), "three messages fit");
+    assert!(
+        mentions(&requests[2], 1) && !conversation(&requests[2])[0].contains(NOTE),
+        "three messages fit"
+    );
     let last = conversation(&requests[5]);
     assert!(last[0].contains(NOTE) && last.last().unwrap().contains("message 6."), "{last:?}");
     assert!(!mentions(&requests[5], 1) && !mentions(&requests[5], 2));
-    assert!(requests[5].body["messages"][0].to_string().contains("You are brief."), "the instructions stay");
-    let roles: Vec<_> =
-        requests[5].body["messages"].as_array().unwrap()[1..].iter().map(|it| it["role"].clone()).collect();
+    assert!(
+        requests[5].body["messages"][0].to_string().contains("You are brief."),
+        "the instructions stay"
+    );
+    let roles: Vec<_> = requests[5].body["messages"].as_array().unwrap()[1..]
+        .iter()
+        .map(|it| it["role"].clone())
+        .collect();
     assert!(roles.iter().step_by(2).all(|role| role == "user"), "{roles:?}");
     assert_eq!(thread.stored().await.len(), 12);
 }
@@ -135,9 +152,13 @@ async fn after_a_refusal_shorter_requests_are_tried_a_few_times() {
     says(&provider, "At last.");
     let before = provider.requests().len();
     assert_eq!(text_and_error(&thread.say(&long(6)).await), ("At last.".to_owned(), None));
-    let lengths: Vec<_> = provider.requests()[before..].iter().map(|request| conversation(request).len()).collect();
+    let lengths: Vec<_> =
+        provider.requests()[before..].iter().map(|request| conversation(request).len()).collect();
     assert!(
-        lengths.len() == 3 && lengths[0] == 11 && lengths[0] > lengths[1] && lengths[1] > lengths[2],
+        lengths.len() == 3
+            && lengths[0] == 11
+            && lengths[0] > lengths[1]
+            && lengths[1] > lengths[2],
         "{lengths:?}"
     );
 
@@ -159,10 +180,14 @@ async fn after_a_refusal_shorter_requests_are_tried_a_few_times() {
 #[tokio::test]
 async fn the_providers_token_counts_correct_the_estimate() {
     let provider = Provider::start().await;
-    let models = Models::start(&provider, "max_tokens = 100\ncontext = { window = 4000, policy = \"trim\" }\n");
+    let models = Models::start(
+        &provider,
+        "max_tokens = 100\ncontext = { window = 4000, policy = \"trim\" }\n",
+    );
     let mut thread = Thread::new(&models);
     let counted = |tokens: u64| {
-        let usage = json!({ "choices": [], "usage": { "prompt_tokens": tokens, "completion_tokens": 1 } });
+        let usage =
+            json!({ "choices": [], "usage": { "prompt_tokens": tokens, "completion_tokens": 1 } });
         Answer::openai(&[chunk(json!({ "content": "Yes." })), usage])
     };
     // The provider counts twice as many tokens as the estimate.
@@ -179,8 +204,7 @@ async fn the_providers_token_counts_correct_the_estimate() {
     assert!(!mentions(&requests[8], 1), "nine messages would have about 4500 tokens");
 }
 
-const SUMMARISE: &str =
-    "max_tokens = 100\ncontext = { window = 1300, policy = \"summarise\", summariser = \"writer\" }\n";
+const SUMMARISE: &str = "max_tokens = 100\ncontext = { window = 1300, policy = \"summarise\", summariser = \"writer\" }\n";
 
 fn with_writer(provider: &Provider) -> String {
     format!(
@@ -204,7 +228,10 @@ async fn summarised<'m>(models: &'m Models, provider: &Provider) -> Thread<'m> {
 }
 
 fn summaries(messages: &[Value]) -> Vec<&Value> {
-    messages.iter().filter(|message| message["activityType"] == "agui-server.context_summary").collect()
+    messages
+        .iter()
+        .filter(|message| message["activityType"] == "agui-server.context_summary")
+        .collect()
 }
 
 #[tokio::test]
@@ -216,13 +243,20 @@ async fn old_turns_are_replaced_by_a_summary_that_later_runs_use() {
     let (writer, main) = (&requests[4], &requests[5]);
     assert_eq!((&writer.body["model"], &main.body["model"]), (&json!("small"), &json!("m")));
     assert!(mentions(writer, 1) && !mentions(writer, 5) && writer.body.get("tools").is_none());
-    assert!(conversation(main)[0].contains("The user sent long words.") && !mentions(main, 1) && mentions(main, 5));
+    assert!(
+        conversation(main)[0].contains("The user sent long words.")
+            && !mentions(main, 1)
+            && mentions(main, 5)
+    );
 
     let stored = thread.stored().await;
     assert_eq!(stored.len(), 11, "ten messages and the summary");
     let [summary] = summaries(&stored)[..] else { panic!("{stored:?}") };
     let content = &summary["content"];
-    assert_eq!((&content["summary"], &content["firstMessageId"]), (&json!("The user sent long words."), &json!("m1")));
+    assert_eq!(
+        (&content["summary"], &content["firstMessageId"]),
+        (&json!("The user sent long words."), &json!("m1"))
+    );
     assert_eq!(content["lastMessageId"], stored[5]["id"], "{stored:?}");
     assert!(mentions(writer, 3) && !mentions(writer, 4) && !mentions(main, 3) && mentions(main, 4));
 
@@ -231,7 +265,11 @@ async fn old_turns_are_replaced_by_a_summary_that_later_runs_use() {
     thread.say("And now?").await;
     let next = provider.requests().pop().unwrap();
     assert_eq!(next.body["model"], "m");
-    assert!(conversation(&next)[0].contains("The user sent long words.") && !mentions(&next, 1) && mentions(&next, 5));
+    assert!(
+        conversation(&next)[0].contains("The user sent long words.")
+            && !mentions(&next, 1)
+            && mentions(&next, 5)
+    );
 }
 
 #[tokio::test]
@@ -283,15 +321,17 @@ async fn without_a_summary_the_oldest_turns_are_left_out() {
     }
     provider.answer(Answer::new(401, ["no"]));
     // In the second step, the summariser is not asked again.
-    let call =
-        json!({ "index": 0, "id": "c", "type": "function", "function": { "name": "unknown", "arguments": "{}" } });
+    let call = json!({ "index": 0, "id": "c", "type": "function", "function": { "name": "unknown", "arguments": "{}" } });
     provider.answer(Answer::openai(&[chunk(json!({ "tool_calls": [call] }))]));
     says(&provider, "Yes.");
     let events = thread.say(&long(5)).await;
     assert_eq!(text_and_error(&events), ("Yes.".to_owned(), None));
     let request = provider.requests().pop().unwrap();
-    assert!(conversation(&request)[0].contains(NOTE) && !mentions(&request, 1) && mentions(&request, 5));
-    let models: Vec<_> = provider.requests().iter().skip(4).map(|request| request.body["model"].clone()).collect();
+    assert!(
+        conversation(&request)[0].contains(NOTE) && !mentions(&request, 1) && mentions(&request, 5)
+    );
+    let models: Vec<_> =
+        provider.requests().iter().skip(4).map(|request| request.body["model"].clone()).collect();
     assert_eq!(models, ["small", "m", "m"]);
     assert_eq!(summaries(&thread.stored().await).len(), 0);
 }

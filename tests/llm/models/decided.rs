@@ -58,7 +58,8 @@ impl Office {
                 "It was sent."
             }
         });
-        let agent = LlmAgent::new(chat_model(&provider)).tool(tool.needs_approval(ApprovalRule::Always));
+        let agent =
+            LlmAgent::new(chat_model(&provider)).tool(tool.needs_approval(ApprovalRule::Always));
         let server = Running::start(Server::new().agent("office", agent).store(store)).await;
         let arguments = json!({ "to": "ada@example.com" }).to_string();
         let piece = json!({ "index": 0, "id": "c", "function": { "name": "send_mail", "arguments": arguments } });
@@ -86,7 +87,8 @@ impl Office {
         let copy = json!({ "id": format!("copy-{run}-{approved}"), "role": "tool", "toolCallId": "c",
             "content": payload.to_string() });
         let messages = [&self.shown[..], &[copy]].concat();
-        let entry = json!({ "interruptId": self.interrupt, "status": "resolved", "payload": payload });
+        let entry =
+            json!({ "interruptId": self.interrupt, "status": "resolved", "payload": payload });
         self.run(json!({ "runId": run, "messages": messages, "resume": [entry] })).await
     }
 
@@ -116,7 +118,10 @@ impl Office {
 /// Requires a run that asks nothing, does nothing, and tells the page how the thread is.
 fn require_already_answered(events: &[Value], decision: &str, stored: &Value) {
     let types: Vec<_> = events.iter().map(|event| event["type"].as_str().unwrap()).collect();
-    assert_eq!(types, ["RUN_STARTED", "STATE_SNAPSHOT", "MESSAGES_SNAPSHOT", "CUSTOM", "RUN_FINISHED"]);
+    assert_eq!(
+        types,
+        ["RUN_STARTED", "STATE_SNAPSHOT", "MESSAGES_SNAPSHOT", "CUSTOM", "RUN_FINISHED"]
+    );
     assert_eq!(events[2]["messages"], *stored);
     assert_eq!(events[3]["name"], "agui-server.already_answered");
     assert_eq!(events[3]["value"]["answers"][0]["decision"], decision);
@@ -139,18 +144,27 @@ async fn a_declined_call_never_runs_whatever_another_page_answers() {
             says(&office.provider, "Then not.");
             let declined = office.answer(declining, false).await;
             assert!(result(&declined).contains("declined"), "{declined:?}");
-            let (stored, runs) = (office.stored().await, office.server.thread("t").await["runs"].clone());
+            let (stored, runs) =
+                (office.stored().await, office.server.thread("t").await["runs"].clone());
             for _ in 0..2 {
                 let events = office.answer(late, true).await;
                 require_already_answered(&events, "declined", &stored);
                 assert_eq!(office.sent(), 0);
                 assert_eq!(office.stored().await, stored, "no branch begins");
-                assert_eq!(office.server.thread("t").await["runs"], runs, "no run is recorded or replaced");
+                assert_eq!(
+                    office.server.thread("t").await["runs"],
+                    runs,
+                    "no run is recorded or replaced"
+                );
             }
             // The same answer again, as its response was lost, is harmless.
             let events = office.answer(declining, false).await;
-            let types: Vec<_> = events.iter().map(|event| event["type"].as_str().unwrap()).collect();
-            assert_eq!(types, ["RUN_STARTED", "STATE_SNAPSHOT", "MESSAGES_SNAPSHOT", "RUN_FINISHED"]);
+            let types: Vec<_> =
+                events.iter().map(|event| event["type"].as_str().unwrap()).collect();
+            assert_eq!(
+                types,
+                ["RUN_STARTED", "STATE_SNAPSHOT", "MESSAGES_SNAPSHOT", "RUN_FINISHED"]
+            );
             assert_eq!((office.stored().await, office.provider.requests().len()), (stored, 2));
         })
         .await;
@@ -186,10 +200,18 @@ async fn a_person_who_goes_back_to_a_decided_call_is_not_asked_again() {
             {
                 let events = office.say(run, messages, parent).await;
                 assert_eq!(text_and_error(&events), ("So be it.".to_owned(), None), "{run}");
-                let request = office.provider.requests().pop().unwrap().body["messages"].to_string();
-                assert!(request.contains(if approved { "It was sent." } else { "declined this call" }), "{request}");
+                let request =
+                    office.provider.requests().pop().unwrap().body["messages"].to_string();
+                assert!(
+                    request.contains(if approved { "It was sent." } else { "declined this call" }),
+                    "{request}"
+                );
                 let late = office.answer(&format!("late-{run}"), !approved).await;
-                require_already_answered(&late, if approved { "approved" } else { "declined" }, &office.stored().await);
+                require_already_answered(
+                    &late,
+                    if approved { "approved" } else { "declined" },
+                    &office.stored().await,
+                );
                 assert_eq!(office.sent(), done, "{run}");
             }
         })
@@ -235,7 +257,11 @@ async fn an_approved_call_whose_run_was_cancelled_is_not_asked_about_again() {
         assert_eq!(text_and_error(&events), ("So be it.".to_owned(), None));
         let request = office.provider.requests().pop().unwrap().body["messages"].to_string();
         assert!(request.contains("Its outcome is unknown"), "{request}");
-        require_already_answered(&office.answer("r4", false).await, "approved", &office.stored().await);
+        require_already_answered(
+            &office.answer("r4", false).await,
+            "approved",
+            &office.stored().await,
+        );
         assert_eq!(office.sent(), 1);
     })
     .await;

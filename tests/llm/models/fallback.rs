@@ -76,10 +76,14 @@ async fn a_request_chooses_among_the_configured_models() {
     let refused = ask(url, choosing("slow")).await;
     let error = refused.last().unwrap();
     assert_eq!(error["code"], "model_not_allowed");
-    assert!(error["message"].as_str().unwrap().ends_with("choose one of m, fast, smart"), "{error}");
+    assert!(
+        error["message"].as_str().unwrap().ends_with("choose one of m, fast, smart"),
+        "{error}"
+    );
     assert_eq!(provider.requests().len(), 2);
     let client = agui_server::internal::client(&Default::default()).unwrap();
-    let capabilities = client.get(format!("{url}/agents/assistant/capabilities")).send().await.unwrap();
+    let capabilities =
+        client.get(format!("{url}/agents/assistant/capabilities")).send().await.unwrap();
     let capabilities: Value = serde_json::from_str(&capabilities.text().await.unwrap()).unwrap();
     assert_eq!(capabilities["custom"]["models"], json!(["m", "fast", "smart"]), "{capabilities}");
     models.process.signal("-TERM");

@@ -61,7 +61,8 @@ async fn signatures_return_through_the_thread() {
     let events = ask(&models.process.url, second).await;
     assert_eq!(text_and_error(&events), ("Yes.".to_owned(), None));
     let body = provider.requests().pop().unwrap().body;
-    let signed = json!([{ "text": "It is 42." }, { "text": "", "thoughtSignature": "signed text " }]);
+    let signed =
+        json!([{ "text": "It is 42." }, { "text": "", "thoughtSignature": "signed text " }]);
     assert_eq!(body["contents"][3]["parts"], signed, "{body}");
     assert_eq!(body["contents"][1]["parts"][1], call);
 }

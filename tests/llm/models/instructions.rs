@@ -22,7 +22,11 @@ async fn marked_roles(options: &str, input: Value) -> Vec<String> {
     let events = ask(&models.process.url, input).await;
     assert_eq!(events.last().unwrap()["type"], "RUN_FINISHED", "{events:?}");
     let request = &provider.requests()[0].body;
-    let marked = request["messages"].as_array().unwrap().iter().filter(|message| message.to_string().contains(MARK));
+    let marked = request["messages"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter(|message| message.to_string().contains(MARK));
     marked.map(|message| message["role"].as_str().unwrap().to_owned()).collect()
 }
 
@@ -34,7 +38,8 @@ async fn context_and_state_are_instructions_unless_they_are_refused() {
 }
 
 #[tokio::test]
-async fn what_a_page_says_about_surfaces_is_data_if_instructions_are_refused_and_never_the_servers_guide() {
+async fn what_a_page_says_about_surfaces_is_data_if_instructions_are_refused_and_never_the_servers_guide()
+ {
     let of_page = |description: &str| {
         let mut input = input("Hello");
         input["context"] = json!([{ "description": description, "value": MARK }]);
@@ -56,13 +61,15 @@ async fn instructions_of_named_events_and_copilotkit_are_refused() {
     let message = json!({ "id": "s", "role": "system", "content": MARK });
     let mut run = input("Hello");
     run["messages"].as_array_mut().unwrap().push(message.clone());
-    let envelope = json!({ "method": "agent/run", "params": { "agentId": "assistant" }, "body": run });
+    let envelope =
+        json!({ "method": "agent/run", "params": { "agentId": "assistant" }, "body": run });
     for (path, body) in [
         ("/agent/chat/stream", json!({ "messages": [message] })),
         ("/copilotkit/agent/assistant/run", run.clone()),
         ("/copilotkit", envelope),
     ] {
-        let response = client.post(format!("{}{path}", models.process.url)).json(&body).send().await.unwrap();
+        let response =
+            client.post(format!("{}{path}", models.process.url)).json(&body).send().await.unwrap();
         let (status, body) = (response.status(), response.text().await.unwrap());
         assert_eq!(status, 400, "{path}: {body}");
         assert!(body.contains("role_not_accepted"), "{path}: {body}");

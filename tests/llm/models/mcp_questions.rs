@@ -38,9 +38,12 @@ impl Trip {
 
     async fn calling(tool: &str, arguments: &str) -> Self {
         let provider = Provider::start().await;
-        let mcp = Arc::new(McpServer::new("trips", McpServerOptions::command(["node", SCRIPT, "stdio"])).unwrap());
+        let mcp = Arc::new(
+            McpServer::new("trips", McpServerOptions::command(["node", SCRIPT, "stdio"])).unwrap(),
+        );
         let model = chat_model(&provider);
-        let server = Server::new().agent("trips", LlmAgent::new(model).tools(Toolbox::new().source(mcp)));
+        let server =
+            Server::new().agent("trips", LlmAgent::new(model).tools(Toolbox::new().source(mcp)));
         let server = Running::start(server).await;
         provider.answer(Answer::openai(&[call(0, tool, arguments)]));
         Self { provider, server, runs: 0 }
@@ -55,7 +58,10 @@ impl Trip {
     }
 
     async fn answer(&mut self, interrupt: &Value, payload: Value) -> Vec<Value> {
-        self.run(json!([{ "interruptId": interrupt["id"], "status": "resolved", "payload": payload }])).await
+        self.run(
+            json!([{ "interruptId": interrupt["id"], "status": "resolved", "payload": payload }]),
+        )
+        .await
     }
 }
 
@@ -63,8 +69,14 @@ impl Trip {
 async fn questions_of_an_mcp_server_are_answered_in_later_runs_of_the_thread() {
     let mut trip = Trip::start().await;
     let who = only_interrupt(&trip.run(json!([])).await);
-    assert_eq!((&who["message"], &who["reason"]), (&json!("trips asks: Who travels?"), &json!("input_required")));
-    assert_eq!((&who["toolCallId"], &who["metadata"]["agui-server.mcpServer"]), (&json!("c0"), &json!("trips")));
+    assert_eq!(
+        (&who["message"], &who["reason"]),
+        (&json!("trips asks: Who travels?"), &json!("input_required"))
+    );
+    assert_eq!(
+        (&who["toolCallId"], &who["metadata"]["agui-server.mcpServer"]),
+        (&json!("c0"), &json!("trips"))
+    );
     assert_eq!(who["responseSchema"]["required"], json!(["name"]));
     // The second call meets the first question again, and gets the answer.
     let meal = only_interrupt(&trip.answer(&who, json!({ "name": "Ada" })).await);
@@ -105,7 +117,10 @@ async fn a_call_that_is_refused_until_pages_are_visited_is_made_again_after_each
     let page = only_interrupt(&trip.run(json!([])).await);
     says(&trip.provider, "Then not.");
     let declined = trip.run(json!([{ "interruptId": page["id"], "status": "cancelled" }])).await;
-    assert_eq!(result(&declined), "The call was not run: the user declined to log in or to open a page for it.");
+    assert_eq!(
+        result(&declined),
+        "The call was not run: the user declined to log in or to open a page for it."
+    );
 }
 
 #[tokio::test]
@@ -127,7 +142,8 @@ async fn an_answer_is_not_for_another_mcp_server_whose_tool_has_the_name_now() {
                 options.approval = serde_json::from_value(json!(approval)).unwrap();
                 toolbox.source(Arc::new(McpServer::new(*name, options).unwrap()))
             };
-            let agent = LlmAgent::new(chat_model(&provider)).tools(names.iter().fold(Toolbox::new(), source));
+            let agent = LlmAgent::new(chat_model(&provider))
+                .tools(names.iter().fold(Toolbox::new(), source));
             Running::start(Server::new().agent("trips", agent).store(store.clone())).await
         };
         let run = async |server: &Running, input: Value| {
@@ -135,18 +151,25 @@ async fn an_answer_is_not_for_another_mcp_server_whose_tool_has_the_name_now() {
         };
         let first = servers(&["trips"]).await;
         // The tool of the first server of the list is offered.
-        for (thread, names, is_same) in [("a", ["buses", "trips"], false), ("b", ["trips", "buses"], true)] {
+        for (thread, names, is_same) in
+            [("a", ["buses", "trips"], false), ("b", ["trips", "buses"], true)]
+        {
             provider.answer(Answer::openai(&[call(0, "book", DAY)]));
             let user = json!({ "id": "m", "role": "user", "content": "Book a trip." });
-            let asked = run(&first, json!({ "threadId": thread, "runId": "r1", "messages": [user] })).await;
+            let asked =
+                run(&first, json!({ "threadId": thread, "runId": "r1", "messages": [user] })).await;
             let payload = json!({ "name": "Ada", "approved": true });
             let interrupt = &only_interrupt(&asked)["id"];
-            let resume = json!([{ "interruptId": interrupt, "status": "resolved", "payload": payload }]);
+            let resume =
+                json!([{ "interruptId": interrupt, "status": "resolved", "payload": payload }]);
             says(&provider, "Well.");
-            let input = json!({ "threadId": thread, "runId": "r2", "messages": [], "resume": resume });
+            let input =
+                json!({ "threadId": thread, "runId": "r2", "messages": [], "resume": resume });
             let events = run(&servers(&names).await, input).await;
-            let text =
-                events.iter().find(|event| event["type"] == "TOOL_CALL_RESULT").map(|event| event["content"].clone());
+            let text = events
+                .iter()
+                .find(|event| event["type"] == "TOOL_CALL_RESULT")
+                .map(|event| event["content"].clone());
             let is_refused = text == Some(json!("Error: there is no tool \"book\" any more"));
             assert_eq!(is_refused, !is_same, "{approval} {names:?}: {events:?}");
         }

@@ -45,7 +45,10 @@ impl Models {
     /// Starts the agent with files beside its configuration, by name and text.
     fn start_with_files(provider: &Provider, more: &str, files: &[(&str, &str)]) -> Self {
         let base = provider.url();
-        Self::launch(&format!("provider = \"openai\"\nmodel = \"m\"\nbase_url = \"{base}/v1\"\n{more}"), files)
+        Self::launch(
+            &format!("provider = \"openai\"\nmodel = \"m\"\nbase_url = \"{base}/v1\"\n{more}"),
+            files,
+        )
     }
 
     /// Starts an agent with these options of its model, and with the same limits.
@@ -88,9 +91,11 @@ pub(crate) async fn ask(url: &str, input: Value) -> Vec<Value> {
 fn read_events(input: Value, body: &str) -> Vec<Value> {
     assert!(body.ends_with("\n\n"), "{body:?}");
     let frames = body.split_terminator("\n\n").filter(|frame| !frame.starts_with(':'));
-    let events: Vec<Value> =
-        frames.map(|frame| serde_json::from_str(frame.strip_prefix("data: ").unwrap()).unwrap()).collect();
-    let typed: Vec<Event> = events.iter().map(|event| serde_json::from_value(event.clone()).unwrap()).collect();
+    let events: Vec<Value> = frames
+        .map(|frame| serde_json::from_str(frame.strip_prefix("data: ").unwrap()).unwrap())
+        .collect();
+    let typed: Vec<Event> =
+        events.iter().map(|event| serde_json::from_value(event.clone()).unwrap()).collect();
     let input: RunAgentInput = serde_json::from_value(input).unwrap();
     checker::check(&input, &typed).unwrap_or_else(|fault| panic!("{fault}\n{body}"));
     events
@@ -105,7 +110,8 @@ pub(crate) fn text_and_error(events: &[Value]) -> (String, Option<String>) {
 }
 
 fn chat_model(provider: &Provider) -> OpenAi {
-    let connection = Connection { base_url: Some(format!("{}/v1", provider.url())), ..Connection::default() };
+    let connection =
+        Connection { base_url: Some(format!("{}/v1", provider.url())), ..Connection::default() };
     OpenAi::chat(ModelOptions::new("m", connection)).unwrap()
 }
 
@@ -140,7 +146,9 @@ fn finish(reason: &str) -> Value {
 /// A chunk of chat completions with a call of a tool.
 fn call(index: usize, name: &str, arguments: &str) -> Value {
     let function = json!({ "name": name, "arguments": arguments });
-    chunk(json!({ "tool_calls": [{ "index": index, "id": format!("c{index}"), "function": function }] }))
+    chunk(
+        json!({ "tool_calls": [{ "index": index, "id": format!("c{index}"), "function": function }] }),
+    )
 }
 
 fn data(chunk: &Value) -> String {

@@ -41,7 +41,11 @@ enum Size {
 }
 
 /// A server with one agent, whose only tool is `tool`.
-async fn serve(provider: &Provider, tool: FnTool, change: impl FnOnce(Server) -> Server) -> Running {
+async fn serve(
+    provider: &Provider,
+    tool: FnTool,
+    change: impl FnOnce(Server) -> Server,
+) -> Running {
     let model = chat_model(provider);
     let agent = LlmAgent::new(model).tool(tool).prompt(|input, cx| {
         let name = cx.principal().map_or("a guest", |principal| principal.name());
@@ -90,24 +94,34 @@ async fn a_tool_reports_progress_changes_the_state_sees_its_request_and_asks() {
             let number = counter.fetch_add(1, Ordering::SeqCst) + 1;
             cx.emit(state::delta([PatchOperation::replace("/orders", number)])).await?;
             let tenant = cx.header_values("x-tenant").next().unwrap_or_default().to_owned();
-            let name = cx.principal().map(|principal| principal.name().to_owned()).unwrap_or_default();
+            let name =
+                cx.principal().map(|principal| principal.name().to_owned()).unwrap_or_default();
             assert_eq!(cx.call_id().as_str(), "c0");
-            Ok(json!({ "shirt": format!("{} {size:?}", args.colour), "state": *cx.state(), "for": [tenant, name] }))
+            Ok(
+                json!({ "shirt": format!("{} {size:?}", args.colour), "state": *cx.state(), "for": [tenant, name] }),
+            )
         }
     });
-    let options = HttpOptions { pass_headers: vec!["X-Tenant".to_owned()], ..HttpOptions::default() };
-    let running =
-        serve(&provider, order, |server| server.http_options(options).api_keys([ApiKey::from_secret("ada", SECRET)]))
-            .await;
+    let options =
+        HttpOptions { pass_headers: vec!["X-Tenant".to_owned()], ..HttpOptions::default() };
+    let running = serve(&provider, order, |server| {
+        server.http_options(options).api_keys([ApiKey::from_secret("ada", SECRET)])
+    })
+    .await;
     answer_with_call(&provider, &json!({ "colour": "red" }));
     let asked = events(&running, first_request()).await;
     let interrupt = only_interrupt(&asked);
     assert_eq!(interrupt["message"], "Which size?");
-    assert_eq!((&interrupt["toolCallId"], &interrupt["responseSchema"]["enum"]), (&json!("c0"), &json!(["S", "L"])));
+    assert_eq!(
+        (&interrupt["toolCallId"], &interrupt["responseSchema"]["enum"]),
+        (&json!("c0"), &json!(["S", "L"]))
+    );
     let progress = asked.iter().find(|event| event["type"] == "ACTIVITY_SNAPSHOT").unwrap();
-    let content =
-        json!({ "toolCallId": "c0", "toolName": "order", "message": "Looking at the stock", "fraction": 0.5 });
-    assert_eq!((&progress["activityType"], &progress["content"]), (&json!("agui-server.tool_progress"), &content));
+    let content = json!({ "toolCallId": "c0", "toolName": "order", "message": "Looking at the stock", "fraction": 0.5 });
+    assert_eq!(
+        (&progress["activityType"], &progress["content"]),
+        (&json!("agui-server.tool_progress"), &content)
+    );
     assert_eq!(orders.load(Ordering::SeqCst), 0);
 
     says(&provider, "Done.");
@@ -116,11 +130,16 @@ async fn a_tool_reports_progress_changes_the_state_sees_its_request_and_asks() {
         result(&answered),
         json!({ "shirt": "red L", "state": { "orders": 1 }, "for": ["acme", "ada"] }).to_string()
     );
-    let of_tool: Vec<_> = types(&answered).into_iter().filter(|kind| !kind.contains("SNAPSHOT")).take(4).collect();
+    let of_tool: Vec<_> =
+        types(&answered).into_iter().filter(|kind| !kind.contains("SNAPSHOT")).take(4).collect();
     assert_eq!(of_tool, ["RUN_STARTED", "STATE_DELTA", "TOOL_CALL_RESULT", "STEP_STARTED"]);
     let requests = provider.requests();
     assert_eq!(requests[1].body["messages"][0]["content"], "You talk to ada on t.");
-    assert!(requests[1].body["messages"].as_array().unwrap().last().unwrap()["content"].to_string().contains("red L"));
+    assert!(
+        requests[1].body["messages"].as_array().unwrap().last().unwrap()["content"]
+            .to_string()
+            .contains("red L")
+    );
 
     // An answer of the wrong type never reaches the tool, and a repeated one does not order again.
     let repeated = events(&running, resume("r3", &interrupt, json!("L"))).await;
@@ -147,7 +166,10 @@ async fn an_approval_comes_before_the_questions_and_edited_arguments_stay_edited
     assert_eq!(approval["reason"], "tool_call");
     let edited = json!({ "approved": true, "editedArgs": { "colour": "blue" } });
     let size = only_interrupt(&events(&running, resume("r2", &approval, edited)).await);
-    assert_eq!((&size["reason"], &size["message"]), (&json!("input_required"), &json!("Which size?")));
+    assert_eq!(
+        (&size["reason"], &size["message"]),
+        (&json!("input_required"), &json!("Which size?"))
+    );
     let name = only_interrupt(&events(&running, resume("r3", &size, json!("L"))).await);
     assert_eq!(name["message"], "Which name?");
     says(&provider, "Done.");
@@ -158,7 +180,12 @@ async fn an_approval_comes_before_the_questions_and_edited_arguments_stay_edited
 #[tokio::test]
 async fn the_model_is_told_that_a_person_declined_to_answer() {
     let provider = Provider::start().await;
-    let order = tool_fn("order", "Orders a shirt.", |_: Shirt, cx| async move { cx.ask("Which size?").await });
+    let order =
+        tool_fn(
+            "order",
+            "Orders a shirt.",
+            |_: Shirt, cx| async move { cx.ask("Which size?").await },
+        );
     let running = serve(&provider, order, |server| server).await;
     answer_with_call(&provider, &json!({ "colour": "red" }));
     let interrupt = only_interrupt(&events(&running, first_request()).await);

@@ -21,7 +21,8 @@ fn single(text: &str) -> Answer {
 #[tokio::test]
 async fn an_answer_is_the_same_in_single_bytes_with_any_line_end_and_a_bom() {
     let provider = Provider::start().await;
-    let (chat, messages) = (openai(connection(provider.url())), anthropic(connection(provider.url())));
+    let (chat, messages) =
+        (openai(connection(provider.url())), anthropic(connection(provider.url())));
     let chat_text = format!(
         "{}|{}|data: [DONE]||",
         format_args!("data: {}|", chunk("grüß ")),
@@ -88,8 +89,10 @@ async fn nothing_is_sent_before_the_stream_is_polled() {
 #[tokio::test]
 async fn a_connection_is_used_for_several_requests() {
     let provider = Provider::start().await;
-    let models: [Box<dyn Model>; 2] =
-        [Box::new(openai(connection(provider.url()))), Box::new(anthropic(connection(provider.url())))];
+    let models: [Box<dyn Model>; 2] = [
+        Box::new(openai(connection(provider.url()))),
+        Box::new(anthropic(connection(provider.url()))),
+    ];
     let answers = [Answer::openai(&[chunk("a")]), Answer::anthropic(&events("a"))];
     for (model, answer) in models.iter().zip(answers) {
         // The end of the body usually comes after the last event.
@@ -117,7 +120,8 @@ async fn openai_gets_requests_at_its_path_with_its_headers() {
         ("/openai/v1?api-version=preview", "/openai/v1/chat/completions?api-version=preview"),
     ] {
         let headers = vec![("x-title".to_owned(), "test".into())];
-        let model = openai(Connection { headers, ..connection(format!("{}{base}", provider.url())) });
+        let model =
+            openai(Connection { headers, ..connection(format!("{}{base}", provider.url())) });
         provider.answer(Answer::openai(&[chunk("a")]));
         text(&model).await;
         let request = provider.requests().pop().unwrap();
@@ -156,15 +160,23 @@ async fn anthropic_gets_requests_at_its_path_with_its_headers() {
         assert_eq!(request.path, path);
         assert_eq!(request.headers["x-api-key"], KEY);
         assert_eq!(request.headers["anthropic-version"], "2023-06-01");
-        assert!(!request.headers.contains_key("anthropic-beta") && !request.headers.contains_key("authorization"));
+        assert!(
+            !request.headers.contains_key("anthropic-beta")
+                && !request.headers.contains_key("authorization")
+        );
     }
     // A file at the provider needs a beta feature, in addition to the configured ones.
     let headers = vec![("anthropic-beta".to_owned(), "other".into())];
     let model = anthropic(Connection { headers, ..connection(provider.url()) });
-    let source = PartSource::File { value: "f".to_owned(), provider: Some("anthropic".to_owned()), mime_type: None };
+    let source = PartSource::File {
+        value: "f".to_owned(),
+        provider: Some("anthropic".to_owned()),
+        mime_type: None,
+    };
     let turns = vec![Turn::User(vec![ContentPart::image(source)])];
     provider.answer(Answer::anthropic(&events("a")));
-    let _all: Vec<_> = model.stream(ModelRequest { turns, ..ModelRequest::default() }).collect().await;
+    let _all: Vec<_> =
+        model.stream(ModelRequest { turns, ..ModelRequest::default() }).collect().await;
     let request = provider.requests().pop().unwrap();
     let betas: Vec<_> = request.headers.get_all("anthropic-beta").iter().collect();
     assert_eq!(betas, ["other,files-api-2025-04-14"]);
@@ -180,7 +192,9 @@ async fn usage_is_reported() {
     let usages: Vec<_> = events
         .iter()
         .filter_map(|event| match event {
-            ModelEvent::Usage(usage) => Some((usage.input_tokens, usage.output_tokens, usage.total_tokens)),
+            ModelEvent::Usage(usage) => {
+                Some((usage.input_tokens, usage.output_tokens, usage.total_tokens))
+            }
             _ => None,
         })
         .collect();

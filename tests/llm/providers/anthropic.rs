@@ -4,8 +4,8 @@ use std::{sync::Arc, time::Duration};
 
 use agui_server::{
     llm::{
-        Anthropic, Block, BlockStart, Connection, Model, ModelError, ModelEvent, ModelOptions, ModelReasoning,
-        ModelRequest, StopReason, Thinking, ToolChoice, ToolResult, Turn,
+        Anthropic, Block, BlockStart, Connection, Model, ModelError, ModelEvent, ModelOptions,
+        ModelReasoning, ModelRequest, StopReason, Thinking, ToolChoice, ToolResult, Turn,
     },
     protocol::{ContentPart, JsonObject, MediaPart, PartSource, ToolCall},
     tools::ToolSpec,
@@ -50,13 +50,23 @@ fn call(id: &str) -> Block {
 
 fn result(id: &str) -> Turn {
     let content = "done".into();
-    Turn::ToolResults(vec![ToolResult { call_id: id.into(), name: "f".to_owned(), content, failed: false }])
+    Turn::ToolResults(vec![ToolResult {
+        call_id: id.into(),
+        name: "f".to_owned(),
+        content,
+        failed: false,
+    }])
 }
 
 fn thought(artefact: &str, redacted: bool) -> Block {
     let text = if redacted { String::new() } else { "hm".to_owned() };
     let provider = Some("anthropic".to_owned());
-    Block::Reasoning(ModelReasoning { text, artefact: Some(artefact.to_owned()), redacted, provider })
+    Block::Reasoning(ModelReasoning {
+        text,
+        artefact: Some(artefact.to_owned()),
+        redacted,
+        provider,
+    })
 }
 
 fn own(block: Value) -> Block {
@@ -64,8 +74,7 @@ fn own(block: Value) -> Block {
 }
 
 fn tool(name: &str) -> ToolSpec {
-    let parameters =
-        json!({"type": "object", "properties": {"a": {"type": "integer", "minimum": 0}}, "required": ["a"]});
+    let parameters = json!({"type": "object", "properties": {"a": {"type": "integer", "minimum": 0}}, "required": ["a"]});
     ToolSpec { name: name.to_owned(), description: "does".to_owned(), parameters }
 }
 
@@ -86,8 +95,13 @@ fn conversations() -> Vec<Vec<Turn>> {
     let csv = PartSource::Data { value: "YSxi".to_owned(), mime_type: "text/csv".to_owned() };
     let pdf = PartSource::Url { value: "https://a/b.pdf".to_owned(), mime_type: None };
     let wav = PartSource::Data { value: "AA==".to_owned(), mime_type: "audio/wav".to_owned() };
-    let file = PartSource::File { value: "f".to_owned(), provider: Some("anthropic".to_owned()), mime_type: None };
-    let server_call = json!({"type": "server_tool_use", "id": "s", "name": "web_search", "input": {}});
+    let file = PartSource::File {
+        value: "f".to_owned(),
+        provider: Some("anthropic".to_owned()),
+        mime_type: None,
+    };
+    let server_call =
+        json!({"type": "server_tool_use", "id": "s", "name": "web_search", "input": {}});
     let found = json!({"type": "web_search_tool_result", "tool_use_id": "s", "content": []});
     vec![
         vec![],
@@ -95,7 +109,13 @@ fn conversations() -> Vec<Vec<Turn>> {
         vec![Turn::Instructions("be brief".to_owned()), user("hi"), user("you")],
         vec![assistant(vec![Block::Text("hello".to_owned())])],
         vec![user("hi"), assistant(vec![thought("s", false), call("a")]), result("a")],
-        vec![user("hi"), assistant(vec![call("a")]), result("a"), Turn::Instructions("be good".to_owned()), user("on")],
+        vec![
+            user("hi"),
+            assistant(vec![call("a")]),
+            result("a"),
+            Turn::Instructions("be good".to_owned()),
+            user("on"),
+        ],
         vec![
             user("hi"),
             assistant(vec![
@@ -106,7 +126,12 @@ fn conversations() -> Vec<Vec<Turn>> {
                 call("b"),
             ]),
             Turn::ToolResults(vec![
-                ToolResult { call_id: "a:1".into(), name: "f".to_owned(), content: "".into(), failed: true },
+                ToolResult {
+                    call_id: "a:1".into(),
+                    name: "f".to_owned(),
+                    content: "".into(),
+                    failed: true,
+                },
                 ToolResult {
                     call_id: "b".into(),
                     name: "f".to_owned(),
@@ -125,28 +150,51 @@ fn conversations() -> Vec<Vec<Turn>> {
             assistant(vec![thought("s", false)]),
             user(" "),
         ],
-        vec![user("hi"), assistant(vec![own(server_call.clone()), own(found), Block::Text("a".to_owned())]), user("b")],
+        vec![
+            user("hi"),
+            assistant(vec![own(server_call.clone()), own(found), Block::Text("a".to_owned())]),
+            user("b"),
+        ],
         vec![user("hi"), assistant(vec![own(server_call.clone()), call("a")]), result("a")],
-        vec![user("hi"), assistant(vec![own(server_call), call("a")]), result("a"), user("never mind")],
+        vec![
+            user("hi"),
+            assistant(vec![own(server_call), call("a")]),
+            result("a"),
+            user("never mind"),
+        ],
     ]
 }
 
 /// Requests of every kind, with each conversation.
 fn requests() -> Vec<ModelRequest> {
-    let schema = object(json!({"type": "object", "properties": {"n": {"type": "number", "maximum": 3}}}));
-    let plain = ModelRequest { system: vec!["be kind".to_owned(), " ".to_owned()], ..ModelRequest::default() };
-    let tools: Arc<[ToolSpec]> = (0..20).map(|n| tool(&format!("f{n}"))).chain([tool("f")]).collect();
+    let schema =
+        object(json!({"type": "object", "properties": {"n": {"type": "number", "maximum": 3}}}));
+    let plain = ModelRequest {
+        system: vec!["be kind".to_owned(), " ".to_owned()],
+        ..ModelRequest::default()
+    };
+    let tools: Arc<[ToolSpec]> =
+        (0..20).map(|n| tool(&format!("f{n}"))).chain([tool("f")]).collect();
     let with_tools = ModelRequest { tools, current: vec!["the state".to_owned()], ..plain.clone() };
     let kinds = [
         plain.clone(),
         ModelRequest { thinking: Some(true), ..with_tools.clone() },
         ModelRequest { thinking: Some(false), tool_choice: ToolChoice::None, ..with_tools.clone() },
         ModelRequest { tool_choice: ToolChoice::Required, ..with_tools.clone() },
-        ModelRequest { tool_choice: ToolChoice::Tool("f".to_owned()), thinking: Some(true), ..with_tools },
-        ModelRequest { response_schema: Some(Arc::new(schema)), current: vec!["now".to_owned()], ..plain },
+        ModelRequest {
+            tool_choice: ToolChoice::Tool("f".to_owned()),
+            thinking: Some(true),
+            ..with_tools
+        },
+        ModelRequest {
+            response_schema: Some(Arc::new(schema)),
+            current: vec!["now".to_owned()],
+            ..plain
+        },
     ];
     let all = conversations();
-    let with = |turns: &Vec<Turn>| kinds.clone().map(|kind| ModelRequest { turns: turns.clone(), ..kind });
+    let with =
+        |turns: &Vec<Turn>| kinds.clone().map(|kind| ModelRequest { turns: turns.clone(), ..kind });
     all.iter().flat_map(with).collect()
 }
 
@@ -193,10 +241,12 @@ async fn no_model_refuses_what_it_is_sent() {
         for (at, configured) in configurations().into_iter().enumerate() {
             let mut options = configured.clone();
             options.model = name.to_owned();
-            options.connection = Connection { idle_timeout: Duration::from_secs(20), ..connection(provider.url()) };
+            options.connection =
+                Connection { idle_timeout: Duration::from_secs(20), ..connection(provider.url()) };
             let model = official(options);
             // Each option meets a third of the requests, each request a third of the options.
-            let requests = requests().into_iter().enumerate().filter(|(n, _)| (n + n / 6 + at) % 3 == 0);
+            let requests =
+                requests().into_iter().enumerate().filter(|(n, _)| (n + n / 6 + at) % 3 == 0);
             let sent = stream::iter(requests).map(async |(_, request)| {
                 provider.answer(Answer::anthropic(&events("a")));
                 let (_, error) = ask(&model, request.clone()).await;
@@ -214,20 +264,36 @@ async fn the_check_refuses_what_the_models_refuse() {
         ("claude-opus-4-7", json!({"thinking": {"type": "enabled", "budget_tokens": 2000}})),
         ("claude-opus-4-7", json!({"temperature": 0.5})),
         ("claude-haiku-4-5", json!({"thinking": {"type": "adaptive"}})),
-        ("claude-haiku-4-5", json!({"thinking": {"type": "enabled", "budget_tokens": 2000}, "temperature": 0.5})),
+        (
+            "claude-haiku-4-5",
+            json!({"thinking": {"type": "enabled", "budget_tokens": 2000}, "temperature": 0.5}),
+        ),
         ("claude-haiku-4-5", json!({"output_config": {"effort": "low"}})),
         ("claude-opus-5-5", json!({"thinking": {"type": "disabled"}})),
-        ("claude-opus-5", json!({"thinking": {"type": "disabled"}, "output_config": {"effort": "max"}})),
+        (
+            "claude-opus-5",
+            json!({"thinking": {"type": "disabled"}, "output_config": {"effort": "max"}}),
+        ),
         ("claude-opus-5-5", json!({"tool_choice": {"type": "any"}})),
-        ("claude-opus-4-6", json!({"messages": [{"role": "user", "content": [{"type": "text", "text": " "}]}]})),
-        ("claude-opus-4-6", json!({"messages": [{"role": "assistant", "content": [{"type": "text", "text": "a"}]}]})),
+        (
+            "claude-opus-4-6",
+            json!({"messages": [{"role": "user", "content": [{"type": "text", "text": " "}]}]}),
+        ),
+        (
+            "claude-opus-4-6",
+            json!({"messages": [{"role": "assistant", "content": [{"type": "text", "text": "a"}]}]}),
+        ),
         ("claude-opus-4-6", json!({"seed": 1})),
         ("claude-opus-4-6", json!({"max_tokens": 1_000_000})),
         ("claude-9", json!({})),
     ] {
         let mut options = options(name, &provider);
         options.extra_body = object(extra.clone());
-        let request = ModelRequest { turns: vec![user("hi")], tools: Arc::new([tool("f")]), ..ModelRequest::default() };
+        let request = ModelRequest {
+            turns: vec![user("hi")],
+            tools: Arc::new([tool("f")]),
+            ..ModelRequest::default()
+        };
         let (_, error) = ask(&official(options), request).await;
         assert_eq!(error.map(|error| error.code()), Some("model_rejected"), "{name} {extra}");
     }
@@ -237,13 +303,22 @@ async fn the_check_refuses_what_the_models_refuse() {
 fn cached(body: &Value) -> String {
     let messages = body["messages"].as_array().unwrap().iter();
     let blocks = messages.flat_map(|message| {
-        message["content"].as_array().unwrap().iter().map(move |block| (message["role"].clone(), block.clone()))
+        message["content"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(move |block| (message["role"].clone(), block.clone()))
     });
     let front = ["tools", "system"].into_iter().flat_map(|name| {
-        body[name].as_array().into_iter().flatten().map(move |block| (Value::from(name), block.clone()))
+        body[name]
+            .as_array()
+            .into_iter()
+            .flatten()
+            .map(move |block| (Value::from(name), block.clone()))
     });
     let mut all: Vec<_> = front.chain(blocks).collect();
-    let marks: Vec<_> = (0..all.len()).filter(|at| all[*at].1.get("cache_control").is_some()).collect();
+    let marks: Vec<_> =
+        (0..all.len()).filter(|at| all[*at].1.get("cache_control").is_some()).collect();
     assert!((1..=4).contains(&marks.len()), "{marks:?}");
     all.truncate(marks[marks.len() - 1] + 1);
     for (_, block) in &mut all {
@@ -270,10 +345,12 @@ async fn a_changed_context_or_state_leaves_the_cached_bytes_as_they_were() {
     };
     let first = [user("hi")];
     let looped = [user("hi"), assistant(vec![thought("s", false), call("a")]), result("a")];
-    let longer = [&looped[..], &[assistant(vec![thought("t", false), call("b")]), result("b")]].concat();
-    for name in models()
-        .filter(|name| !["claude-opus-5-5", "claude-sonnet-5-5", "claude-haiku-5-5", "claude-fable-5-1"].contains(name))
-    {
+    let longer =
+        [&looped[..], &[assistant(vec![thought("t", false), call("b")]), result("b")]].concat();
+    for name in models().filter(|name| {
+        !["claude-opus-5-5", "claude-sonnet-5-5", "claude-haiku-5-5", "claude-fable-5-1"]
+            .contains(name)
+    }) {
         for turns in [&first[..], &looped, &longer] {
             let one = sent(name, turns, &["page 1", "state 1"]).await;
             let other = sent(name, turns, &["page 2, which is longer", "state 2"]).await;
@@ -282,7 +359,10 @@ async fn a_changed_context_or_state_leaves_the_cached_bytes_as_they_were() {
         }
         let before = cached(&sent(name, &looped, &["state 1"]).await);
         let after = cached(&sent(name, &longer, &["state 2"]).await);
-        assert!(after.starts_with(&before) && after.len() > before.len(), "{name}\n{before}\n{after}");
+        assert!(
+            after.starts_with(&before) && after.len() > before.len(),
+            "{name}\n{before}\n{after}"
+        );
     }
     // These bind their thinking to all that was sent before it, so context and state stay behind the user's turn: a
     // step of the run only adds to the request before.
@@ -291,7 +371,12 @@ async fn a_changed_context_or_state_leaves_the_cached_bytes_as_they_were() {
         assert_eq!(cached(&one), cached(&sent(name, &first, &["page 2"]).await), "{name}");
         let all = |body: &Value| {
             let mut body = body["messages"].clone();
-            for block in body.as_array_mut().unwrap().iter_mut().flat_map(|m| m["content"].as_array_mut().unwrap()) {
+            for block in body
+                .as_array_mut()
+                .unwrap()
+                .iter_mut()
+                .flat_map(|m| m["content"].as_array_mut().unwrap())
+            {
                 block.as_object_mut().unwrap().remove("cache_control");
             }
             body.to_string()
@@ -303,8 +388,7 @@ async fn a_changed_context_or_state_leaves_the_cached_bytes_as_they_were() {
 
 /// A paused answer: a thought, a call to the provider's search, its result, and some text.
 fn paused(id: &str, text: &str) -> Vec<Value> {
-    let start =
-        |index: u64, block: Value| json!({"type": "content_block_start", "index": index, "content_block": block});
+    let start = |index: u64, block: Value| json!({"type": "content_block_start", "index": index, "content_block": block});
     let delta = |index: u64, delta: Value| json!({"type": "content_block_delta", "index": index, "delta": delta});
     let stop = |index: u64| json!({"type": "content_block_stop", "index": index});
     vec![
@@ -316,7 +400,10 @@ fn paused(id: &str, text: &str) -> Vec<Value> {
         start(1, json!({"type": "server_tool_use", "id": id, "name": "web_search", "input": {}})),
         delta(1, json!({"type": "input_json_delta", "partial_json": "{\"query\": \"a\"}"})),
         stop(1),
-        start(2, json!({"type": "web_search_tool_result", "tool_use_id": id, "content": [{"encrypted_content": "e"}]})),
+        start(
+            2,
+            json!({"type": "web_search_tool_result", "tool_use_id": id, "content": [{"encrypted_content": "e"}]}),
+        ),
         stop(2),
         start(3, json!({"type": "text", "text": ""})),
         delta(3, json!({"type": "text_delta", "text": text})),
@@ -329,7 +416,8 @@ fn paused(id: &str, text: &str) -> Vec<Value> {
 
 fn with_search(name: &str, provider: &Provider) -> Anthropic {
     let mut options = options(name, provider);
-    options.extra_body = object(json!({"tools": [{"type": "web_search_20250305", "name": "web_search"}]}));
+    options.extra_body =
+        object(json!({"tools": [{"type": "web_search_20250305", "name": "web_search"}]}));
     official(options)
 }
 
@@ -362,17 +450,23 @@ async fn a_paused_answer_is_continued_as_one() {
         }
     }
     let hidden = BlockStart::Reasoning { redacted: true };
-    let part = [BlockStart::Reasoning { redacted: false }, hidden.clone(), hidden, BlockStart::Text];
+    let part =
+        [BlockStart::Reasoning { redacted: false }, hidden.clone(), hidden, BlockStart::Text];
     assert_eq!(starts, [&part[..], &part[..], &[BlockStart::Text]].concat());
-    let cited: Vec<_> =
-        events.iter().filter(|event| matches!(event, ModelEvent::Citation { index: 3 | 7, .. })).collect();
+    let cited: Vec<_> = events
+        .iter()
+        .filter(|event| matches!(event, ModelEvent::Citation { index: 3 | 7, .. }))
+        .collect();
     assert_eq!(cited.len(), 2);
-    let stops: Vec<_> = events.iter().filter(|event| matches!(event, ModelEvent::Stop(_))).collect();
+    let stops: Vec<_> =
+        events.iter().filter(|event| matches!(event, ModelEvent::Stop(_))).collect();
     assert_eq!(stops, [&ModelEvent::Stop(StopReason::Done)]);
     let usages: Vec<_> = events
         .iter()
         .filter_map(|event| match event {
-            ModelEvent::Usage(usage) => Some((usage.input_tokens, usage.output_tokens, usage.cached_input_tokens)),
+            ModelEvent::Usage(usage) => {
+                Some((usage.input_tokens, usage.output_tokens, usage.cached_input_tokens))
+            }
             _ => None,
         })
         .collect();
@@ -391,7 +485,9 @@ async fn a_paused_answer_is_continued_as_one() {
     };
     let messages = |at: usize| requests[at].body["messages"].as_array().unwrap().clone();
     assert_eq!(messages(1)[1], json!({"role": "assistant", "content": content("s1", "one ")}));
-    let both = [content("s1", "one "), content("s2", "two ")].map(|part| part.as_array().unwrap().clone()).concat();
+    let both = [content("s1", "one "), content("s2", "two ")]
+        .map(|part| part.as_array().unwrap().clone())
+        .concat();
     assert_eq!(messages(2)[1], json!({"role": "assistant", "content": both}));
     for at in [1, 2] {
         assert_eq!(messages(at)[..1], messages(0)[..]);
@@ -402,10 +498,13 @@ async fn a_paused_answer_is_continued_as_one() {
 #[tokio::test]
 async fn a_large_result_of_a_providers_tool_is_within_the_bound_of_an_event() {
     let provider = Provider::start().await;
-    let pdf = json!({"type": "base64", "media_type": "application/pdf", "data": "A".repeat(3 << 20)});
-    let fetched = json!({"type": "web_fetch_result", "content": {"type": "document", "source": pdf}});
+    let pdf =
+        json!({"type": "base64", "media_type": "application/pdf", "data": "A".repeat(3 << 20)});
+    let fetched =
+        json!({"type": "web_fetch_result", "content": {"type": "document", "source": pdf}});
     let mut answer = paused("s1", "It says");
-    answer[8]["content_block"] = json!({"type": "web_fetch_tool_result", "tool_use_id": "s1", "content": fetched});
+    answer[8]["content_block"] =
+        json!({"type": "web_fetch_tool_result", "tool_use_id": "s1", "content": fetched});
     let mut options = options("claude-opus-4-6", &provider);
     options.connection.max_event_bytes = Some(1 << 20);
     options.connection.idle_timeout = Duration::from_secs(10);
@@ -414,15 +513,16 @@ async fn a_large_result_of_a_providers_tool_is_within_the_bound_of_an_event() {
     let (_, error) = ask(&Anthropic::new(options.clone()).unwrap(), request()).await;
     assert_eq!(error.map(|error| error.code()), Some("model_protocol"), "the bound is configured");
     options.connection.max_event_bytes = None;
-    options.extra_body = object(json!({"tools": [{"type": "web_fetch_20250910", "name": "web_fetch"}]}));
+    options.extra_body =
+        object(json!({"tools": [{"type": "web_fetch_20250910", "name": "web_fetch"}]}));
     provider.answer(Answer::anthropic(&answer));
     provider.answer(Answer::anthropic(&events("that")));
     let (answered, error) = ask(&Anthropic::new(options).unwrap(), request()).await;
     assert!(error.is_none(), "{error:?}");
-    let is_result =
-        |event: &&ModelEvent| matches!(event, ModelEvent::End { artefact: Some(it), .. } if it.value.len() > 3 << 20);
+    let is_result = |event: &&ModelEvent| matches!(event, ModelEvent::End { artefact: Some(it), .. } if it.value.len() > 3 << 20);
     assert_eq!(answered.iter().filter(is_result).count(), 1);
-    let sent_back = provider.requests()[2].body["messages"][1]["content"][2]["content"]["content"].clone();
+    let sent_back =
+        provider.requests()[2].body["messages"][1]["content"][2]["content"]["content"].clone();
     assert_eq!(sent_back["source"]["data"].as_str().map(str::len), Some(3 << 20));
 }
 
@@ -496,7 +596,8 @@ async fn beta_features_are_named_only_where_they_are_used() {
     let provider = Provider::start().await;
     let sent = async |model: &Anthropic| {
         provider.answer(Answer::anthropic(&events("a")));
-        let (_, error) = ask(model, ModelRequest { turns: vec![user("hi")], ..ModelRequest::default() }).await;
+        let (_, error) =
+            ask(model, ModelRequest { turns: vec![user("hi")], ..ModelRequest::default() }).await;
         assert!(error.is_none(), "{error:?}");
         provider.requests().pop().unwrap()
     };
@@ -513,7 +614,10 @@ async fn beta_features_are_named_only_where_they_are_used() {
     assert_eq!(unknown.body["thinking"], json!({"type": "enabled", "budget_tokens": 4096}));
     let official = sent(&official(options("claude-opus-5-5", &provider))).await;
     assert_eq!(official.headers["anthropic-beta"], BINDING_BETA);
-    assert_eq!(official.body["thinking"]["block_binding"], json!({"prefix_mismatch_behavior": "drop_block"}));
+    assert_eq!(
+        official.body["thinking"]["block_binding"],
+        json!({"prefix_mismatch_behavior": "drop_block"})
+    );
 }
 
 #[test]
@@ -525,7 +629,9 @@ fn options_that_the_api_lacks_are_errors_when_the_model_is_made() {
     };
     assert!(refused(|options| options.seed = Some(1)).contains("seed"));
     assert!(refused(|options| options.verbosity = Some("low".to_owned())).contains("verbosity"));
-    let with_team = |options: &mut ModelOptions| drop(options.metadata.insert("team".to_owned(), "a".to_owned()));
+    let with_team = |options: &mut ModelOptions| {
+        drop(options.metadata.insert("team".to_owned(), "a".to_owned()))
+    };
     assert!(refused(with_team).contains("user_id"));
     assert_eq!(refused(|_| {}), "");
 }

@@ -39,7 +39,11 @@ async fn an_answer_that_is_cut_off_is_an_error() {
         assert_eq!(deltas(&events), "a");
         assert!(!events.iter().any(|event| matches!(event, ModelEvent::End { .. })), "{shown}");
     }
-    assert_eq!(provider.requests().len(), 6, "a request is not repeated after its answer has begun");
+    assert_eq!(
+        provider.requests().len(),
+        6,
+        "a request is not repeated after its answer has begun"
+    );
 }
 
 #[tokio::test]
@@ -89,7 +93,9 @@ async fn a_response_that_is_not_a_stream_of_chunks_is_an_error() {
         assert!(is_expected, "{code} {shown}");
     }
     // The content type is compared without case and parameters.
-    provider.answer(Answer::new(200, [whole]).header("content-type", "Text/Event-Stream; charset=utf-8"));
+    provider.answer(
+        Answer::new(200, [whole]).header("content-type", "Text/Event-Stream; charset=utf-8"),
+    );
     assert_eq!(super::text(&chat).await, "a");
     // Bytes without an event are ignored; then the stream ends too early.
     provider.answer(Answer::stream([vec![0_u8, 1, 2, b'\n', 0xff, b'\n', b'\n']]));
@@ -131,7 +137,10 @@ async fn a_provider_that_cannot_be_reached_is_an_error() {
     assert!(!error.message().contains(&address.to_string()), "{error:?}");
     assert!(begun.elapsed() >= Duration::from_millis(250), "there was no retry after a wait");
     assert_eq!(code(&anthropic(connection)).await, "model_unreachable");
-    let nowhere =
-        Connection { base_url: Some("http://host.invalid".to_owned()), max_retries: 0, ..super::connection("") };
+    let nowhere = Connection {
+        base_url: Some("http://host.invalid".to_owned()),
+        max_retries: 0,
+        ..super::connection("")
+    };
     assert_eq!(code(&openai(nowhere)).await, "model_unreachable");
 }

@@ -4,8 +4,8 @@ use std::{sync::Arc, time::Duration};
 
 use agui_server::{
     llm::{
-        Block, Connection, Model, ModelEvent, ModelOptions, ModelReasoning, ModelRequest, OpenAi, ProfileOptions,
-        StopReason, Thinking, ToolChoice, ToolResult, Turn,
+        Block, Connection, Model, ModelEvent, ModelOptions, ModelReasoning, ModelRequest, OpenAi,
+        ProfileOptions, StopReason, Thinking, ToolChoice, ToolResult, Turn,
     },
     protocol::{ContentPart, MediaPart, PartSource, ToolCall},
     tools::ToolSpec,
@@ -21,7 +21,20 @@ use super::{
 
 /// The profiles with the models that are asked for.
 const MODELS: &[(&str, &[&str])] = &[
-    ("openai", &["gpt-4o", "gpt-4.1-mini", "o3", "o4-mini", "gpt-5", "gpt-5-mini", "gpt-5.2", "gpt-5.4", "gpt-5.6"]),
+    (
+        "openai",
+        &[
+            "gpt-4o",
+            "gpt-4.1-mini",
+            "o3",
+            "o4-mini",
+            "gpt-5",
+            "gpt-5-mini",
+            "gpt-5.2",
+            "gpt-5.4",
+            "gpt-5.6",
+        ],
+    ),
     ("azure", &["my-deployment"]),
     ("ollama", &["qwen3:8b"]),
     ("vllm", &["Qwen/Qwen3-8B"]),
@@ -107,7 +120,12 @@ fn call(id: &str) -> Block {
 }
 
 fn result(id: &str, content: impl Into<agui_server::protocol::MessageContent>) -> ToolResult {
-    ToolResult { call_id: id.into(), name: "look_up".to_owned(), content: content.into(), failed: false }
+    ToolResult {
+        call_id: id.into(),
+        name: "look_up".to_owned(),
+        content: content.into(),
+        failed: false,
+    }
 }
 
 fn reasoning(artefact: Option<&str>, provider: Option<&str>) -> Block {
@@ -124,11 +142,18 @@ fn data(mime_type: &str) -> MediaPart {
 }
 
 fn url() -> PartSource {
-    PartSource::Url { value: "https://example.org/a.pdf".to_owned(), mime_type: Some("application/pdf".to_owned()) }
+    PartSource::Url {
+        value: "https://example.org/a.pdf".to_owned(),
+        mime_type: Some("application/pdf".to_owned()),
+    }
 }
 
 fn tools() -> Arc<[ToolSpec]> {
-    let spec = |name: &str, parameters| ToolSpec { name: name.to_owned(), description: "does".to_owned(), parameters };
+    let spec = |name: &str, parameters| ToolSpec {
+        name: name.to_owned(),
+        description: "does".to_owned(),
+        parameters,
+    };
     let open = json!({"type": "object", "properties": {"a": {"type": "string"}}});
     let strict = json!({"type": "object", "properties": {"a": {"type": "string"}}, "required": ["a"], "additionalProperties": false});
     Arc::new([spec("look_up", open), spec("send", strict), spec("now", json!({}))])
@@ -154,18 +179,33 @@ fn requests() -> Vec<ModelRequest> {
             user("hi"),
             answer([reasoning(Some("c2ln"), Some("anthropic")), call("a")]),
             Turn::ToolResults(vec![result("a", vec![ContentPart::text("see"), image()])]),
-            answer([reasoning(Some("[{\"type\":\"reasoning.text\",\"text\":\"hm\"}]"), Some("openai")), text("done")]),
+            answer([
+                reasoning(Some("[{\"type\":\"reasoning.text\",\"text\":\"hm\"}]"), Some("openai")),
+                text("done"),
+            ]),
             Turn::Instructions("be brief".to_owned()),
             user("thanks"),
         ],
         // The person speaks after an interrupted call.
-        vec![user("hi"), answer([call("a")]), Turn::ToolResults(vec![result("a", "")]), user("stop")],
-        vec![Turn::Instructions("be kind".to_owned()), user("hi"), Turn::Instructions("be brief".to_owned())],
+        vec![
+            user("hi"),
+            answer([call("a")]),
+            Turn::ToolResults(vec![result("a", "")]),
+            user("stop"),
+        ],
+        vec![
+            Turn::Instructions("be kind".to_owned()),
+            user("hi"),
+            Turn::Instructions("be brief".to_owned()),
+        ],
         vec![Turn::User(vec![
             ContentPart::text("see"),
             image(),
             ContentPart::Image(data("image/svg+xml")),
-            ContentPart::image(PartSource::Url { value: "https://example.org/a.png".to_owned(), mime_type: None }),
+            ContentPart::image(PartSource::Url {
+                value: "https://example.org/a.png".to_owned(),
+                mime_type: None,
+            }),
             ContentPart::Audio(data("audio/wav")),
             ContentPart::Audio(data("audio/ogg")),
             ContentPart::Video(data("video/mp4")),
@@ -182,20 +222,40 @@ fn requests() -> Vec<ModelRequest> {
                 let system = vec!["be good".to_owned(), "be true".to_owned()];
                 let turns = turns.clone();
                 let current = current.clone();
-                requests.push(ModelRequest { system, turns, current, thinking, ..ModelRequest::default() });
+                requests.push(ModelRequest {
+                    system,
+                    turns,
+                    current,
+                    thinking,
+                    ..ModelRequest::default()
+                });
             }
         }
     }
-    for choice in [ToolChoice::Auto, ToolChoice::None, ToolChoice::Required, ToolChoice::Tool("send".to_owned())] {
+    for choice in [
+        ToolChoice::Auto,
+        ToolChoice::None,
+        ToolChoice::Required,
+        ToolChoice::Tool("send".to_owned()),
+    ] {
         for tools in [tools(), Arc::new([])] {
             let tool_choice = choice.clone();
-            requests.push(ModelRequest { turns: vec![user("hi")], tools, tool_choice, ..ModelRequest::default() });
+            requests.push(ModelRequest {
+                turns: vec![user("hi")],
+                tools,
+                tool_choice,
+                ..ModelRequest::default()
+            });
         }
     }
     for required in [json!(["a"]), json!([])] {
         let schema = json!({"type": "object", "properties": {"a": {"type": "number"}}, "required": required, "additionalProperties": false});
         let response_schema = schema.as_object().cloned().map(Arc::new);
-        requests.push(ModelRequest { turns: vec![user("hi")], response_schema, ..ModelRequest::default() });
+        requests.push(ModelRequest {
+            turns: vec![user("hi")],
+            response_schema,
+            ..ModelRequest::default()
+        });
     }
     let with_tools: Vec<_> =
         requests.iter().map(|request| ModelRequest { tools: tools(), ..request.clone() }).collect();
@@ -225,7 +285,8 @@ async fn no_request_is_refused_by_any_server() {
     for (profile, models) in MODELS {
         for name in *models {
             let provider = Provider::start_checked(check).await;
-            let plain = model(profile, provider.url(), |options| options.model = (*name).to_owned());
+            let plain =
+                model(profile, provider.url(), |options| options.model = (*name).to_owned());
             let full = model(profile, provider.url(), |options| {
                 options.model = (*name).to_owned();
                 set_all(options, profile);
@@ -257,7 +318,12 @@ async fn no_configured_thinking_is_refused() {
                     });
                     for tools in [tools(), Arc::new([])] {
                         let turns = vec![user("hi")];
-                        send(&provider, &model, ModelRequest { turns, tools, ..ModelRequest::default() }).await;
+                        send(
+                            &provider,
+                            &model,
+                            ModelRequest { turns, tools, ..ModelRequest::default() },
+                        )
+                        .await;
                     }
                 }
             }
@@ -283,15 +349,33 @@ async fn the_checks_refuse_what_the_servers_refuse() {
     let hi = || ModelRequest { turns: vec![user("hi")], ..ModelRequest::default() };
     let with_tools = || ModelRequest { tools: tools(), ..hi() };
     for (profile, name, extra, request, reason) in [
-        ("openai", "gpt-5.4", json!({"reasoning_effort": "low"}), with_tools(), "Function tools with reasoning_effort"),
-        ("openai", "gpt-5.6", json!({"reasoning_effort": false}), with_tools(), "Function tools with reasoning_effort"),
+        (
+            "openai",
+            "gpt-5.4",
+            json!({"reasoning_effort": "low"}),
+            with_tools(),
+            "Function tools with reasoning_effort",
+        ),
+        (
+            "openai",
+            "gpt-5.6",
+            json!({"reasoning_effort": false}),
+            with_tools(),
+            "Function tools with reasoning_effort",
+        ),
         ("openai", "gpt-5", json!({"temperature": 0.5}), hi(), "'temperature' is not supported"),
         ("openai", "o3", json!({"max_tokens": 5}), hi(), "'max_tokens' is not supported"),
         ("openai", "gpt-4o", json!({"reasoning_effort": "low"}), hi(), "reasoning_effort"),
         ("openai", "gpt-4o", json!({"top_k": 5}), hi(), "unknown member body.top_k"),
         ("openai", "gpt-4o", json!({"metadata": {"a": "b"}}), hi(), "only allowed when 'store'"),
         ("openai", "gpt-4o", json!({"tool_choice": "none"}), hi(), "only allowed when tools"),
-        ("mistral", "m", json!({"stream_options": {"include_usage": true}}), hi(), "unknown member"),
+        (
+            "mistral",
+            "m",
+            json!({"stream_options": {"include_usage": true}}),
+            hi(),
+            "unknown member",
+        ),
         (
             "mistral",
             "m",
@@ -349,7 +433,13 @@ async fn the_checks_refuse_what_the_servers_refuse() {
             with_tools(),
             "Invalid tool_choice",
         ),
-        ("deepseek", "m", json!({"messages": [{"role": "assistant", "content": "b"}]}), hi(), "must be passed back"),
+        (
+            "deepseek",
+            "m",
+            json!({"messages": [{"role": "assistant", "content": "b"}]}),
+            hi(),
+            "must be passed back",
+        ),
         (
             "groq",
             "m",
@@ -365,7 +455,13 @@ async fn the_checks_refuse_what_the_servers_refuse() {
             hi(),
             "has no call",
         ),
-        ("openai", "gpt-4o", json!({"messages": [{"role": "user", "content": ""}]}), hi(), "a message is empty"),
+        (
+            "openai",
+            "gpt-4o",
+            json!({"messages": [{"role": "user", "content": ""}]}),
+            hi(),
+            "a message is empty",
+        ),
     ] {
         let message = refused(profile, name, extra, request).await;
         assert!(message.contains(reason), "{message}, not: {reason}");
@@ -380,8 +476,11 @@ async fn a_request_may_choose_another_model() {
         options.temperature = Some(0.5);
         options.reasoning_effort = Some("high".to_owned());
     });
-    let ask =
-        |name: &str| ModelRequest { model: Some(name.to_owned()), turns: vec![user("hi")], ..ModelRequest::default() };
+    let ask = |name: &str| ModelRequest {
+        model: Some(name.to_owned()),
+        turns: vec![user("hi")],
+        ..ModelRequest::default()
+    };
     let body = sent(&provider, &chat, ask("gpt-5.6")).await;
     assert_eq!(
         (&body["model"], &body["reasoning_effort"], body.get("temperature")),
@@ -399,8 +498,11 @@ async fn a_server_that_is_not_known_gets_its_ways_from_the_configuration() {
     profile.stream_options = Some(false);
     let mut options = ModelOptions::new("m", connection(provider.url()));
     options.profile = Some(profile);
-    let request =
-        ModelRequest { system: vec!["be good".to_owned()], turns: vec![user("hi")], ..ModelRequest::default() };
+    let request = ModelRequest {
+        system: vec!["be good".to_owned()],
+        turns: vec![user("hi")],
+        ..ModelRequest::default()
+    };
     let body = sent(&provider, &OpenAi::chat(options).unwrap(), request).await;
     assert_eq!(body["messages"][0], json!({"role": "developer", "content": "be good"}));
     assert!(body.get("stream_options").is_none());
@@ -411,8 +513,10 @@ async fn skipped_attachments_are_reported_before_the_answer() {
     let provider = Provider::start().await;
     let chat = super::openai(connection(provider.url()));
     provider.answer(Answer::openai(&[chunk("yes")]));
-    let turns = vec![Turn::User(vec![ContentPart::text("see"), ContentPart::Video(data("video/mp4"))])];
-    let events: Vec<_> = chat.stream(ModelRequest { turns, ..ModelRequest::default() }).collect().await;
+    let turns =
+        vec![Turn::User(vec![ContentPart::text("see"), ContentPart::Video(data("video/mp4"))])];
+    let events: Vec<_> =
+        chat.stream(ModelRequest { turns, ..ModelRequest::default() }).collect().await;
     let Some(Ok(ModelEvent::Skipped(skipped))) = events.first() else { panic!("{events:?}") };
     assert_eq!((skipped.kind, skipped.mime_type.as_deref()), ("video", Some("video/mp4")));
     assert_eq!(skipped.reason, "this model takes no videos");
@@ -426,7 +530,10 @@ async fn an_error_that_is_compressed_is_read() {
     let error = "H4sIAAAAAAACA6tWSi0qyi9SsqpWyk0tLk5MT1WyUsrLVyguTc5QyM1PSc1Rqq0FAKoz9z4lAAAA";
     let provider = Provider::start().await;
     let chat = super::openai(connection(provider.url()));
-    provider.answer(Answer::new(400, [BASE64_STANDARD.decode(error).unwrap()]).header("content-encoding", "gzip"));
+    provider.answer(
+        Answer::new(400, [BASE64_STANDARD.decode(error).unwrap()])
+            .header("content-encoding", "gzip"),
+    );
     let refused = super::ask(&chat).await.1.unwrap();
     assert_eq!(refused.message(), "The model provider refused the request (400): no such model");
     assert_eq!(provider.requests()[0].headers["accept-encoding"], "identity");

@@ -4,8 +4,9 @@ use std::sync::Arc;
 
 use agui_server::{
     llm::{
-        Artefact, Block, BlockStart, Connection, Gemini, Model, ModelError, ModelEvent, ModelOptions, ModelReasoning,
-        ModelRequest, StopReason, Thinking, ToolChoice, ToolResult, Turn,
+        Artefact, Block, BlockStart, Connection, Gemini, Model, ModelError, ModelEvent,
+        ModelOptions, ModelReasoning, ModelRequest, StopReason, Thinking, ToolChoice, ToolResult,
+        Turn,
     },
     protocol::{ContentPart, JsonObject, MediaPart, MessageContent, PartSource, ToolCall},
     tools::ToolSpec,
@@ -125,7 +126,8 @@ fn requests() -> Vec<(&'static str, ModelRequest)> {
         ]
     };
     let choice = |tool_choice| ModelRequest { tool_choice, ..with_tools(vec![said("hi")]) };
-    let schema = Some(Arc::new(object(json!({"type": "object", "properties": {"a": {"type": "string"}}}))));
+    let schema =
+        Some(Arc::new(object(json!({"type": "object", "properties": {"a": {"type": "string"}}}))));
     vec![
         ("a message", hi()),
         ("nothing", of(Vec::new())),
@@ -153,7 +155,11 @@ fn requests() -> Vec<(&'static str, ModelRequest)> {
         ),
         (
             "a conversation that ends with a call",
-            with_tools(vec![said("hi"), model([call("a", None)]), Turn::ToolResults(vec![result("a", "one")])]),
+            with_tools(vec![
+                said("hi"),
+                model([call("a", None)]),
+                Turn::ToolResults(vec![result("a", "one")]),
+            ]),
         ),
         ("text after results", with_tools([both("one".into()), vec![said("and?")]].concat())),
         ("calls without tools", of(both("one".into()))),
@@ -184,18 +190,27 @@ fn requests() -> Vec<(&'static str, ModelRequest)> {
         ),
         (
             "text files",
-            of(vec![user([ContentPart::Document(data("text/csv")), ContentPart::Document(data("image/svg+xml"))])]),
+            of(vec![user([
+                ContentPart::Document(data("text/csv")),
+                ContentPart::Document(data("image/svg+xml")),
+            ])]),
         ),
         (
             "media that no model reads",
-            of(vec![user([ContentPart::Image(data("image/tiff")), ContentPart::Document(data("application/zip"))])]),
+            of(vec![user([
+                ContentPart::Image(data("image/tiff")),
+                ContentPart::Document(data("application/zip")),
+            ])]),
         ),
         ("blank text", of(vec![said(" "), model([Block::Text(String::new())]), said("hi")])),
         ("a tool has to be called", choice(ToolChoice::Required)),
         ("one tool has to be called", choice(ToolChoice::Tool("f".to_owned()))),
         ("no tool may be called", choice(ToolChoice::None)),
         ("a schema", ModelRequest { response_schema: schema.clone(), ..hi() }),
-        ("a schema with tools", ModelRequest { response_schema: schema, ..with_tools(vec![said("hi")]) }),
+        (
+            "a schema with tools",
+            ModelRequest { response_schema: schema, ..with_tools(vec![said("hi")]) },
+        ),
         ("thinking", ModelRequest { thinking: Some(true), ..hi() }),
         ("no thinking", ModelRequest { thinking: Some(false), ..hi() }),
     ]
@@ -208,8 +223,13 @@ async fn every_model_takes_every_kind_of_request() {
     for name in MODELS {
         for (kind, request) in requests() {
             provider.answer(fine());
-            let answer = send_to(&model, ModelRequest { model: Some((*name).to_owned()), ..request }).await;
-            assert!(answer.is_ok(), "{name}, {kind}: {answer:?} {}", provider.requests().last().unwrap().body);
+            let answer =
+                send_to(&model, ModelRequest { model: Some((*name).to_owned()), ..request }).await;
+            assert!(
+                answer.is_ok(),
+                "{name}, {kind}: {answer:?} {}",
+                provider.requests().last().unwrap().body
+            );
         }
     }
 }
@@ -225,7 +245,9 @@ async fn every_model_takes_every_option() {
             (options.seed, options.max_tokens) = (Some(-7), Some(100));
             options.stop = vec!["END".to_owned()];
         }),
-        ("penalties", |options| (options.frequency_penalty, options.presence_penalty) = (Some(0.5), Some(-0.5))),
+        ("penalties", |options| {
+            (options.frequency_penalty, options.presence_penalty) = (Some(0.5), Some(-0.5))
+        }),
         ("effort", |options| options.reasoning_effort = Some("high".to_owned())),
         ("the least effort", |options| options.reasoning_effort = Some("minimal".to_owned())),
         ("no effort", |options| options.reasoning_effort = Some("none".to_owned())),
@@ -259,7 +281,11 @@ async fn every_model_takes_every_option() {
             provider.answer(fine());
             let request = ModelRequest { model: Some((*name).to_owned()), tools: tools(), ..hi() };
             let answer = send_to(&model, request).await;
-            assert!(answer.is_ok(), "{name}, {kind}: {answer:?} {}", provider.requests().last().unwrap().body);
+            assert!(
+                answer.is_ok(),
+                "{name}, {kind}: {answer:?} {}",
+                provider.requests().last().unwrap().body
+            );
         }
     }
     let body = provider.requests().last().unwrap().body.clone();
@@ -271,23 +297,43 @@ async fn the_check_refuses_what_the_api_refuses() {
     let provider = Provider::start_checked(check).await;
     for (name, extra, reason) in [
         ("gemini-3.8-flash", json!({"stream": true}), "Unknown name \"stream\""),
-        ("gemini-3.8-flash", json!({"generationConfig": {"candidateCount": 2}}), "Multiple candidates"),
+        (
+            "gemini-3.8-flash",
+            json!({"generationConfig": {"candidateCount": 2}}),
+            "Multiple candidates",
+        ),
         (
             "gemini-3.8-flash",
             json!({"generationConfig": {"thinkingConfig": {"thinkingLevel": "MINIMAL"}}}),
             "not supported",
         ),
-        ("gemini-4-argon", json!({"generationConfig": {"thinkingConfig": {"thinkingBudget": 100}}}), "not supported"),
+        (
+            "gemini-4-argon",
+            json!({"generationConfig": {"thinkingConfig": {"thinkingBudget": 100}}}),
+            "not supported",
+        ),
         ("gemini-2.5-flash", json!({"generationConfig": {"frequencyPenalty": 0.1}}), "Penalty"),
         (
             "gemini-2.5-flash",
             json!({"generationConfig": {"thinkingConfig": {"thinkingLevel": "LOW"}}}),
             "not supported",
         ),
-        ("gemini-2.0-flash", json!({"generationConfig": {"thinkingConfig": {"thinkingBudget": 0}}}), "Thinking"),
-        ("gemini-3.8-flash", json!({"contents": [{"role": "model", "parts": [{"text": "a"}]}]}), "user turn"),
+        (
+            "gemini-2.0-flash",
+            json!({"generationConfig": {"thinkingConfig": {"thinkingBudget": 0}}}),
+            "Thinking",
+        ),
+        (
+            "gemini-3.8-flash",
+            json!({"contents": [{"role": "model", "parts": [{"text": "a"}]}]}),
+            "user turn",
+        ),
         ("gemini-3.8-flash", json!({"contents": false}), "no list"),
-        ("gemini-3.8-flash", json!({"toolConfig": {"functionCallingConfig": {"mode": "ANY"}}}), "without function"),
+        (
+            "gemini-3.8-flash",
+            json!({"toolConfig": {"functionCallingConfig": {"mode": "ANY"}}}),
+            "without function",
+        ),
     ] {
         let mut options = options(name, &provider);
         options.extra_body = object(extra.clone());
@@ -306,7 +352,11 @@ async fn each_request_has_the_path_and_the_key_of_the_api() {
         ("/v1beta/", "tunedModels/t", "/v1beta/tunedModels/t:streamGenerateContent?alt=sse"),
         ("/v1alpha/models", "m", "/v1alpha/models/m:streamGenerateContent?alt=sse"),
         ("/proxy", "m", "/proxy/v1beta/models/m:streamGenerateContent?alt=sse"),
-        ("/v1/publishers/google", "m", "/v1/publishers/google/models/m:streamGenerateContent?alt=sse"),
+        (
+            "/v1/publishers/google",
+            "m",
+            "/v1/publishers/google/models/m:streamGenerateContent?alt=sse",
+        ),
         ("/v1?key=x", "m", "/v1/models/m:streamGenerateContent?key=x&alt=sse"),
     ] {
         provider.answer(fine());
@@ -316,7 +366,10 @@ async fn each_request_has_the_path_and_the_key_of_the_api() {
         assert_eq!(request.path, path);
         assert_eq!(request.headers["x-goog-api-key"], KEY);
         assert!(!request.headers.contains_key("authorization"));
-        assert_eq!(request.body, json!({"contents": [{"role": "user", "parts": [{"text": "hi"}]}]}));
+        assert_eq!(
+            request.body,
+            json!({"contents": [{"role": "user", "parts": [{"text": "hi"}]}]})
+        );
     }
     provider.answer(fine());
     let request = ModelRequest { model: Some("other".to_owned()), ..hi() };
@@ -338,7 +391,10 @@ async fn signatures_come_back_on_their_parts() {
     let events = send(options("gemini-3.8-flash", &provider), hi()).await.unwrap();
     assert_eq!(events.last(), Some(&ModelEvent::Stop(StopReason::Calls)));
     let results = Turn::ToolResults(vec![result("1", "one"), result("2", "two")]);
-    let request = ModelRequest { turns: vec![said("hi"), model(blocks(&events)), results], ..ModelRequest::default() };
+    let request = ModelRequest {
+        turns: vec![said("hi"), model(blocks(&events)), results],
+        ..ModelRequest::default()
+    };
     provider.answer(fine());
     send(options("gemini-3.8-flash", &provider), request).await.unwrap();
     let body = provider.requests().pop().unwrap().body;
@@ -364,7 +420,9 @@ fn blocks(events: &[ModelEvent]) -> Vec<Block> {
             ModelEvent::Start { block, .. } => {
                 let block = match block {
                     BlockStart::Text => Block::Text(String::new()),
-                    BlockStart::Call { id, name } => Block::Call(ToolCall::new(id.clone(), name, "")),
+                    BlockStart::Call { id, name } => {
+                        Block::Call(ToolCall::new(id.clone(), name, ""))
+                    }
                     _ => Block::Reasoning(ModelReasoning::default()),
                 };
                 blocks.push((block, None));
@@ -401,7 +459,12 @@ async fn what_a_model_cannot_read_is_told() {
         ContentPart::Document(zip),
         ContentPart::Audio(url("https://a/b.mp3")),
         ContentPart::Image(
-            PartSource::File { value: "f".to_owned(), provider: Some("openai".to_owned()), mime_type: None }.into(),
+            PartSource::File {
+                value: "f".to_owned(),
+                provider: Some("openai".to_owned()),
+                mime_type: None,
+            }
+            .into(),
         ),
     ];
     provider.answer(fine());
@@ -417,7 +480,10 @@ async fn what_a_model_cannot_read_is_told() {
     assert_eq!(skipped, [("document", Some("a.zip")), ("audio", None), ("image", None)]);
     let body = provider.requests().pop().unwrap().body;
     let told = &body["contents"][0]["parts"][1]["text"];
-    assert!(told.as_str().is_some_and(|told| told.contains("a.zip") && told.contains("cannot read it")), "{body}");
+    assert!(
+        told.as_str().is_some_and(|told| told.contains("a.zip") && told.contains("cannot read it")),
+        "{body}"
+    );
     // A text file becomes text.
     let csv = PartSource::Data { value: "YSxi".to_owned(), mime_type: "text/csv".to_owned() };
     let parts = [ContentPart::Document(csv.into()), ContentPart::Image(data("image/png"))];
@@ -436,16 +502,24 @@ async fn instructions_about_now_come_last() {
     let current = vec!["state: 1".to_owned()];
     let marked = "<system-instructions>\nstate: 1\n</system-instructions>";
     provider.answer(fine());
-    let request = ModelRequest { current: current.clone(), system: vec!["be kind".to_owned()], ..hi() };
+    let request =
+        ModelRequest { current: current.clone(), system: vec!["be kind".to_owned()], ..hi() };
     send(options("gemini-3.8-flash", &provider), request).await.unwrap();
     let body = provider.requests().pop().unwrap().body;
-    assert_eq!(body["contents"], json!([{"role": "user", "parts": [{"text": "hi"}, {"text": marked}]}]));
+    assert_eq!(
+        body["contents"],
+        json!([{"role": "user", "parts": [{"text": "hi"}, {"text": marked}]}])
+    );
     assert_eq!(body["systemInstruction"], json!({"parts": [{"text": "be kind"}]}));
-    let turns = vec![said("hi"), model([call("a", None)]), Turn::ToolResults(vec![result("a", "one")])];
+    let turns =
+        vec![said("hi"), model([call("a", None)]), Turn::ToolResults(vec![result("a", "one")])];
     provider.answer(fine());
-    send(options("gemini-3.8-flash", &provider), ModelRequest { turns, current, ..ModelRequest::default() })
-        .await
-        .unwrap();
+    send(
+        options("gemini-3.8-flash", &provider),
+        ModelRequest { turns, current, ..ModelRequest::default() },
+    )
+    .await
+    .unwrap();
     let body = provider.requests().pop().unwrap().body;
     let response = &body["contents"][2]["parts"][0]["functionResponse"]["response"];
     assert_eq!(*response, json!({"output": format!("one\n\n{marked}")}));

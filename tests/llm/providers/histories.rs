@@ -38,7 +38,8 @@ const CHAT: &[(&str, &str)] = &[
     ("zai", "glm-4.7"),
     ("qwen", "qwen3-max"),
 ];
-const CLAUDE: &[&str] = &["claude-haiku-4-5", "claude-opus-4-7", "claude-sonnet-5-5", "claude-opus-5-5"];
+const CLAUDE: &[&str] =
+    &["claude-haiku-4-5", "claude-opus-4-7", "claude-sonnet-5-5", "claude-opus-5-5"];
 const GEMINI: &[&str] = &["gemini-2.5-flash", "gemini-3.8-flash"];
 
 /// Ids of calls, in the forms of several providers and in none.
@@ -55,9 +56,11 @@ const IDS: &[&str] = &[
     "0123456789012345678901234567890123456789012345678901234567890123456789",
     "chatcmpl-tool-576c28ae7fe44cde8ffeed533d5e3a02",
 ];
-const NAMES: &[&str] = &["look_up", "now", "functions.search", "查询天气", "", "a b", "9lives", "-x"];
+const NAMES: &[&str] =
+    &["look_up", "now", "functions.search", "查询天气", "", "a b", "9lives", "-x"];
 const TEXTS: &[&str] = &["", " ", "\n\t", "hello", "é 😀", "<think>hm</think>yes", "{}", "\u{0}"];
-const ARGUMENTS: &[&str] = &["{}", "{\"a\":1}", "", "null", "[1]", "{\"a\":", "{'a': True}", "\"{}\"", "NaN"];
+const ARGUMENTS: &[&str] =
+    &["{}", "{\"a\":1}", "", "null", "[1]", "{\"a\":", "{'a': True}", "\"{}\"", "NaN"];
 /// Artefacts, as the providers write them, and others.
 const ARTEFACTS: &[(&str, &str)] = &[
     ("anthropic.signature", "c2lnbmF0dXJl"),
@@ -81,18 +84,20 @@ fn content() -> impl Strategy<Value = Value> {
 /// An artefact, of whose type and provider a client may drop what it does not know.
 fn artefact() -> impl Strategy<Value = Value> {
     let drop = (any::<bool>(), any::<bool>(), any::<bool>());
-    (option::of(select(ARTEFACTS)), drop).prop_map(|(artefact, (has_type, has_metadata, redacted))| {
-        let Some((kind, value)) = artefact else { return json!({}) };
-        let mut members = json!({"encryptedValue": value});
-        if has_type {
-            members["encryptedValueType"] = kind.into();
-        }
-        if has_metadata {
-            let provider = kind.split('.').next();
-            members["metadata"] = json!({"provider": provider, "redacted": redacted});
-        }
-        members
-    })
+    (option::of(select(ARTEFACTS)), drop).prop_map(
+        |(artefact, (has_type, has_metadata, redacted))| {
+            let Some((kind, value)) = artefact else { return json!({}) };
+            let mut members = json!({"encryptedValue": value});
+            if has_type {
+                members["encryptedValueType"] = kind.into();
+            }
+            if has_metadata {
+                let provider = kind.split('.').next();
+                members["metadata"] = json!({"provider": provider, "redacted": redacted});
+            }
+            members
+        },
+    )
 }
 
 fn call() -> impl Strategy<Value = Value> {
@@ -110,16 +115,21 @@ fn message() -> impl Strategy<Value = Value> {
     let name = || option::of(select(&["Ann", "Ann Lee", "安", ""][..]));
     let instructions = (select(&["system", "developer"][..]), text(), name())
         .prop_map(|(role, content, name)| json!({"role": role, "content": content, "name": name}));
-    let user =
-        (content(), name()).prop_map(|(content, name)| json!({"role": "user", "content": content, "name": name}));
-    let assistant =
-        (option::of(text()), vec(call(), 0..4), name(), artefact()).prop_map(|(content, calls, name, artefact)| {
-            with(json!({"role": "assistant", "content": content, "toolCalls": calls, "name": name}), artefact)
-        });
+    let user = (content(), name())
+        .prop_map(|(content, name)| json!({"role": "user", "content": content, "name": name}));
+    let assistant = (option::of(text()), vec(call(), 0..4), name(), artefact()).prop_map(
+        |(content, calls, name, artefact)| {
+            with(
+                json!({"role": "assistant", "content": content, "toolCalls": calls, "name": name}),
+                artefact,
+            )
+        },
+    );
     let tool = (content(), select(IDS), option::of(text()))
         .prop_map(|(content, id, error)| json!({"role": "tool", "content": content, "toolCallId": id, "error": error}));
-    let reasoning = (text(), artefact())
-        .prop_map(|(content, artefact)| with(json!({"role": "reasoning", "content": content}), artefact));
+    let reasoning = (text(), artefact()).prop_map(|(content, artefact)| {
+        with(json!({"role": "reasoning", "content": content}), artefact)
+    });
     let activity = Just(json!({"role": "activity", "activityType": "x", "content": {}}));
     let owner = option::weighted(0.05, Just("s1"));
     let message = prop_oneof![1 => instructions, 3 => user, 4 => assistant, 4 => tool, 2 => reasoning, 1 => activity];
@@ -133,18 +143,24 @@ fn message() -> impl Strategy<Value = Value> {
 }
 
 fn decoded(messages: Vec<Value>) -> Vec<Message> {
-    let messages: Vec<_> =
-        messages.into_iter().enumerate().map(|(at, message)| with(message, json!({"id": format!("m{at}")}))).collect();
-    let body = json!({"threadId": "t", "runId": "r", "messages": messages, "tools": [], "context": []});
+    let messages: Vec<_> = messages
+        .into_iter()
+        .enumerate()
+        .map(|(at, message)| with(message, json!({"id": format!("m{at}")})))
+        .collect();
+    let body =
+        json!({"threadId": "t", "runId": "r", "messages": messages, "tools": [], "context": []});
     decode(body.to_string().as_bytes()).unwrap().input.messages.to_vec()
 }
 
 fn recorded(path: &str, body: Value) -> Recorded {
     let headers = [("authorization", format!("Bearer {KEY}")), ("x-goog-api-key", KEY.to_owned())];
     let betas = "thinking-binding-controls-2026-08-01,files-api-2025-04-14";
-    let of_claude = [("anthropic-version", "2023-06-01".to_owned()), ("anthropic-beta", betas.to_owned())];
+    let of_claude =
+        [("anthropic-version", "2023-06-01".to_owned()), ("anthropic-beta", betas.to_owned())];
     let headers = headers.into_iter().chain(of_claude);
-    let headers = headers.map(|(name, value)| (http::HeaderName::from_static(name), value.parse().unwrap()));
+    let headers =
+        headers.map(|(name, value)| (http::HeaderName::from_static(name), value.parse().unwrap()));
     let from = "127.0.0.1:1".parse().unwrap();
     Recorded {
         path: path.to_owned(),
@@ -157,7 +173,11 @@ fn recorded(path: &str, body: Value) -> Recorded {
 }
 
 /// Panics if the API refuses the request.
-fn check(path: &str, body: Value, published: impl Fn(&Recorded) -> Option<String>) -> Result<(), TestCaseError> {
+fn check(
+    path: &str,
+    body: Value,
+    published: impl Fn(&Recorded) -> Option<String>,
+) -> Result<(), TestCaseError> {
     let request = recorded(path, body);
     let refusal = strict::refusal(&request).or_else(|| published(&request));
     prop_assert!(refusal.is_none(), "{path}: {}\n{}", refusal.unwrap(), request.body);

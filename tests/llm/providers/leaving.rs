@@ -56,8 +56,10 @@ async fn dropping_ends_a_request_in_the_middle_of_an_answer() {
 
 #[tokio::test]
 async fn dropping_ends_a_request_before_the_head_and_before_the_first_token() {
-    for answer in [Answer::openai(&[]).delayed(Duration::from_secs(60)), Answer::stream([": hi\n\n"]).then(Step::Stall)]
-    {
+    for answer in [
+        Answer::openai(&[]).delayed(Duration::from_secs(60)),
+        Answer::stream([": hi\n\n"]).then(Step::Stall),
+    ] {
         let provider = Provider::start().await;
         provider.answer(answer);
         let mut stream = openai(patient(&provider)).stream(hi());

@@ -19,8 +19,8 @@ use std::time::Duration;
 
 use agui_server::{
     llm::{
-        Anthropic, BlockStart, Connection, Model, ModelError, ModelEvent, ModelOptions, ModelRequest, OpenAi,
-        StopReason, Turn,
+        Anthropic, BlockStart, Connection, Model, ModelError, ModelEvent, ModelOptions,
+        ModelRequest, OpenAi, StopReason, Turn,
     },
     protocol::ContentPart,
 };
@@ -54,7 +54,10 @@ pub fn anthropic(connection: Connection) -> Anthropic {
 }
 
 pub fn hi() -> ModelRequest {
-    ModelRequest { turns: vec![Turn::User(vec![ContentPart::text("hi")])], ..ModelRequest::default() }
+    ModelRequest {
+        turns: vec![Turn::User(vec![ContentPart::text("hi")])],
+        ..ModelRequest::default()
+    }
 }
 
 /// Returns all events of an answer, and the error if it ends with one.
@@ -73,7 +76,8 @@ pub async fn ask(model: &dyn Model) -> (Vec<ModelEvent>, Option<ModelError>) {
         }
         None
     };
-    let error = tokio::time::timeout(Duration::from_secs(20), all).await.expect("an answer, or an error");
+    let error =
+        tokio::time::timeout(Duration::from_secs(20), all).await.expect("an answer, or an error");
     (events, error)
 }
 

@@ -4,8 +4,8 @@ use std::{sync::Arc, time::Duration};
 
 use agui_server::{
     llm::{
-        Block, BlockStart, Connection, Model, ModelEvent, ModelOptions, ModelReasoning, ModelRequest, OpenAi,
-        StopReason, Thinking, ToolChoice, ToolResult, Turn,
+        Block, BlockStart, Connection, Model, ModelEvent, ModelOptions, ModelReasoning,
+        ModelRequest, OpenAi, StopReason, Thinking, ToolChoice, ToolResult, Turn,
     },
     protocol::{ContentPart, PartSource, ToolCall},
     tools::ToolSpec,
@@ -19,9 +19,14 @@ use super::{
     published::responses::{MODELS, refusal},
 };
 
-fn options(provider: &Provider, model: &str, change: impl FnOnce(&mut ModelOptions)) -> ModelOptions {
+fn options(
+    provider: &Provider,
+    model: &str,
+    change: impl FnOnce(&mut ModelOptions),
+) -> ModelOptions {
     let connection = connection(format!("{}/v1", provider.url()));
-    let mut options = ModelOptions::new(model, Connection { idle_timeout: Duration::from_secs(5), ..connection });
+    let mut options =
+        ModelOptions::new(model, Connection { idle_timeout: Duration::from_secs(5), ..connection });
     change(&mut options);
     options
 }
@@ -88,8 +93,10 @@ fn answer(words: &str) -> Vec<Value> {
 /// Returns the text of an answer. Panics unless it is complete.
 async fn say(model: &OpenAi, request: ModelRequest) -> String {
     let events: Vec<_> = model.stream(request.clone()).collect().await;
-    let events: Vec<_> =
-        events.into_iter().map(|event| event.unwrap_or_else(|error| panic!("{error:?}\n{request:?}"))).collect();
+    let events: Vec<_> = events
+        .into_iter()
+        .map(|event| event.unwrap_or_else(|error| panic!("{error:?}\n{request:?}")))
+        .collect();
     assert_eq!(events.last(), Some(&ModelEvent::Stop(StopReason::Done)));
     words(&events)
 }
@@ -115,7 +122,11 @@ fn hi() -> Turn {
 fn tools() -> Arc<[ToolSpec]> {
     let closed = json!({"type": "object", "properties": {"x": {"type": "number"}}, "required": ["x"],
         "additionalProperties": false});
-    let spec = |name: &str, parameters| ToolSpec { name: name.to_owned(), description: "does".to_owned(), parameters };
+    let spec = |name: &str, parameters| ToolSpec {
+        name: name.to_owned(),
+        description: "does".to_owned(),
+        parameters,
+    };
     [spec("closed", closed), spec("open", json!({}))].into()
 }
 
@@ -132,7 +143,10 @@ fn requests() -> Vec<ModelRequest> {
     let own = || thought(r#"{"id":"rs_1","encrypted_content":"gAAA"}"#, "openai");
     let call = |id: &str, arguments: &str| Block::Call(ToolCall::new(id, "open", arguments));
     let image = |source| ContentPart::image(source);
-    let data = |mime_type: &str| PartSource::Data { value: "AA==".to_owned(), mime_type: mime_type.to_owned() };
+    let data = |mime_type: &str| PartSource::Data {
+        value: "AA==".to_owned(),
+        mime_type: mime_type.to_owned(),
+    };
     let url = |value: &str| PartSource::Url { value: value.to_owned(), mime_type: None };
     let png = data("image/png");
     let result = |id: &str, content: Vec<ContentPart>| ToolResult {
@@ -145,12 +159,21 @@ fn requests() -> Vec<ModelRequest> {
     let conversation = vec![
         Turn::Instructions("Be kind.".to_owned()),
         hi(),
-        Turn::Assistant(vec![own(), Block::Text("Well.".to_owned()), call("c1", "{}"), call(&long_id, "{x")]),
+        Turn::Assistant(vec![
+            own(),
+            Block::Text("Well.".to_owned()),
+            call("c1", "{}"),
+            call(&long_id, "{x"),
+        ]),
         Turn::ToolResults(vec![
             result("c1", vec![ContentPart::text("12")]),
             result(&long_id, vec![image(png.clone())]),
         ]),
-        Turn::Assistant(vec![thought("c2lnbmVk", "anthropic"), Block::Text("Twelve.".to_owned()), own()]),
+        Turn::Assistant(vec![
+            thought("c2lnbmVk", "anthropic"),
+            Block::Text("Twelve.".to_owned()),
+            own(),
+        ]),
         Turn::User(vec![
             ContentPart::text("And these?"),
             image(png),
@@ -162,7 +185,10 @@ fn requests() -> Vec<ModelRequest> {
     ];
     let plain = |turns: Vec<Turn>| ModelRequest { turns, ..ModelRequest::default() };
     let audio = ContentPart::Audio(data("audio/wav").into());
-    let schema = json!({"type": "object", "properties": {"n": {"type": "number"}}}).as_object().cloned().unwrap();
+    let schema = json!({"type": "object", "properties": {"n": {"type": "number"}}})
+        .as_object()
+        .cloned()
+        .unwrap();
     let mut requests = vec![
         plain(vec![]),
         plain(vec![hi()]),
@@ -178,10 +204,20 @@ fn requests() -> Vec<ModelRequest> {
     for thinking in [Some(true), Some(false)] {
         requests.push(ModelRequest { thinking, ..plain(vec![hi()]) });
     }
-    let choices = [ToolChoice::Auto, ToolChoice::None, ToolChoice::Required, ToolChoice::Tool("open".to_owned())];
+    let choices = [
+        ToolChoice::Auto,
+        ToolChoice::None,
+        ToolChoice::Required,
+        ToolChoice::Tool("open".to_owned()),
+    ];
     for tool_choice in choices {
         requests.push(ModelRequest { tool_choice: tool_choice.clone(), ..plain(vec![hi()]) });
-        requests.push(ModelRequest { tool_choice, tools: tools(), thinking: Some(true), ..plain(vec![hi()]) });
+        requests.push(ModelRequest {
+            tool_choice,
+            tools: tools(),
+            thinking: Some(true),
+            ..plain(vec![hi()])
+        });
     }
     requests
 }
@@ -193,7 +229,10 @@ async fn the_service_takes_requests_of_all_kinds_for_all_models() {
         let has_verbosity = name.starts_with("gpt-5") || name.starts_with("gpt-6");
         let verbosity = has_verbosity.then(|| "low".to_owned());
         let with = |change: &dyn Fn(&mut ModelOptions)| options(&provider, name, change);
-        let extra = json!({"truncation": "auto", "tools": [{"type": "web_search"}]}).as_object().cloned().unwrap();
+        let extra = json!({"truncation": "auto", "tools": [{"type": "web_search"}]})
+            .as_object()
+            .cloned()
+            .unwrap();
         let mut all = vec![
             with(&|_| {}),
             with(&|options| {
@@ -215,9 +254,12 @@ async fn the_service_takes_requests_of_all_kinds_for_all_models() {
             all.push(with(&|options| options.reasoning_effort = Some((*effort).to_owned())));
         }
         if efforts.first().is_none_or(|default| *default == "none") {
-            all.push(with(&|options| (options.temperature, options.top_p) = (Some(0.2), Some(0.9))));
+            all.push(with(&|options| {
+                (options.temperature, options.top_p) = (Some(0.2), Some(0.9))
+            }));
         }
-        let models: Vec<_> = all.into_iter().map(|options| OpenAi::responses(options).unwrap()).collect();
+        let models: Vec<_> =
+            all.into_iter().map(|options| OpenAi::responses(options).unwrap()).collect();
         // At the same time, because the end of each answer comes a moment after its last event.
         let answers = models.iter().enumerate().flat_map(|(at, model)| {
             assert_eq!(model.warnings(), [""; 0]);
@@ -250,10 +292,14 @@ async fn options_that_a_model_refuses_are_left_out_and_warned_about() {
                 provider.answer(stream(&answer("well")));
                 say(&model, request)
             });
-            let answers: Vec<_> = futures::stream::iter(answers).buffer_unordered(16).collect().await;
+            let answers: Vec<_> =
+                futures::stream::iter(answers).buffer_unordered(16).collect().await;
             assert!(answers.iter().all(|words| words == "well"), "{name} {effort}");
             if !efforts.contains(&effort) {
-                assert!(model.warnings().join("\n").contains("reasoning_effort"), "{name} {effort}");
+                assert!(
+                    model.warnings().join("\n").contains("reasoning_effort"),
+                    "{name} {effort}"
+                );
             }
         }
     }
@@ -305,7 +351,9 @@ async fn a_failure_before_the_answer_is_retried() {
     let events = answer("a");
     // The announcement of reasoning is not a part of the answer that a client has seen.
     provider.answer(stream(&[&events[..3], &[failed("server_error")]].concat()));
-    provider.answer(stream(&[json!({"type": "error", "code": "rate_limit_exceeded", "message": "slow down"})]));
+    provider.answer(stream(&[
+        json!({"type": "error", "code": "rate_limit_exceeded", "message": "slow down"}),
+    ]));
     provider.answer(stream(&events));
     assert_eq!(words(&ask(&model(&provider)).await.0), "a");
     assert_eq!(provider.requests().len(), 3);
@@ -346,7 +394,10 @@ fn options_that_the_api_lacks_are_refused() {
     };
     assert_eq!(new(&|_| {}), None);
     for (name, change) in [
-        ("stop", &(|o: &mut ModelOptions| o.stop = vec!["x".to_owned()]) as &dyn Fn(&mut ModelOptions)),
+        (
+            "stop",
+            &(|o: &mut ModelOptions| o.stop = vec!["x".to_owned()]) as &dyn Fn(&mut ModelOptions),
+        ),
         ("seed", &|o| o.seed = Some(1)),
         ("top_k", &|o| o.top_k = Some(1)),
         ("frequency_penalty", &|o| o.frequency_penalty = Some(1.0)),

@@ -14,7 +14,8 @@ use super::{
 
 /// A failure that asks for a retry after 10 ms.
 fn failure(status: u16) -> Answer {
-    Answer::new(status, [json!({"error": {"message": "no"}}).to_string()]).header("retry-after-ms", "10")
+    Answer::new(status, [json!({"error": {"message": "no"}}).to_string()])
+        .header("retry-after-ms", "10")
 }
 
 fn success() -> Answer {
@@ -41,7 +42,9 @@ async fn a_temporary_failure_is_retried() {
 async fn retries_have_a_limit() {
     let provider = Provider::start().await;
     let chat = openai(connection(provider.url()));
-    for (status, expected) in [(429, "model_rate_limited"), (503, "model_unavailable"), (408, "model_unavailable")] {
+    for (status, expected) in
+        [(429, "model_rate_limited"), (503, "model_unavailable"), (408, "model_unavailable")]
+    {
         let before = provider.requests().len();
         (0..3).for_each(|_| provider.answer(failure(status)));
         assert_eq!(code(&chat).await, expected);
@@ -88,7 +91,8 @@ async fn waits_grow_if_the_provider_asks_for_none() {
 #[tokio::test]
 async fn an_error_in_the_stream_before_the_answer_is_retried() {
     let provider = Provider::start().await;
-    let overloaded = json!({"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}});
+    let overloaded =
+        json!({"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}});
     let begun = events("a")[0].clone();
     let messages = anthropic(connection(provider.url()));
     provider.answer(Answer::anthropic(std::slice::from_ref(&overloaded)));

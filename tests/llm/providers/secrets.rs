@@ -17,13 +17,19 @@ use super::{
 fn all_texts(error: ModelError) -> String {
     let (message, debug) = (error.message().to_owned(), format!("{error:?} {error:#?}"));
     let error = AgentError::from(error);
-    let source = error.source().and_then(|shown| shown.source()).map(ToString::to_string).unwrap_or_default();
+    let source = error
+        .source()
+        .and_then(|shown| shown.source())
+        .map(ToString::to_string)
+        .unwrap_or_default();
     format!("{message} {debug} {error:?} {source}")
 }
 
 #[track_caller]
 fn assert_no_secret(text: &str) {
-    for secret in [KEY, &KEY[..10], "hidden-header", "sk-ant", "passw0rd", "query-secret", "other-token"] {
+    for secret in
+        [KEY, &KEY[..10], "hidden-header", "sk-ant", "passw0rd", "query-secret", "other-token"]
+    {
         assert!(!text.contains(secret), "{secret} is in {text}");
     }
 }
@@ -40,15 +46,21 @@ async fn a_provider_that_repeats_the_key_does_not_reveal_it() {
         let headers = vec![("x-secret".to_owned(), "hidden-header-value".into())];
         Connection { headers, max_retries: 0, ..connection(url) }
     };
-    let models: [Box<dyn agui_server::llm::Model>; 2] =
-        [Box::new(openai(with_secrets(provider.url()))), Box::new(anthropic(with_secrets(provider.url())))];
+    let models: [Box<dyn agui_server::llm::Model>; 2] = [
+        Box::new(openai(with_secrets(provider.url()))),
+        Box::new(anthropic(with_secrets(provider.url()))),
+    ];
     for model in &models {
         for status in [400, 401, 403, 404, 429, 500] {
-            provider.answer(Answer::new(status, [json!({"error": {"message": message}}).to_string()]));
+            provider
+                .answer(Answer::new(status, [json!({"error": {"message": message}}).to_string()]));
             let error = ask(&**model).await.1.unwrap();
             let texts = all_texts(error);
             assert_no_secret(&texts);
-            assert!(texts.contains("Incorrect API key provided"), "the log lacks the rest: {texts}");
+            assert!(
+                texts.contains("Incorrect API key provided"),
+                "the log lacks the rest: {texts}"
+            );
         }
         let stream_error = json!({"type": "error", "error": {"type": "x", "message": message}});
         provider.answer(Answer::anthropic(&[stream_error]));
@@ -61,13 +73,17 @@ async fn a_provider_that_repeats_the_key_does_not_reveal_it() {
 #[tokio::test]
 async fn headers_that_are_not_secret_change_no_message() {
     let provider = Provider::start().await;
-    let plain_headers =
-        [("x-env", "test"), ("anthropic-beta", "thinking-binding")].map(|(name, value)| (name.into(), value.into()));
-    let chat = openai(Connection { plain_headers: plain_headers.into(), ..connection(provider.url()) });
+    let plain_headers = [("x-env", "test"), ("anthropic-beta", "thinking-binding")]
+        .map(|(name, value)| (name.into(), value.into()));
+    let chat =
+        openai(Connection { plain_headers: plain_headers.into(), ..connection(provider.url()) });
     let body = json!({"error": {"message": "the latest thinking is not a test"}}).to_string();
     provider.answer(Answer::new(400, [body]));
     let rejected = ask(&chat).await.1.unwrap();
-    assert_eq!(rejected.message(), "The model provider refused the request (400): the latest thinking is not a test");
+    assert_eq!(
+        rejected.message(),
+        "The model provider refused the request (400): the latest thinking is not a test"
+    );
     let request = provider.requests().pop().unwrap();
     assert_eq!(
         (&request.headers["x-env"], &request.headers["anthropic-beta"]),
@@ -82,10 +98,19 @@ async fn messages_say_what_to_do_and_a_rejection_has_the_providers_reason() {
     provider.answer(Answer::new(401, ["{}"]));
     let unauthorized = ask(&chat).await.1.unwrap();
     assert_eq!(unauthorized.message(), "The model provider does not accept the key of this server");
-    assert!(all_texts(unauthorized).contains("check the configured key"), "the log does not say what to do");
-    provider.answer(Answer::new(400, [json!({"error": {"message": "the context is too long"}}).to_string()]));
+    assert!(
+        all_texts(unauthorized).contains("check the configured key"),
+        "the log does not say what to do"
+    );
+    provider.answer(Answer::new(
+        400,
+        [json!({"error": {"message": "the context is too long"}}).to_string()],
+    ));
     let rejected = ask(&chat).await.1.unwrap();
-    assert_eq!(rejected.message(), "The model provider refused the request (400): the context is too long");
+    assert_eq!(
+        rejected.message(),
+        "The model provider refused the request (400): the context is too long"
+    );
 }
 
 #[tokio::test]
@@ -107,13 +132,21 @@ async fn the_log_has_the_providers_host_request_id_status_and_body() {
     let provider = Provider::start().await;
     let chat = openai(Connection { max_retries: 0, ..connection(provider.url()) });
     let host = provider.url().replace("http://", "");
-    let refused =
-        Answer::new(400, [json!({"error": {"message": format!("not at http://{host}/v1"), "param": "x"}}).to_string()]);
-    let broken = Answer::openai(&[json!({"error": {"message": "the GPU is on fire", "code": 400}})]);
+    let refused = Answer::new(
+        400,
+        [json!({"error": {"message": format!("not at http://{host}/v1"), "param": "x"}})
+            .to_string()],
+    );
+    let broken =
+        Answer::openai(&[json!({"error": {"message": "the GPU is on fire", "code": 400}})]);
     for (answer, said) in [(refused, "\"param\":\"x\""), (broken, "the GPU is on fire")] {
         provider.answer(answer.header("x-request-id", "req_123"));
         let error = ask(&chat).await.1.unwrap();
-        assert!(!error.message().contains(&host) && !error.message().contains("req_123"), "{}", error.message());
+        assert!(
+            !error.message().contains(&host) && !error.message().contains("req_123"),
+            "{}",
+            error.message()
+        );
         let log = all_texts(error);
         for text in [host.as_str(), "(request id req_123)", said] {
             assert!(log.contains(text), "{text} is not in {log}");

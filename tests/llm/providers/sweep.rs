@@ -53,7 +53,9 @@ const APIS: &[Api] = &[
     },
     Api {
         name: "Responses",
-        model: |connection| Box::new(OpenAi::responses(ModelOptions::new("m", connection)).unwrap()),
+        model: |connection| {
+            Box::new(OpenAi::responses(ModelOptions::new("m", connection)).unwrap())
+        },
         events: |words| {
             let of = |kind: &str, more: Value| {
                 let mut event = json!({"type": kind, "output_index": 0, "content_index": 0});
@@ -63,7 +65,8 @@ const APIS: &[Api] = &[
             let item = json!({"type": "message", "id": "msg", "role": "assistant", "content": []});
             let whole = json!({"type": "message", "id": "msg", "role": "assistant",
                 "content": [{"type": "output_text", "text": words, "annotations": []}]});
-            let response = |status: &str| json!({"response": {"id": "resp", "status": status, "output": []}});
+            let response =
+                |status: &str| json!({"response": {"id": "resp", "status": status, "output": []}});
             [
                 all(&[
                     of("response.created", response("in_progress")),
@@ -77,7 +80,9 @@ const APIS: &[Api] = &[
             ]
         },
         error: || {
-            data(json!({"type": "error", "code": "server_error", "message": "the GPU is on fire", "param": null}))
+            data(
+                json!({"type": "error", "code": "server_error", "message": "the GPU is on fire", "param": null}),
+            )
         },
     },
     Api {
@@ -87,11 +92,17 @@ const APIS: &[Api] = &[
             let events = super::events(words);
             [all(&events[..2]), all(&events[2..3]), all(&events[3..])]
         },
-        error: || data(json!({"type": "error", "error": {"type": "api_error", "message": "the GPU is on fire"}})),
+        error: || {
+            data(
+                json!({"type": "error", "error": {"type": "api_error", "message": "the GPU is on fire"}}),
+            )
+        },
     },
     Api {
         name: "Gemini",
-        model: |connection| Box::new(Gemini::new(ModelOptions::new("gemini-3.8-flash", connection)).unwrap()),
+        model: |connection| {
+            Box::new(Gemini::new(ModelOptions::new("gemini-3.8-flash", connection)).unwrap())
+        },
         events: |words| {
             let response = |candidate: Value| data(json!({"candidates": [candidate]}));
             [
@@ -100,7 +111,11 @@ const APIS: &[Api] = &[
                 response(json!({"finishReason": "STOP"})),
             ]
         },
-        error: || data(json!({"error": {"code": 500, "status": "INTERNAL", "message": "the GPU is on fire"}})),
+        error: || {
+            data(
+                json!({"error": {"code": 500, "status": "INTERNAL", "message": "the GPU is on fire"}}),
+            )
+        },
     },
 ];
 
@@ -139,7 +154,15 @@ async fn a_slow_answer_is_whole_and_a_silent_one_is_an_error() {
         let model = (api.model)(Connection { idle_timeout: limit, ..connection(provider.url()) });
         let [before, words, after] = (api.events)("a");
         let wait = || Step::Pause(pause);
-        let slow = [before.clone().into(), wait(), words.clone().into(), wait(), words.into(), wait(), after.into()];
+        let slow = [
+            before.clone().into(),
+            wait(),
+            words.clone().into(),
+            wait(),
+            words.into(),
+            wait(),
+            after.into(),
+        ];
         provider.answer(Answer::stream(slow).delayed(pause));
         assert_eq!(text(&*model).await, "aa", "{}", api.name);
         provider.answer(Answer::stream([Step::from(before), Step::Stall]));
@@ -159,7 +182,9 @@ async fn an_answer_that_is_cut_anywhere_is_an_error() {
         let begun = before.clone() + &words;
         for cut in [0, 1, before.len() / 2, before.len(), begun.len() - 8, begun.len()] {
             let bytes = begun.as_bytes()[..cut].to_vec();
-            for answer in [Answer::stream([bytes.clone()]), Answer::stream([bytes]).then(Step::Abort)] {
+            for answer in
+                [Answer::stream([bytes.clone()]), Answer::stream([bytes]).then(Step::Abort)]
+            {
                 let shown = format!("{}, {cut}: {answer:?}", api.name);
                 provider.answer(answer);
                 assert_eq!(code(&*model).await, "model_interrupted", "{shown}");
@@ -179,7 +204,8 @@ async fn a_compressed_answer_is_read() {
         let whole = zipped.chunks(7).map(|piece| Step::from(piece.to_vec()));
         provider.answer(Answer::stream(whole).header("content-encoding", "gzip"));
         assert_eq!(text(&*model).await, "grüß", "{}", api.name);
-        let cut = Answer::stream([zipped[..zipped.len() / 2].to_vec()]).header("content-encoding", "gzip");
+        let cut = Answer::stream([zipped[..zipped.len() / 2].to_vec()])
+            .header("content-encoding", "gzip");
         provider.answer(cut);
         assert_eq!(code(&*model).await, "model_interrupted", "{}", api.name);
     }
@@ -190,7 +216,8 @@ async fn too_many_requests_are_repeated_after_the_wait_that_the_provider_asks_fo
     let provider = Provider::start().await;
     for api in APIS {
         let model = api.model(&provider);
-        let refusal = json!({"error": {"code": 429, "message": "slow down", "status": "RESOURCE_EXHAUSTED"}});
+        let refusal =
+            json!({"error": {"code": 429, "message": "slow down", "status": "RESOURCE_EXHAUSTED"}});
         provider.answer(Answer::new(429, [refusal.to_string()]).header("retry-after", "1"));
         provider.answer(Answer::stream([api.whole("a")]));
         let before = provider.requests().len();
@@ -198,7 +225,11 @@ async fn too_many_requests_are_repeated_after_the_wait_that_the_provider_asks_fo
         let requests = provider.requests().split_off(before);
         assert_eq!(requests.len(), 2, "{}", api.name);
         let waited = requests[1].at - requests[0].at;
-        assert!(waited >= Duration::from_secs(1) && waited < Duration::from_secs(20), "{}: {waited:?}", api.name);
+        assert!(
+            waited >= Duration::from_secs(1) && waited < Duration::from_secs(20),
+            "{}: {waited:?}",
+            api.name
+        );
         provider.answer(Answer::new(429, [refusal.to_string()]).header("retry-after", "3600"));
         assert_eq!(code(&*model).await, "model_rate_limited", "{}", api.name);
     }
@@ -230,8 +261,7 @@ async fn an_error_that_is_no_event_is_found_in_the_stream() {
     let provider = Provider::start().await;
     for api in APIS {
         let model = api.model(&provider);
-        let error =
-            json!({"error": {"code": 503, "status": "UNAVAILABLE", "type": "api_error", "message": "overloaded"}});
+        let error = json!({"error": {"code": 503, "status": "UNAVAILABLE", "type": "api_error", "message": "overloaded"}});
         let bare = format!("{error:#}");
         let [start, words, _] = (api.events)("a");
         for tail in ["", "\n", "\r\n\r\n"] {

@@ -38,19 +38,42 @@ async fn runs_are_counted_by_agent_outcome_and_known_code() {
     let server = Running::start(server().agent("echo", Echo).agent("bad", failing)).await;
     server.run(&input("Hi")).await.text().await.unwrap();
     for code in ["max_steps", "made-up-1", "made-up-2\"}\n"] {
-        server.post("/agents/bad/send-message").json(&input(code)).send().await.unwrap().text().await.unwrap();
+        server
+            .post("/agents/bad/send-message")
+            .json(&input(code))
+            .send()
+            .await
+            .unwrap()
+            .text()
+            .await
+            .unwrap();
     }
     let text = metrics(&server).await;
     let ended = |agent: &str, outcome: &str, code: &str| {
-        value(&text, &format!("agui_runs_total{{agent=\"{agent}\",outcome=\"{outcome}\",code=\"{code}\"}}"))
+        value(
+            &text,
+            &format!("agui_runs_total{{agent=\"{agent}\",outcome=\"{outcome}\",code=\"{code}\"}}"),
+        )
     };
     assert_eq!(ended("echo", "success", ""), 1.0, "{text}");
-    assert_eq!((ended("bad", "failed", "max_steps"), ended("bad", "failed", "other")), (1.0, 2.0), "{text}");
+    assert_eq!(
+        (ended("bad", "failed", "max_steps"), ended("bad", "failed", "other")),
+        (1.0, 2.0),
+        "{text}"
+    );
     assert_eq!(value(&text, "agui_guard_repairs_total{agent=\"bad\"}"), 3.0, "{text}");
     for name in ["run_duration_seconds", "run_first_event_seconds", "run_first_token_seconds"] {
-        assert_eq!(value(&text, &format!("agui_{name}_count{{agent=\"echo\"}}")), 1.0, "{name}: {text}");
+        assert_eq!(
+            value(&text, &format!("agui_{name}_count{{agent=\"echo\"}}")),
+            1.0,
+            "{name}: {text}"
+        );
     }
-    assert_eq!(value(&text, "agui_run_first_token_seconds_count{agent=\"bad\"}"), 0.0, "a run without tokens has none");
+    assert_eq!(
+        value(&text, "agui_run_first_token_seconds_count{agent=\"bad\"}"),
+        0.0,
+        "a run without tokens has none"
+    );
     assert!(!text.contains("made-up"), "{text}");
 }
 
@@ -59,12 +82,16 @@ async fn the_names_of_clients_make_no_series() {
     let server = Running::start(server().agent("echo", Echo)).await;
     // The background tasks of the store, and broken connections, are no names of clients.
     let other = ["#", "agui_store_", "agui_retention_", "agui_http_broken_"];
-    let series = |text: &str| text.lines().filter(|line| !other.iter().any(|start| line.starts_with(start))).count();
+    let series = |text: &str| {
+        text.lines().filter(|line| !other.iter().any(|start| line.starts_with(start))).count()
+    };
     let attack = async |from: usize| {
         for n in from..from + 40 {
             let mut run = input("Hi");
-            (run["threadId"], run["runId"]) = (format!("thread-{n}").into(), format!("run-{n}").into());
-            run["tools"] = json!([{ "name": format!("tool-{n}"), "description": "", "parameters": {} }]);
+            (run["threadId"], run["runId"]) =
+                (format!("thread-{n}").into(), format!("run-{n}").into());
+            run["tools"] =
+                json!([{ "name": format!("tool-{n}"), "description": "", "parameters": {} }]);
             run["forwardedProps"] = json!({ "model": format!("model-{n}") });
             server.run(&run).await.text().await.unwrap();
             let unknown = format!("/agents/agent-{n}/send-message");
@@ -75,8 +102,15 @@ async fn the_names_of_clients_make_no_series() {
     };
     let before = attack(0).await;
     let after = attack(1000).await;
-    assert_eq!(value(&after, "agui_runs_total{agent=\"echo\",outcome=\"success\",code=\"\"}"), 80.0);
-    assert_eq!(value(&after, "agui_http_refusals_total{status=\"404\",code=\"unknown_agent\"}"), 80.0, "{after}");
+    assert_eq!(
+        value(&after, "agui_runs_total{agent=\"echo\",outcome=\"success\",code=\"\"}"),
+        80.0
+    );
+    assert_eq!(
+        value(&after, "agui_http_refusals_total{status=\"404\",code=\"unknown_agent\"}"),
+        80.0,
+        "{after}"
+    );
     assert_eq!(value(&after, "agui_http_refusals_total{status=\"404\",code=\"not_found\"}"), 80.0);
     assert_eq!(series(&before), series(&after), "{after}");
     for made_up in ["thread-", "run-", "tool-", "model-", "agent-", "path-"] {
@@ -98,7 +132,8 @@ async fn runs_that_wait_or_are_detached_and_their_followers_are_shown() {
     eventually_async("the second run waits for the first one", async || {
         let text = metrics(&server).await;
         let now = |name: &str| value(&text, &format!("agui_{name}"));
-        (now("runs_active"), now("runs_waiting"), now("runs_detached"), now("followers")) == (1.0, 1.0, 1.0, 1.0)
+        (now("runs_active"), now("runs_waiting"), now("runs_detached"), now("followers"))
+            == (1.0, 1.0, 1.0, 1.0)
     })
     .await;
     drop((stream, waiting));
@@ -116,8 +151,13 @@ async fn runs_that_wait_or_are_detached_and_their_followers_are_shown() {
     })
     .await;
     let text = metrics(&server).await;
-    assert_eq!(value(&text, "agui_runs_total{agent=\"silent\",outcome=\"cancelled\",code=\"\"}"), 1.0, "{text}");
-    for name in ["store_batch_runs_count", "store_batch_events_count", "follower_lag_events_count"] {
+    assert_eq!(
+        value(&text, "agui_runs_total{agent=\"silent\",outcome=\"cancelled\",code=\"\"}"),
+        1.0,
+        "{text}"
+    );
+    for name in ["store_batch_runs_count", "store_batch_events_count", "follower_lag_events_count"]
+    {
         assert!(value(&text, &format!("agui_{name}")) >= 1.0, "{name}: {text}");
     }
 }
@@ -126,15 +166,19 @@ async fn runs_that_wait_or_are_detached_and_their_followers_are_shown() {
 async fn connections_and_clients_that_do_not_read_are_counted() {
     let (agent, ..) = endless();
     let stall_timeout = Duration::from_secs(3);
-    let server = server().agent("endless", agent).connections(Connections { stall_timeout, ..Connections::default() });
+    let server = server()
+        .agent("endless", agent)
+        .connections(Connections { stall_timeout, ..Connections::default() });
     let server = Running::start(server).await;
     let mut stalled = server.raw_run(&input("Hi")).await;
     read_until(&mut stalled, |text| text.contains("TEXT_MESSAGE_START")).await;
     let open = |text: &str| value(text, "agui_http_connections");
     assert!(open(&metrics(&server).await) >= 2.0, "the stalled one, and the one that asks");
     eventually_async("the client that does not read is disconnected", async || {
-        value(&metrics(&server).await, "agui_http_broken_connections_total{reason=\"stalled\"}") == 1.0
+        value(&metrics(&server).await, "agui_http_broken_connections_total{reason=\"stalled\"}")
+            == 1.0
     })
     .await;
-    eventually_async("its connection is closed", async || open(&metrics(&server).await) <= 1.0).await;
+    eventually_async("its connection is closed", async || open(&metrics(&server).await) <= 1.0)
+        .await;
 }

@@ -26,8 +26,10 @@ fn read(file: &str) -> String {
 /// Runs `promtool`, from Debian's package `prometheus`, and returns what it prints. Panics if it fails.
 fn promtool(arguments: &[&str], input: &str) -> String {
     let mut command = Command::new("promtool");
-    let command = command.args(arguments).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-    let mut child = command.spawn().expect("promtool is missing: install Debian's package prometheus");
+    let command =
+        command.args(arguments).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child =
+        command.spawn().expect("promtool is missing: install Debian's package prometheus");
     child.stdin.take().unwrap().write_all(input.as_bytes()).unwrap();
     let output = child.wait_with_output().unwrap();
     let text = [output.stdout, output.stderr].concat();
@@ -42,7 +44,8 @@ async fn promtool_finds_nothing_wrong_with_the_metrics() {
     let server = Running::start(server).await;
     server.run(&input("Hi")).await.text().await.unwrap();
     server.client.get(server.url("/nowhere")).send().await.unwrap();
-    let text = server.client.get(server.url("/metrics")).send().await.unwrap().text().await.unwrap();
+    let text =
+        server.client.get(server.url("/metrics")).send().await.unwrap().text().await.unwrap();
     assert_eq!(promtool(&["check", "metrics"], &text), "");
 }
 
@@ -54,9 +57,12 @@ fn promtool_finds_nothing_wrong_with_the_configuration_and_the_rules() {
 
 /// Returns the names of metrics in a text, without the suffixes of a histogram's series.
 fn names(text: &str) -> BTreeSet<String> {
-    let words = text.split(|c: char| !c.is_ascii_alphanumeric() && c != '_').filter(|word| word.starts_with("agui_"));
+    let words = text
+        .split(|c: char| !c.is_ascii_alphanumeric() && c != '_')
+        .filter(|word| word.starts_with("agui_"));
     let base = |word: &str| {
-        let suffix = ["_bucket", "_count", "_sum"].iter().find_map(|suffix| word.strip_suffix(suffix));
+        let suffix =
+            ["_bucket", "_count", "_sum"].iter().find_map(|suffix| word.strip_suffix(suffix));
         suffix.unwrap_or(word).to_owned()
     };
     words.map(base).collect()

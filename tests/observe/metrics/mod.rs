@@ -20,6 +20,7 @@ fn documented() -> Vec<(String, String)> {
     let text = std::fs::read_to_string(root.join("docs/operations.md")).unwrap();
     let section = text.split("\n## Metrics\n").nth(1).unwrap().split("\n## ").next().unwrap();
     let rows = section.lines().filter_map(|line| line.strip_prefix("| `"));
-    let cells = rows.map(|row| row.split(" | ").map(|cell| cell.trim_matches(['`', ' '])).collect::<Vec<_>>());
+    let cells = rows
+        .map(|row| row.split(" | ").map(|cell| cell.trim_matches(['`', ' '])).collect::<Vec<_>>());
     cells.map(|cells| (format!("agui_{}", cells[0]), cells[1].to_owned())).collect()
 }

@@ -31,8 +31,13 @@ async fn the_main_listener_serves_metrics_only_if_configured() {
     let response = get().send().await.unwrap();
     assert_eq!(response.headers()[CONTENT_TYPE], "text/plain; version=0.0.4; charset=utf-8");
     let text = response.text().await.unwrap();
-    assert_eq!(value(&text, "agui_runs_total{agent=\"echo\",outcome=\"success\",code=\"\"}"), 1.0, "{text}");
-    let open = get().header(ACCEPT, "application/openmetrics-text;version=1.0.0").send().await.unwrap();
+    assert_eq!(
+        value(&text, "agui_runs_total{agent=\"echo\",outcome=\"success\",code=\"\"}"),
+        1.0,
+        "{text}"
+    );
+    let open =
+        get().header(ACCEPT, "application/openmetrics-text;version=1.0.0").send().await.unwrap();
     assert!(open.text().await.unwrap().ends_with("# EOF\n"));
     let index = server.client.get(server.url("/")).send().await.unwrap().text().await.unwrap();
     assert!(index.contains("/metrics"), "{index}");
@@ -42,7 +47,13 @@ async fn the_main_listener_serves_metrics_only_if_configured() {
 async fn without_authentication_clients_of_a_proxy_on_the_same_machine_get_no_metrics() {
     let server = Running::start(echo().metrics(MetricsOptions::on_main_listener())).await;
     for name in ["Forwarded", "Via", "X-Forwarded-For", "X-Real-IP"] {
-        let proxied = server.client.get(server.url("/metrics")).header(name, "127.0.0.1").send().await.unwrap();
+        let proxied = server
+            .client
+            .get(server.url("/metrics"))
+            .header(name, "127.0.0.1")
+            .send()
+            .await
+            .unwrap();
         assert_eq!(proxied.status(), 403, "{name}");
     }
 }
@@ -76,7 +87,8 @@ async fn a_page_that_rebinds_its_name_gets_no_metrics() {
 #[tokio::test]
 async fn without_authentication_a_mounted_server_gives_neither_metrics_nor_events_away() {
     // The application does not say where requests come from.
-    let (router, _handle) = echo().metrics(MetricsOptions::on_main_listener()).into_router().unwrap();
+    let (router, _handle) =
+        echo().metrics(MetricsOptions::on_main_listener()).into_router().unwrap();
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     tokio::spawn(async move { axum::serve(listener, router).await });
@@ -101,8 +113,15 @@ async fn a_listener_of_its_own_serves_metrics_alone() {
     run.send().await.unwrap().text().await.unwrap();
     let (code, text) = get(metrics.clone()).await;
     assert_eq!(code, 200);
-    assert_eq!(value(&text, "agui_runs_total{agent=\"demo\",outcome=\"success\",code=\"\"}"), 1.0, "{text}");
-    assert!(value(&text, "agui_store_operation_duration_seconds_count{operation=\"finish\"}") >= 1.0, "{text}");
+    assert_eq!(
+        value(&text, "agui_runs_total{agent=\"demo\",outcome=\"success\",code=\"\"}"),
+        1.0,
+        "{text}"
+    );
+    assert!(
+        value(&text, "agui_store_operation_duration_seconds_count{operation=\"finish\"}") >= 1.0,
+        "{text}"
+    );
     assert_eq!(get(metrics.replace("/metrics", "/agents")).await.0, 404);
     assert_eq!(get(format!("{}/metrics", process.url)).await.0, 404);
 }

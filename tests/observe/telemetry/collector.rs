@@ -63,8 +63,10 @@ impl Collector {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());
         let inner = Arc::<Inner>::default();
-        let router = Router::new().route("/v1/traces", post(receive_spans)).with_state(inner.clone());
-        let server = tokio::spawn(async move { axum::serve(listener, router).await }).abort_handle();
+        let router =
+            Router::new().route("/v1/traces", post(receive_spans)).with_state(inner.clone());
+        let server =
+            tokio::spawn(async move { axum::serve(listener, router).await }).abort_handle();
         Self { url, inner, server }
     }
 
@@ -90,12 +92,20 @@ impl Drop for Collector {
 }
 
 /// Keeps what it refuses, too.
-async fn receive_spans(State(inner): State<Arc<Inner>>, headers: HeaderMap, body: Bytes) -> StatusCode {
+async fn receive_spans(
+    State(inner): State<Arc<Inner>>,
+    headers: HeaderMap,
+    body: Bytes,
+) -> StatusCode {
     let spans = read_spans(&unpacked(&headers, &body));
     let mut received = inner.received.lock().unwrap();
     received.spans.extend(spans);
     received.headers.push(headers);
-    if inner.refuses.load(Ordering::SeqCst) { StatusCode::SERVICE_UNAVAILABLE } else { StatusCode::OK }
+    if inner.refuses.load(Ordering::SeqCst) {
+        StatusCode::SERVICE_UNAVAILABLE
+    } else {
+        StatusCode::OK
+    }
 }
 
 fn unpacked(headers: &HeaderMap, body: &[u8]) -> Vec<u8> {
@@ -189,7 +199,10 @@ fn read_spans(body: &[u8]) -> Vec<Span> {
                 2 => {
                     let of_scope = fields(part.bytes());
                     let sent = of_scope.iter().filter(|(number, _)| *number == 2);
-                    spans.extend(sent.map(|(_, span)| Span { resource: resource.clone(), ..read_span(span.bytes()) }));
+                    spans.extend(sent.map(|(_, span)| Span {
+                        resource: resource.clone(),
+                        ..read_span(span.bytes())
+                    }));
                 }
                 _ => {}
             }
@@ -200,7 +213,8 @@ fn read_spans(body: &[u8]) -> Vec<Span> {
 
 fn read_span(bytes: &[u8]) -> Span {
     let all = fields(bytes);
-    let field = |number: u64| all.iter().find(|(other, _)| *other == number).map(|(_, field)| field);
+    let field =
+        |number: u64| all.iter().find(|(other, _)| *other == number).map(|(_, field)| field);
     let text = |number| field(number).map(Field::text).unwrap_or_default();
     let hex = |number| field(number).map(Field::hex).unwrap_or_default();
     let number = |of| field(of).map_or(0, Field::number);
@@ -236,7 +250,9 @@ fn any_value(bytes: &[u8]) -> Value {
         Some((2, is_true)) => (is_true.number() != 0).into(),
         Some((3, number)) => json!(number.number().cast_signed()),
         Some((4, number)) => json!(f64::from_bits(number.number())),
-        Some((5, list)) => fields(list.bytes()).iter().map(|(_, value)| any_value(value.bytes())).collect(),
+        Some((5, list)) => {
+            fields(list.bytes()).iter().map(|(_, value)| any_value(value.bytes())).collect()
+        }
         _ => Value::Null,
     }
 }

@@ -9,7 +9,8 @@ use super::{
     text,
 };
 
-const SECRETS: [&str; 5] = ["Where is order", "Ask the archive", "The archive says", "order-seven", "It was sent"];
+const SECRETS: [&str; 5] =
+    ["Where is order", "Ask the archive", "The archive says", "order-seven", "It was sent"];
 
 struct Conversation {
     provider: Provider,
@@ -22,8 +23,10 @@ impl Conversation {
     async fn start(more: &str) -> Self {
         let (provider, service, collector) =
             (Provider::start().await, Provider::start().await, Collector::start().await);
-        let model =
-            format!("kind = \"llm\"\nprovider = \"openai\"\nmodel = \"m\"\nbase_url = \"{}/v1\"", provider.url());
+        let model = format!(
+            "kind = \"llm\"\nprovider = \"openai\"\nmodel = \"m\"\nbase_url = \"{}/v1\"",
+            provider.url()
+        );
         let config = format!(
             "default_agent = \"assistant\"\n[log]\nformat = \"json\"\nlevel = \"debug\"\n{more}\n\
              [agents.assistant]\n{model}\nsystem_prompt = \"You are a clerk.\"\ntools = [\"look_up\", \"agent:archivist\"]\n\
@@ -52,10 +55,14 @@ impl Conversation {
         let events = command.run(&first, &headers).await;
         let interrupt = &events.last().unwrap()["outcome"]["interrupts"][0]["id"];
         assert!(interrupt.is_string(), "{events:#?}");
-        service.answer(Answer::new(200, [r#"{"state":"It was sent"}"#]).header("content-type", "application/json"));
+        service.answer(
+            Answer::new(200, [r#"{"state":"It was sent"}"#])
+                .header("content-type", "application/json"),
+        );
         provider.answer(text("It was sent."));
         let answer = json!({ "interruptId": interrupt, "status": "resolved", "payload": { "approved": true } });
-        let second = json!({ "threadId": "thread-1", "runId": "run-2", "messages": [], "resume": [answer] });
+        let second =
+            json!({ "threadId": "thread-1", "runId": "run-2", "messages": [], "resume": [answer] });
         let events = command.run(&second, &headers).await;
         assert_eq!(events.last().unwrap()["outcome"]["type"], "success", "{events:#?}");
         let log = command.stop().await;
@@ -99,10 +106,17 @@ async fn a_conversation_is_a_tree_of_spans_in_the_trace_of_its_requests() {
                 ]
             ]]
         ],
-        ["POST /send-message", [["invoke_agent assistant", [["execute_tool look_up", []], ["chat m", []]]]]],
+        [
+            "POST /send-message",
+            [["invoke_agent assistant", [["execute_tool look_up", []], ["chat m", []]]]]
+        ],
     ]);
     assert_eq!(tree(&spans, parent), expected, "{spans:#?}");
-    assert!(spans.iter().all(|span| span.trace_id == TRACE_ID && span.state == "rojo=1" && span.begin <= span.end));
+    assert!(
+        spans.iter().all(|span| span.trace_id == TRACE_ID
+            && span.state == "rojo=1"
+            && span.begin <= span.end)
+    );
     let resource = &spans[0].resource;
     assert_eq!(resource["service.name"], "agui-server");
     assert_eq!(resource["service.version"], env!("CARGO_PKG_VERSION"));
@@ -127,16 +141,27 @@ async fn a_conversation_is_a_tree_of_spans_in_the_trace_of_its_requests() {
 
     // Each server is named the span that asks it.
     let chats = named(&spans, "chat m");
-    let sent: Vec<_> =
-        servers.provider.requests().iter().map(|request| request.headers["traceparent"].clone()).collect();
-    let expected: Vec<_> = chats.iter().map(|chat| format!("00-{TRACE_ID}-{}-01", chat.span_id)).collect();
+    let sent: Vec<_> = servers
+        .provider
+        .requests()
+        .iter()
+        .map(|request| request.headers["traceparent"].clone())
+        .collect();
+    let expected: Vec<_> =
+        chats.iter().map(|chat| format!("00-{TRACE_ID}-{}-01", chat.span_id)).collect();
     assert_eq!(sent, expected);
     let tool = named(&spans, "execute_tool look_up")[0];
-    assert_eq!(servers.service.requests()[0].headers["traceparent"], format!("00-{TRACE_ID}-{}-01", tool.span_id));
+    assert_eq!(
+        servers.service.requests()[0].headers["traceparent"],
+        format!("00-{TRACE_ID}-{}-01", tool.span_id)
+    );
     let ended: Vec<_> = log.iter().filter(|line| line["message"] == "run ended").collect();
     assert_eq!((ended.len(), &ended[0]["trace_id"]), (2, &TRACE_ID.into()));
     let calls = log.iter().filter(|line| line["message"] == "model call ended");
-    assert!(calls.clone().count() == 4 && calls.clone().all(|line| line["trace_id"] == TRACE_ID), "{log:#?}");
+    assert!(
+        calls.clone().count() == 4 && calls.clone().all(|line| line["trace_id"] == TRACE_ID),
+        "{log:#?}"
+    );
     // What is said is not in spans, and spans are not in lines.
     let all = format!("{spans:?}");
     assert!(SECRETS.iter().all(|secret| !all.contains(secret)), "{all}");
@@ -148,8 +173,9 @@ async fn content_is_in_spans_if_the_configuration_says_so() {
     let (spans, ..) = Conversation::start("[telemetry]\ncontent = true").await.play().await;
     let all = format!("{spans:?}");
     assert!(SECRETS.iter().all(|secret| all.contains(secret)), "{all}");
-    let json_of =
-        |span: &Span, name: &str| -> Value { serde_json::from_str(span.attributes[name].as_str().unwrap()).unwrap() };
+    let json_of = |span: &Span, name: &str| -> Value {
+        serde_json::from_str(span.attributes[name].as_str().unwrap()).unwrap()
+    };
     let chats = named(&spans, "chat m");
     let part = |text: &str| json!([{ "type": "text", "content": text }]);
     assert_eq!(json_of(chats[0], "gen_ai.system_instructions"), part("You are a clerk."));
@@ -173,7 +199,11 @@ async fn a_failed_call_and_its_run_are_errors() {
     let spans = talk.collector.spans();
     for name in ["chat m", "invoke_agent assistant"] {
         let span = named(&spans, name)[0];
-        assert_eq!((span.status, &span.attributes["error.type"]), (2, &"model_unauthorized".into()), "{span:?}");
+        assert_eq!(
+            (span.status, &span.attributes["error.type"]),
+            (2, &"model_unauthorized".into()),
+            "{span:?}"
+        );
     }
     let roots: Vec<_> = spans.iter().filter(|span| span.parent_id.is_empty()).collect();
     assert_eq!((roots.len(), &*roots[0].name), (1, "POST /send-message"), "{spans:#?}");
@@ -181,12 +211,15 @@ async fn a_failed_call_and_its_run_are_errors() {
 
 #[tokio::test]
 async fn the_variables_of_opentelemetry_turn_traces_off() {
-    for variable in
-        [("OTEL_SDK_DISABLED", "true"), ("OTEL_TRACES_EXPORTER", "none"), ("OTEL_TRACES_SAMPLER", "always_off")]
-    {
+    for variable in [
+        ("OTEL_SDK_DISABLED", "true"),
+        ("OTEL_TRACES_EXPORTER", "none"),
+        ("OTEL_TRACES_SAMPLER", "always_off"),
+    ] {
         let collector = Collector::start().await;
         let environment = [("OTEL_EXPORTER_OTLP_ENDPOINT", collector.url.as_str()), variable];
-        let command = Command::start("[log]\nformat = \"json\"\n[agents.e]\nkind = \"echo\"\n", &environment);
+        let command =
+            Command::start("[log]\nformat = \"json\"\n[agents.e]\nkind = \"echo\"\n", &environment);
         command.run(&super::running::input("Hello"), &[]).await;
         command.stop().await;
         assert!(collector.spans().is_empty(), "{variable:?}");

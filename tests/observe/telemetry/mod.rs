@@ -38,7 +38,8 @@ impl Command {
 
     /// Sends a request for a run, and returns the events of the response.
     async fn run(&self, input: &Value, headers: &[(&str, &str)]) -> Vec<Value> {
-        let mut request = self.client.post(format!("{}/send-message", self.process.url)).json(input);
+        let mut request =
+            self.client.post(format!("{}/send-message", self.process.url)).json(input);
         for (name, value) in headers {
             request = request.header(*name, *value);
         }

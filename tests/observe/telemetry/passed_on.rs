@@ -37,7 +37,8 @@ impl Servers {
     }
 
     async fn start_with(further: &str) -> Self {
-        let (provider, service, remote) = (Provider::start().await, Provider::start().await, Provider::start().await);
+        let (provider, service, remote) =
+            (Provider::start().await, Provider::start().await, Provider::start().await);
         let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/tools/fake-mcp.mjs");
         let config = format!(
             "default_agent = \"assistant\"\n[log]\nformat = \"json\"\n[store]\nurl = \"memory:\"\n\
@@ -68,12 +69,17 @@ impl Servers {
         self.provider.answer(text("Done."));
         let events = self.command.run(&input("Go"), headers).await;
         let results = events.iter().filter(|event| event["type"] == "TOOL_CALL_RESULT").count();
-        assert_eq!((results, &events.last().unwrap()["type"]), (3, &"RUN_FINISHED".into()), "{events:#?}");
+        assert_eq!(
+            (results, &events.last().unwrap()["type"]),
+            (3, &"RUN_FINISHED".into()),
+            "{events:#?}"
+        );
     }
 
     /// What the provider, the web service and the remote agent got.
     fn headers(&self) -> Vec<(Option<String>, Option<String>)> {
-        let requests = [self.provider.requests(), self.service.requests(), self.remote.requests()].concat();
+        let requests =
+            [self.provider.requests(), self.service.requests(), self.remote.requests()].concat();
         let owned = |request: &Recorded| {
             let (parent, state) = trace_of(request);
             (parent.map(str::to_owned), state.map(str::to_owned))
@@ -101,11 +107,18 @@ async fn the_trace_of_a_request_reaches_every_server_that_the_run_asks() {
         "four requests to the model, one to the service, one to the agent"
     );
     let meta = servers.mcp_meta();
-    assert_eq!((&meta[0]["traceparent"], &meta[0]["tracestate"]), (&PARENT.into(), &STATE.into()), "{meta:?}");
+    assert_eq!(
+        (&meta[0]["traceparent"], &meta[0]["tracestate"]),
+        (&PARENT.into(), &STATE.into()),
+        "{meta:?}"
+    );
     let log = servers.command.stop().await;
     let ended: Vec<_> = log.iter().filter(|line| line["message"] == "run ended").collect();
     assert_eq!((ended.len(), &ended[0]["trace_id"]), (1, &TRACE_ID.into()), "{log:#?}");
-    assert!(log.iter().any(|line| line["trace_id"].is_null()), "lines outside of requests have no trace");
+    assert!(
+        log.iter().any(|line| line["trace_id"].is_null()),
+        "lines outside of requests have no trace"
+    );
 }
 
 #[tokio::test]
@@ -123,6 +136,11 @@ async fn an_invalid_trace_is_not_passed_on() {
     servers.run(&[("traceparent", PARENT), ("traceparent", PARENT)]).await;
     servers.run(&[]).await;
     assert_eq!(servers.headers(), vec![(None, None); 18]);
-    assert!(servers.mcp_meta().iter().all(|meta| meta["traceparent"].is_null() && meta["tracestate"].is_null()));
+    assert!(
+        servers
+            .mcp_meta()
+            .iter()
+            .all(|meta| meta["traceparent"].is_null() && meta["tracestate"].is_null())
+    );
     assert!(servers.command.stop().await.iter().all(|line| line["trace_id"].is_null()));
 }

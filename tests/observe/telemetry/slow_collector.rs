@@ -34,7 +34,9 @@ async fn run_and_stop(endpoint: &str) -> Vec<serde_json::Value> {
 }
 
 fn count(log: &[serde_json::Value], message: &str) -> usize {
-    log.iter().filter(|line| line["message"].as_str().is_some_and(|text| text.starts_with(message))).count()
+    log.iter()
+        .filter(|line| line["message"].as_str().is_some_and(|text| text.starts_with(message)))
+        .count()
 }
 
 #[tokio::test]
@@ -59,7 +61,8 @@ async fn a_collector_that_never_answers_delays_neither_runs_nor_the_end() {
 async fn a_collector_that_refuses_spans_for_a_while_is_logged_once_and_gets_the_next_ones() {
     let collector = Collector::start().await;
     collector.refuse(true);
-    let environment = [("OTEL_EXPORTER_OTLP_ENDPOINT", &*collector.url), ("OTEL_BSP_SCHEDULE_DELAY", "10")];
+    let environment =
+        [("OTEL_EXPORTER_OTLP_ENDPOINT", &*collector.url), ("OTEL_BSP_SCHEDULE_DELAY", "10")];
     let command = Command::start(CONFIG, &environment);
     for requests in 1..=2 {
         command.run(&input("Hello"), &[]).await;

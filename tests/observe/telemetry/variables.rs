@@ -10,9 +10,21 @@ fn variables_that_cannot_be_followed_are_errors_at_start() {
             "http/json",
             "OTEL_EXPORTER_OTLP_PROTOCOL=http/json is not supported: use http/protobuf",
         ),
-        ("OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", "grpc", "TRACES_PROTOCOL=grpc is not supported: use http/protobuf"),
-        ("OTEL_TRACES_EXPORTER", "zipkin", "OTEL_TRACES_EXPORTER=zipkin is not supported: use otlp or none"),
-        ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "collector:4318", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT is invalid"),
+        (
+            "OTEL_EXPORTER_OTLP_TRACES_PROTOCOL",
+            "grpc",
+            "TRACES_PROTOCOL=grpc is not supported: use http/protobuf",
+        ),
+        (
+            "OTEL_TRACES_EXPORTER",
+            "zipkin",
+            "OTEL_TRACES_EXPORTER=zipkin is not supported: use otlp or none",
+        ),
+        (
+            "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT",
+            "collector:4318",
+            "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT is invalid",
+        ),
     ] {
         let folder = tempfile::tempdir().unwrap();
         let output = std::process::Command::new(BINARY)

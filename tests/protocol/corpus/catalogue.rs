@@ -26,7 +26,10 @@ type Named = Vec<(String, Value)>;
 
 /// Returns two examples of an event: `small`, and with `more` fields and the base fields.
 fn small_and_large(small: Value, more: Value) -> Named {
-    vec![("minimal".to_owned(), small.clone()), ("maximal".to_owned(), with(&with(&small, more), base()))]
+    vec![
+        ("minimal".to_owned(), small.clone()),
+        ("maximal".to_owned(), with(&with(&small, more), base())),
+    ]
 }
 
 /// Does the same for events that can be attributed to a subagent.
@@ -39,7 +42,9 @@ fn named(name: &str, event: Value) -> (String, Value) {
 }
 
 fn with(event: &Value, more: Value) -> Value {
-    let (Value::Object(mut event), Value::Object(more)) = (event.clone(), more) else { unreachable!() };
+    let (Value::Object(mut event), Value::Object(more)) = (event.clone(), more) else {
+        unreachable!()
+    };
     event.extend(more);
     Value::Object(event)
 }
@@ -188,7 +193,8 @@ fn parts() -> Value {
 }
 
 fn text_messages() -> Named {
-    let start = |role: &str| json!({ "type": "TEXT_MESSAGE_START", "messageId": "m1", "role": role });
+    let start =
+        |role: &str| json!({ "type": "TEXT_MESSAGE_START", "messageId": "m1", "role": role });
     let roles = ["developer", "system", "assistant", "user"];
     [
         attributed(
@@ -196,7 +202,10 @@ fn text_messages() -> Named {
             json!({ "role": "assistant", "name": "Bot" }),
         ),
         roles.iter().map(|role| named(role, start(role))).collect(),
-        attributed(json!({ "type": "TEXT_MESSAGE_CONTENT", "messageId": "m1", "delta": "Hello" }), json!({})),
+        attributed(
+            json!({ "type": "TEXT_MESSAGE_CONTENT", "messageId": "m1", "delta": "Hello" }),
+            json!({}),
+        ),
         attributed(json!({ "type": "TEXT_MESSAGE_END", "messageId": "m1" }), json!({})),
         attributed(
             json!({ "type": "TEXT_MESSAGE_CHUNK" }),
@@ -237,10 +246,19 @@ fn reasoning() -> Named {
     let sealed = |subtype: &str| json!({ "type": "REASONING_ENCRYPTED_VALUE", "subtype": subtype, "entityId": "r1", "encryptedValue": "c2VhbGVk" });
     [
         attributed(json!({ "type": "REASONING_START", "messageId": "r1" }), json!({})),
-        attributed(json!({ "type": "REASONING_MESSAGE_START", "messageId": "r1", "role": "reasoning" }), json!({})),
-        attributed(json!({ "type": "REASONING_MESSAGE_CONTENT", "messageId": "r1", "delta": "Hm" }), json!({})),
+        attributed(
+            json!({ "type": "REASONING_MESSAGE_START", "messageId": "r1", "role": "reasoning" }),
+            json!({}),
+        ),
+        attributed(
+            json!({ "type": "REASONING_MESSAGE_CONTENT", "messageId": "r1", "delta": "Hm" }),
+            json!({}),
+        ),
         attributed(json!({ "type": "REASONING_MESSAGE_END", "messageId": "r1" }), json!({})),
-        attributed(json!({ "type": "REASONING_MESSAGE_CHUNK" }), json!({ "messageId": "r1", "delta": "Hm" })),
+        attributed(
+            json!({ "type": "REASONING_MESSAGE_CHUNK" }),
+            json!({ "messageId": "r1", "delta": "Hm" }),
+        ),
         attributed(json!({ "type": "REASONING_END", "messageId": "r1" }), json!({})),
         attributed(sealed("message"), json!({})),
         vec![named("of a call", sealed("tool-call"))],
@@ -274,14 +292,16 @@ fn state() -> Named {
             named("false", snapshot(json!(false))),
         ],
         attributed(json!({ "type": "STATE_DELTA", "delta": [] }), json!({ "delta": patch() })),
-        small_and_large(json!({ "type": "MESSAGES_SNAPSHOT", "messages": [] }), json!({ "messages": messages() })),
+        small_and_large(
+            json!({ "type": "MESSAGES_SNAPSHOT", "messages": [] }),
+            json!({ "messages": messages() }),
+        ),
     ]
     .concat()
 }
 
 fn activities() -> Named {
-    let snapshot =
-        json!({ "type": "ACTIVITY_SNAPSHOT", "messageId": "w1", "activityType": "web_search", "content": {} });
+    let snapshot = json!({ "type": "ACTIVITY_SNAPSHOT", "messageId": "w1", "activityType": "web_search", "content": {} });
     let delta = json!({ "type": "ACTIVITY_DELTA", "messageId": "w1", "activityType": "web_search", "patch": [] });
     [
         attributed(snapshot.clone(), json!({ "content": rich(), "replace": true })),
@@ -292,8 +312,7 @@ fn activities() -> Named {
 }
 
 fn subagents() -> Named {
-    let finished =
-        |outcome: Value| json!({ "type": "SUBAGENT_FINISHED", "subagentRunId": "sub-1", "outcome": outcome });
+    let finished = |outcome: Value| json!({ "type": "SUBAGENT_FINISHED", "subagentRunId": "sub-1", "outcome": outcome });
     [
         small_and_large(
             json!({ "type": "SUBAGENT_STARTED", "subagentRunId": "sub-1", "name": "researcher" }),
@@ -314,7 +333,8 @@ fn subagents() -> Named {
 
 fn passthrough() -> Named {
     let raw = |event: Value| json!({ "type": "RAW", "event": event });
-    let custom = |value: Value| json!({ "type": "CUSTOM", "name": "com.example.event", "value": value });
+    let custom =
+        |value: Value| json!({ "type": "CUSTOM", "name": "com.example.event", "value": value });
     [
         attributed(raw(json!({})), json!({ "event": rich(), "source": "openai" })),
         vec![named("null", raw(Value::Null)), named("text", raw(json!("data: [DONE]")))],
@@ -333,7 +353,10 @@ fn awkward() -> Named {
         named("empty metadata", with(&content("m", String::new()), json!({ "metadata": {} }))),
         named("timestamp zero", with(&content("m", "x".into()), json!({ "timestamp": 0 }))),
         named("timestamp before 1970", with(&content("m", "x".into()), json!({ "timestamp": -1 }))),
-        named("largest timestamp", with(&content("m", "x".into()), json!({ "timestamp": 9_007_199_254_740_991_i64 }))),
+        named(
+            "largest timestamp",
+            with(&content("m", "x".into()), json!({ "timestamp": 9_007_199_254_740_991_i64 })),
+        ),
         named("two-byte letters", content("m", "é".repeat(64))),
         named("line ends", content("m", "a\r\nb\rc\nd\u{85}e\u{2028}f\u{2029}g\u{feff}".into())),
         named("looks like SSE", content("m", "\n\ndata: {}\n\nevent: x\n".into())),
@@ -354,12 +377,18 @@ fn awkward() -> Named {
             "empty texts",
             json!({ "type": "SUBAGENT_STARTED", "subagentRunId": "", "name": "", "description": "", "parentSubagentRunId": "", "parentToolCallId": "", "parentMessageId": "" }),
         ),
-        named("empty texts", json!({ "type": "TEXT_MESSAGE_CHUNK", "messageId": "", "delta": "", "name": "" })),
+        named(
+            "empty texts",
+            json!({ "type": "TEXT_MESSAGE_CHUNK", "messageId": "", "delta": "", "name": "" }),
+        ),
         named(
             "empty texts",
             json!({ "type": "TOOL_CALL_CHUNK", "toolCallId": "", "toolCallName": "", "parentMessageId": "", "delta": "" }),
         ),
-        named("empty texts", json!({ "type": "REASONING_MESSAGE_CHUNK", "messageId": "", "delta": "" })),
+        named(
+            "empty texts",
+            json!({ "type": "REASONING_MESSAGE_CHUNK", "messageId": "", "delta": "" }),
+        ),
         named("empty texts", json!({ "type": "CUSTOM", "name": "", "value": "" })),
         named("empty texts", json!({ "type": "RAW", "event": "", "source": "" })),
         named(

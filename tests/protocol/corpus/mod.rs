@@ -29,11 +29,17 @@ const MAX_GOLDEN_LINE: usize = 10_000;
 #[test]
 fn the_corpus_is_written_to_files() {
     fs::create_dir_all(FOLDER).unwrap();
-    write("events.json", catalogue::events().iter().map(|(name, json)| event(name, json)).collect());
+    write(
+        "events.json",
+        catalogue::events().iter().map(|(name, json)| event(name, json)).collect(),
+    );
     let (mut recorded, mut failed) = (Vec::new(), Vec::new());
-    let hand_written = streams::hand_written().into_iter().map(|(name, script)| (name.to_owned(), script));
-    let seeded =
-        seeded(SEEDED_STREAMS).into_iter().enumerate().map(|(index, script)| (format!("seeded {index}"), script));
+    let hand_written =
+        streams::hand_written().into_iter().map(|(name, script)| (name.to_owned(), script));
+    let seeded = seeded(SEEDED_STREAMS)
+        .into_iter()
+        .enumerate()
+        .map(|(index, script)| (format!("seeded {index}"), script));
     for (name, script) in hand_written.chain(seeded) {
         // The other streams are written even if one cannot be recorded.
         match catch_unwind(|| stream(&name, &script)) {
@@ -75,7 +81,9 @@ fn each_event_type_has_at_least_two_examples() {
 
 #[test]
 fn seeded_streams_are_reproducible() {
-    let events = |scripts: Vec<Script>| scripts.iter().map(|script| format!("{script:?}")).collect::<Vec<_>>();
+    let events = |scripts: Vec<Script>| {
+        scripts.iter().map(|script| format!("{script:?}")).collect::<Vec<_>>()
+    };
     assert_eq!(events(seeded(20)), events(seeded(20)));
 }
 
@@ -95,7 +103,8 @@ fn write(name: &str, entries: Vec<Value>) {
 
 /// Returns an event in its three encodings.
 fn event(name: &str, json: &Value) -> Value {
-    let event: Event = serde_json::from_value(json.clone()).unwrap_or_else(|error| panic!("{name}: {error}"));
+    let event: Event =
+        serde_json::from_value(json.clone()).unwrap_or_else(|error| panic!("{name}: {error}"));
     let written = serde_json::to_value(&event).unwrap();
     assert_eq!(written, *json, "{name} changes when it is read and written");
     let (mut sse, mut frame) = (Vec::new(), Vec::new());

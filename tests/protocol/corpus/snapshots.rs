@@ -56,12 +56,18 @@ fn messages_snapshots() -> Named {
                 { "role": "reasoning", "id": "r1", "content": "Hm" },
             ])),
         ),
-        case("a snapshot that lists its activity types: none", declared(json!({ "authoritativeActivityTypes": [] }))),
+        case(
+            "a snapshot that lists its activity types: none",
+            declared(json!({ "authoritativeActivityTypes": [] })),
+        ),
         case(
             "a snapshot that lists its activity types: searches",
             declared(json!({ "authoritativeActivityTypes": ["search"] })),
         ),
-        case("a snapshot that lists its activity types: all", declared(json!({ "authoritativeActivityTypes": null }))),
+        case(
+            "a snapshot that lists its activity types: all",
+            declared(json!({ "authoritativeActivityTypes": null })),
+        ),
         case(
             "a snapshot with an invalid list of activity types",
             declared(json!({ "authoritativeActivityTypes": [1] })),
@@ -102,8 +108,7 @@ fn messages_snapshots() -> Named {
 
 fn activities() -> Named {
     let set = |content: Value| json!({ "type": "ACTIVITY_SNAPSHOT", "messageId": "w1", "activityType": "search", "content": content });
-    let amend =
-        |patch: Value| json!({ "type": "ACTIVITY_DELTA", "messageId": "w1", "activityType": "plan", "patch": patch });
+    let amend = |patch: Value| json!({ "type": "ACTIVITY_DELTA", "messageId": "w1", "activityType": "plan", "patch": patch });
     let kept = |content: Value| {
         let mut event = set(content);
         event["replace"] = json!(false);
@@ -112,9 +117,18 @@ fn activities() -> Named {
     };
     let history = json!([{ "role": "activity", "id": "w1", "activityType": "search", "content": { "n": 1 } }]);
     vec![
-        after_hello("an activity is replaced", json!([set(json!({ "a": 1 })), set(json!({ "b": 2 }))])),
-        after_hello("an activity is kept", json!([set(json!({ "a": 1 })), kept(json!({ "b": 2 }))])),
-        after_hello("an activity is made by a snapshot that would keep it", json!([kept(json!({ "b": 2 }))])),
+        after_hello(
+            "an activity is replaced",
+            json!([set(json!({ "a": 1 })), set(json!({ "b": 2 }))]),
+        ),
+        after_hello(
+            "an activity is kept",
+            json!([set(json!({ "a": 1 })), kept(json!({ "b": 2 }))]),
+        ),
+        after_hello(
+            "an activity is made by a snapshot that would keep it",
+            json!([kept(json!({ "b": 2 }))]),
+        ),
         after_hello(
             "an activity is amended and changes its type",
             json!([
@@ -128,13 +142,21 @@ fn activities() -> Named {
             "an activity's patch that fails half-way leaves content and type alone",
             json!([
                 set(json!({ "n": 0 })),
-                amend(json!([{ "op": "replace", "path": "/n", "value": 1 }, { "op": "remove", "path": "/missing" }])),
+                amend(
+                    json!([{ "op": "replace", "path": "/n", "value": 1 }, { "op": "remove", "path": "/missing" }])
+                ),
             ]),
         ),
-        after_hello("an empty patch changes an activity's type", json!([set(json!({})), amend(json!([]))])),
+        after_hello(
+            "an empty patch changes an activity's type",
+            json!([set(json!({})), amend(json!([]))]),
+        ),
         after_hello(
             "an activity's content is replaced whole by a patch",
-            json!([set(json!({ "n": 0 })), amend(json!([{ "op": "replace", "path": "", "value": { "m": 1 } }])),]),
+            json!([
+                set(json!({ "n": 0 })),
+                amend(json!([{ "op": "replace", "path": "", "value": { "m": 1 } }])),
+            ]),
         ),
         after(
             "an activity of an earlier run is amended",
@@ -155,9 +177,11 @@ fn activities() -> Named {
 }
 
 fn state() -> Named {
-    let start = json!({ "a": { "b": [1, 2, 3] }, "n": 1, "text": "t", "null": null, "x/y": { "m~n": 1 } });
-    let case =
-        |name, patch: Value| after(name, hello(), start.clone(), json!([{ "type": "STATE_DELTA", "delta": patch }]));
+    let start =
+        json!({ "a": { "b": [1, 2, 3] }, "n": 1, "text": "t", "null": null, "x/y": { "m~n": 1 } });
+    let case = |name, patch: Value| {
+        after(name, hello(), start.clone(), json!([{ "type": "STATE_DELTA", "delta": patch }]))
+    };
     vec![
         after_hello(
             "a delta of a state that was not set",
@@ -212,7 +236,10 @@ fn state() -> Named {
                 { "op": "replace", "path": "/n", "value": 2 }, { "op": "test", "path": "/n", "value": 1 },
             ]),
         ),
-        case("a test on what is not there", json!([{ "op": "test", "path": "/missing", "value": null }])),
+        case(
+            "a test on what is not there",
+            json!([{ "op": "test", "path": "/missing", "value": null }]),
+        ),
         case(
             "a test of null",
             json!([{ "op": "test", "path": "/null", "value": null }, { "op": "remove", "path": "/null" }]),
@@ -227,23 +254,50 @@ fn state() -> Named {
                 { "op": "add", "path": "/o", "value": { "a": 1, "b": [2] } }, { "op": "test", "path": "/o", "value": { "b": [2], "a": 1 } },
             ]),
         ),
-        case("adding below what is not there", json!([{ "op": "add", "path": "/missing/a", "value": 1 }])),
+        case(
+            "adding below what is not there",
+            json!([{ "op": "add", "path": "/missing/a", "value": 1 }]),
+        ),
         case("adding below null", json!([{ "op": "add", "path": "/null/a", "value": 1 }])),
-        case("adding behind the end of a list", json!([{ "op": "add", "path": "/a/b/9", "value": 1 }])),
+        case(
+            "adding behind the end of a list",
+            json!([{ "op": "add", "path": "/a/b/9", "value": 1 }]),
+        ),
         case("adding at the end of a list", json!([{ "op": "add", "path": "/a/b/3", "value": 4 }])),
-        case("adding to a list by a name", json!([{ "op": "add", "path": "/a/b/first", "value": 1 }])),
-        case("adding what is there replaces it", json!([{ "op": "add", "path": "/n", "value": [] }])),
-        case("replacing what is not there", json!([{ "op": "replace", "path": "/missing", "value": 1 }])),
-        case("replacing in a list behind its end", json!([{ "op": "replace", "path": "/a/b/3", "value": 1 }])),
+        case(
+            "adding to a list by a name",
+            json!([{ "op": "add", "path": "/a/b/first", "value": 1 }]),
+        ),
+        case(
+            "adding what is there replaces it",
+            json!([{ "op": "add", "path": "/n", "value": [] }]),
+        ),
+        case(
+            "replacing what is not there",
+            json!([{ "op": "replace", "path": "/missing", "value": 1 }]),
+        ),
+        case(
+            "replacing in a list behind its end",
+            json!([{ "op": "replace", "path": "/a/b/3", "value": 1 }]),
+        ),
         case(
             "removing what is not there",
             json!([{ "op": "replace", "path": "/n", "value": 2 }, { "op": "remove", "path": "/missing" }]),
         ),
-        case("removing the last of a list by a dash", json!([{ "op": "remove", "path": "/a/b/-" }])),
-        case("moving what is not there", json!([{ "op": "move", "from": "/missing", "path": "/n" }])),
+        case(
+            "removing the last of a list by a dash",
+            json!([{ "op": "remove", "path": "/a/b/-" }]),
+        ),
+        case(
+            "moving what is not there",
+            json!([{ "op": "move", "from": "/missing", "path": "/n" }]),
+        ),
         case("moving onto itself", json!([{ "op": "move", "from": "/n", "path": "/n" }])),
         case("moving within a list", json!([{ "op": "move", "from": "/a/b/0", "path": "/a/b/2" }])),
-        case("copying what is not there", json!([{ "op": "copy", "from": "/missing", "path": "/n" }])),
+        case(
+            "copying what is not there",
+            json!([{ "op": "copy", "from": "/missing", "path": "/n" }]),
+        ),
         case("copying into itself", json!([{ "op": "copy", "from": "/a", "path": "/a/self" }])),
         case("copying the whole", json!([{ "op": "copy", "from": "", "path": "/self" }])),
         case(
@@ -259,18 +313,33 @@ fn state() -> Named {
             "adding into a number",
             json!([{ "op": "add", "path": "/n/x", "value": 9 }, { "op": "replace", "path": "/text", "value": 5 }]),
         ),
-        case("a letter is no member of its text", json!([{ "op": "copy", "from": "/text/0", "path": "/c" }])),
-        case("nothing is behind the end of a list", json!([{ "op": "copy", "from": "/a/b/-", "path": "/c" }])),
+        case(
+            "a letter is no member of its text",
+            json!([{ "op": "copy", "from": "/text/0", "path": "/c" }]),
+        ),
+        case(
+            "nothing is behind the end of a list",
+            json!([{ "op": "copy", "from": "/a/b/-", "path": "/c" }]),
+        ),
         case("an index below zero", json!([{ "op": "replace", "path": "/a/b/-1", "value": 1 }])),
-        case("moving a list's first to its end", json!([{ "op": "move", "from": "/a/b/0", "path": "/a/b/-" }])),
-        case("moving a part in its whole's place", json!([{ "op": "move", "from": "/a/b", "path": "/a" }])),
+        case(
+            "moving a list's first to its end",
+            json!([{ "op": "move", "from": "/a/b/0", "path": "/a/b/-" }]),
+        ),
+        case(
+            "moving a part in its whole's place",
+            json!([{ "op": "move", "from": "/a/b", "path": "/a" }]),
+        ),
         case(
             "moving a part in its whole's place, undone",
             json!([
                 { "op": "move", "from": "/a/b", "path": "/a" }, { "op": "remove", "path": "/missing" },
             ]),
         ),
-        case("moving to where nothing can be", json!([{ "op": "move", "from": "/n", "path": "/missing/n" }])),
+        case(
+            "moving to where nothing can be",
+            json!([{ "op": "move", "from": "/n", "path": "/missing/n" }]),
+        ),
         case("moving to the whole", json!([{ "op": "move", "from": "/a", "path": "" }])),
         case("copying a null", json!([{ "op": "copy", "from": "/null", "path": "/new" }])),
         case("moving a null", json!([{ "op": "move", "from": "/null", "path": "/new" }])),
@@ -289,7 +358,10 @@ fn state() -> Named {
             "removing the whole and adding another",
             json!([{ "op": "remove", "path": "" }, { "op": "add", "path": "", "value": [] }]),
         ),
-        case("replacing the whole", json!([{ "op": "replace", "path": "", "value": { "new": true } }])),
+        case(
+            "replacing the whole",
+            json!([{ "op": "replace", "path": "", "value": { "new": true } }]),
+        ),
         case(
             "adding the whole and going on",
             json!([{ "op": "add", "path": "", "value": {} }, { "op": "add", "path": "/a", "value": 1 }]),

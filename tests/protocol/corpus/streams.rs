@@ -8,7 +8,8 @@ use crate::support::streams::{Ending, Script};
 
 /// Returns scripts by name.
 pub(crate) fn hand_written() -> Named {
-    [messages(), metadata(), tool_calls(), reasoning(), subagents(), snapshots::hand_written()].concat()
+    [messages(), metadata(), tool_calls(), reasoning(), subagents(), snapshots::hand_written()]
+        .concat()
 }
 
 pub(crate) type Named = Vec<(&'static str, Script)>;
@@ -22,7 +23,12 @@ pub(crate) fn after_hello(name: &'static str, events: Value) -> (&'static str, S
 }
 
 /// Returns a run on these messages and this state.
-pub(crate) fn after(name: &'static str, messages: Value, state: Value, events: Value) -> (&'static str, Script) {
+pub(crate) fn after(
+    name: &'static str,
+    messages: Value,
+    state: Value,
+    events: Value,
+) -> (&'static str, Script) {
     let messages: Vec<agui_server::protocol::Message> = serde_json::from_value(messages).unwrap();
     let mut input = RunAgentInput::new("thread-1", "run-1", messages);
     input.state = Some(state).filter(|state| !state.is_null());
@@ -86,7 +92,8 @@ fn metadata() -> Named {
 
 fn tool_calls() -> Named {
     let call = |id: &str, parent: Option<&str>| {
-        let mut start = json!({ "type": "TOOL_CALL_START", "toolCallId": id, "toolCallName": "own" });
+        let mut start =
+            json!({ "type": "TOOL_CALL_START", "toolCallId": id, "toolCallName": "own" });
         if let Some(parent) = parent {
             start["parentMessageId"] = json!(parent);
         }

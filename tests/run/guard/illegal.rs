@@ -1,8 +1,9 @@
 //! Hand-written streams: one for each violation of the protocol, and legal ones that are unusual.
 
 use agui_server::protocol::{
-    AssistantMessage, Event, Interrupt, JsonObject, Message, MessageContent, PatchKind, PatchOperation, RunAgentInput,
-    SubagentRunId, TokenUsage, ToolCall, ToolDefinition, ToolMessage, event::*,
+    AssistantMessage, Event, Interrupt, JsonObject, Message, MessageContent, PatchKind,
+    PatchOperation, RunAgentInput, SubagentRunId, TokenUsage, ToolCall, ToolDefinition,
+    ToolMessage, event::*,
 };
 use serde_json::{Value, json};
 
@@ -81,7 +82,11 @@ fn subagent(id: &str) -> Event {
     SubagentStarted::new(id, "researcher").into()
 }
 fn subagent_of(id: &str, parent: &str) -> Event {
-    SubagentStarted { parent_subagent_run_id: Some(parent.into()), ..SubagentStarted::new(id, "researcher") }.into()
+    SubagentStarted {
+        parent_subagent_run_id: Some(parent.into()),
+        ..SubagentStarted::new(id, "researcher")
+    }
+    .into()
 }
 fn subagent_end(id: &str) -> Event {
     SubagentFinished::new(id).into()
@@ -202,9 +207,18 @@ pub(crate) fn illegal_streams() -> Vec<Case> {
         run("a delta after the end", vec![text("m"), end("m"), delta("m")]),
         run("a message left open", vec![text("m")]),
         ended("a message left open by a cancelled run", vec![text("m")], RunOutcome::Cancelled),
-        run("a message reopened under another role", vec![text("m"), end("m"), text_as("m", user), end("m")]),
-        run("a message reopened under another name", vec![text("m"), end("m"), text_by("m", "Ann"), end("m")]),
-        run("a message reopened by another owner", vec![text("m"), end("m"), by("s", text("m")), end("m")]),
+        run(
+            "a message reopened under another role",
+            vec![text("m"), end("m"), text_as("m", user), end("m")],
+        ),
+        run(
+            "a message reopened under another name",
+            vec![text("m"), end("m"), text_by("m", "Ann"), end("m")],
+        ),
+        run(
+            "a message reopened by another owner",
+            vec![text("m"), end("m"), by("s", text("m")), end("m")],
+        ),
         run(
             "a message reopened without its role",
             vec![text_as("m", user), end("m"), text_without_role("m"), end("m")],
@@ -215,14 +229,24 @@ pub(crate) fn illegal_streams() -> Vec<Case> {
             "a snapshot's message under another name",
             vec![snapshot(vec![calling("a2", "c")]), text_by("a2", "Ann"), end("a2")],
         ),
-        run("the history's message by another owner", vec![by("s", text_as("u1", user)), end("u1")]),
+        run(
+            "the history's message by another owner",
+            vec![by("s", text_as("u1", user)), end("u1")],
+        ),
         run("a delta of another owner", vec![text("m"), by("s", delta("m")), end("m")]),
         run("an end of another owner", vec![by("s", text("m")), by("t", end("m"))]),
         run("an owner that is the empty text is not the parent", vec![text("m"), by("", end("m"))]),
-        run("a chunk", vec![TextMessageChunk { message_id: Some("m".into()), ..Default::default() }.into()]),
+        run(
+            "a chunk",
+            vec![TextMessageChunk { message_id: Some("m".into()), ..Default::default() }.into()],
+        ),
         // tool calls
         run("arguments of a call that was never opened", vec![args("c")]),
-        ended("a call opened twice", vec![call("c", "own"), call("c", "own"), call_end("c")], pending(&["c"])),
+        ended(
+            "a call opened twice",
+            vec![call("c", "own"), call("c", "own"), call_end("c")],
+            pending(&["c"]),
+        ),
         ended(
             "a call of an earlier run made again",
             vec![call("earlier", "own"), call_end("earlier")],
@@ -246,7 +270,13 @@ pub(crate) fn illegal_streams() -> Vec<Case> {
         ),
         ended(
             "arguments of another owner than the message's",
-            vec![by("s", text("m")), call_in("c", "m"), by("t", args("c")), call_end("c"), end("m")],
+            vec![
+                by("s", text("m")),
+                call_in("c", "m"),
+                by("t", args("c")),
+                call_end("c"),
+                end("m"),
+            ],
             pending(&["c"]),
         ),
         ended(
@@ -254,7 +284,11 @@ pub(crate) fn illegal_streams() -> Vec<Case> {
             vec![by("s", call_in("c", "m")), call_end("c"), text("m"), end("m")],
             pending(&["c"]),
         ),
-        ended("a call within a person's message", vec![call_in("c", "u1"), call_end("c")], pending(&["c"])),
+        ended(
+            "a call within a person's message",
+            vec![call_in("c", "u1"), call_end("c")],
+            pending(&["c"]),
+        ),
         ended(
             "a call within a reasoning message",
             vec![thought("r"), thought_end("r"), call_in("c", "r"), call_end("c")],
@@ -304,17 +338,38 @@ pub(crate) fn illegal_streams() -> Vec<Case> {
         run("a span is no message", vec![span("r"), thought_delta("r"), span_end("r")]),
         run("a message is no span", vec![thought("r"), span_end("r"), thought_end("r")]),
         run("a reasoning message left open", vec![thought("r")]),
-        run("a reasoning message closed twice", vec![thought("r"), thought_end("r"), thought_end("r")]),
+        run(
+            "a reasoning message closed twice",
+            vec![thought("r"), thought_end("r"), thought_end("r")],
+        ),
         run("a reasoning message closed as a text", vec![thought("r"), end("r")]),
         run("a text closed as a reasoning message", vec![text("m"), thought_end("m")]),
-        run("a text's id for a reasoning message", [message(), vec![thought("m"), thought_end("m")]].concat()),
-        run("reasoning of another owner", vec![by("s", thought("r")), by("t", thought_delta("r")), thought_end("r")]),
+        run(
+            "a text's id for a reasoning message",
+            [message(), vec![thought("m"), thought_end("m")]].concat(),
+        ),
+        run(
+            "reasoning of another owner",
+            vec![by("s", thought("r")), by("t", thought_delta("r")), thought_end("r")],
+        ),
         run(
             "reasoning that goes on as its span's owner",
-            vec![by("s", span("r")), thought("r"), by("s", thought_delta("r")), thought_end("r"), span_end("r")],
+            vec![
+                by("s", span("r")),
+                thought("r"),
+                by("s", thought_delta("r")),
+                thought_end("r"),
+                span_end("r"),
+            ],
         ),
-        run("an encrypted value of another owner's earlier message", vec![by("s", sealed(OfMessage, "u1"))]),
-        run("an encrypted value of another owner's earlier call", vec![by("s", sealed(OfCall, "earlier"))]),
+        run(
+            "an encrypted value of another owner's earlier message",
+            vec![by("s", sealed(OfMessage, "u1"))],
+        ),
+        run(
+            "an encrypted value of another owner's earlier call",
+            vec![by("s", sealed(OfCall, "earlier"))],
+        ),
         run(
             "an encrypted value of another owner's call from a snapshot",
             vec![snapshot(vec![calling("a2", "c")]), by("s", sealed(OfCall, "c"))],
@@ -336,7 +391,10 @@ pub(crate) fn illegal_streams() -> Vec<Case> {
         // subagents
         run("a subagent left open", vec![subagent("s")]),
         run("a subagent announced twice", vec![subagent("s"), subagent("s"), subagent_end("s")]),
-        run("a subagent's id used again", vec![subagent("s"), subagent_end("s"), subagent("s"), subagent_end("s")]),
+        run(
+            "a subagent's id used again",
+            vec![subagent("s"), subagent_end("s"), subagent("s"), subagent_end("s")],
+        ),
         run("a subagent closed twice", vec![subagent("s"), subagent_end("s"), subagent_end("s")]),
         run("a subagent that was never announced ends", vec![subagent_end("s")]),
         run(
@@ -355,25 +413,38 @@ pub(crate) fn illegal_streams() -> Vec<Case> {
             "an activity amended by its former owner",
             vec![by("s", activity("a")), activity("a"), by("s", found("a"))],
         ),
-        run("an activity kept by another owner", vec![by("s", activity("a")), by("t", activity_kept("a"))]),
+        run(
+            "an activity kept by another owner",
+            vec![by("s", activity("a")), by("t", activity_kept("a"))],
+        ),
         run(
             "an activity that becomes a list",
             vec![activity("a"), activity_delta("a", PatchOperation::replace("", json!([])))],
         ),
-        run("an activity that becomes null", vec![activity("a"), activity_delta("a", PatchOperation::remove(""))]),
+        run(
+            "an activity that becomes null",
+            vec![activity("a"), activity_delta("a", PatchOperation::remove(""))],
+        ),
         // snapshots and patches
         run(
             "a snapshot with one message twice",
             vec![snapshot(vec![Message::user("u1", "a"), Message::user("u1", "b")])],
         ),
-        run("a snapshot with one call twice", vec![snapshot(vec![calling("a2", "c"), calling("a3", "c")])]),
+        run(
+            "a snapshot with one call twice",
+            vec![snapshot(vec![calling("a2", "c"), calling("a3", "c")])],
+        ),
         run(
             "a snapshot that changes the role of an open message",
             vec![text("m"), snapshot(vec![Message::user("m", "Hello")]), end("m")],
         ),
         run(
             "a snapshot's message continued in the role it had before",
-            vec![snapshot(vec![Message::assistant("u1", "Hello")]), text_as("u1", TextMessageRole::User), end("u1")],
+            vec![
+                snapshot(vec![Message::assistant("u1", "Hello")]),
+                text_as("u1", TextMessageRole::User),
+                end("u1"),
+            ],
         ),
         run(
             "a value moved into itself",
@@ -385,11 +456,19 @@ pub(crate) fn illegal_streams() -> Vec<Case> {
         ),
         run(
             "a delta of the owner before the snapshot",
-            vec![by("s", text("m")), snapshot(vec![spoken_by("m", "t")]), by("s", delta("m")), end("m")],
+            vec![
+                by("s", text("m")),
+                snapshot(vec![spoken_by("m", "t")]),
+                by("s", delta("m")),
+                end("m"),
+            ],
         ),
         run("a path without a slash", vec![state(PatchOperation::remove("a"))]),
         run("a path with a stray tilde", vec![state(PatchOperation::add("/a~2", 1))]),
-        run("a path that ends in a tilde", vec![activity("a"), activity_delta("a", PatchOperation::remove("/a~"))]),
+        run(
+            "a path that ends in a tilde",
+            vec![activity("a"), activity_delta("a", PatchOperation::remove("/a~"))],
+        ),
         run(
             "a bad place to move from",
             vec![state(PatchKind::Move { from: "a".to_owned(), path: "/b".to_owned() }.into())],
@@ -399,26 +478,45 @@ pub(crate) fn illegal_streams() -> Vec<Case> {
 
 pub(crate) fn unusual_legal_streams() -> Vec<Case> {
     let message = || vec![text("m"), delta("m"), end("m")];
-    let open_everywhere = || vec![text("m"), span("r"), thought("r"), subagent("s"), by("s", step("a"))];
+    let open_everywhere =
+        || vec![text("m"), span("r"), thought("r"), subagent("s"), by("s", step("a"))];
     vec![
         run("an empty run", vec![]),
         run("a message without a delta", vec![text("m"), end("m")]),
         run("a message reopened", [message(), message()].concat()),
-        run("an absent role is the assistant's", [message(), vec![text_without_role("m"), end("m")]].concat()),
-        run("the history's message reopened", vec![text_as("u1", TextMessageRole::User), end("u1")]),
+        run(
+            "an absent role is the assistant's",
+            [message(), vec![text_without_role("m"), end("m")]].concat(),
+        ),
+        run(
+            "the history's message reopened",
+            vec![text_as("u1", TextMessageRole::User), end("u1")],
+        ),
         run(
             "unattributed reopenings",
             vec![by("s", text_by("m", "Ann")), end("m"), text("m"), by("s", delta("m")), end("m")],
         ),
         run(
             "a call reopened without its parent",
-            vec![call_in("c", "m"), call_end("c"), call("c", "own"), call_end("c"), result("r", "c")],
+            vec![
+                call_in("c", "m"),
+                call_end("c"),
+                call("c", "own"),
+                call_end("c"),
+                result("r", "c"),
+            ],
         ),
         run("a call of an earlier run answered", vec![result("r", "earlier")]),
         run("unattributed continuations", vec![by("s", text("m")), delta("m"), end("m")]),
-        run("a span and a message of one id", vec![span("r"), thought("r"), span_end("r"), thought_end("r")]),
+        run(
+            "a span and a message of one id",
+            vec![span("r"), thought("r"), span_end("r"), thought_end("r")],
+        ),
         run("a span under a text's id", [message(), vec![span("m"), span_end("m")]].concat()),
-        run("one step's name, two owners", vec![step("a"), by("s", step("a")), step_end("a"), by("s", step_end("a"))]),
+        run(
+            "one step's name, two owners",
+            vec![step("a"), by("s", step("a")), step_end("a"), by("s", step_end("a"))],
+        ),
         run("a subagent that is never announced", vec![by("s", text("m")), by("s", end("m"))]),
         run(
             "a message of a subagent after its end",
@@ -435,7 +533,14 @@ pub(crate) fn unusual_legal_streams() -> Vec<Case> {
         ),
         run(
             "a call that inherits its owner",
-            vec![by("s", text("m")), end("m"), call_in("c", "m"), by("s", args("c")), call_end("c"), result("r", "c")],
+            vec![
+                by("s", text("m")),
+                end("m"),
+                call_in("c", "m"),
+                by("s", args("c")),
+                call_end("c"),
+                result("r", "c"),
+            ],
         ),
         run("a result of an unknown call", vec![result("r", "unknown")]),
         run(
@@ -460,7 +565,11 @@ pub(crate) fn unusual_legal_streams() -> Vec<Case> {
             vec![call("c", "confirm"), call_end("c"), call("d", "own"), call_end("d")],
             pending(&["c", "d"]),
         ),
-        ended("an interrupted run names no pending calls", vec![call("c", "own"), call_end("c")], interrupt(&["i"])),
+        ended(
+            "an interrupted run names no pending calls",
+            vec![call("c", "own"), call_end("c")],
+            interrupt(&["i"]),
+        ),
         run("the application's own answer restated", vec![snapshot(vec![answer("r", "earlier")])]),
         run("an activity taken over", vec![by("s", activity("a")), activity("a"), found("a")]),
         run(
@@ -485,7 +594,10 @@ pub(crate) fn unusual_legal_streams() -> Vec<Case> {
         ),
         run(
             "a null that is data",
-            vec![StateSnapshot::new(Value::Null).into(), Custom::new("com.example", Value::Null).into()],
+            vec![
+                StateSnapshot::new(Value::Null).into(),
+                Custom::new("com.example", Value::Null).into(),
+            ],
         ),
         altered("a run that fails with everything open", open_everywhere(), |s| {
             s.pop();

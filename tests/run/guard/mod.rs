@@ -20,7 +20,12 @@ use crate::support::{
 
 fn config(cases: u32) -> ProptestConfig {
     // Failures are printed in full, so that they need no file beside the test.
-    ProptestConfig { cases, failure_persistence: None, max_shrink_iters: 4_000, ..Default::default() }
+    ProptestConfig {
+        cases,
+        failure_persistence: None,
+        max_shrink_iters: 4_000,
+        ..Default::default()
+    }
 }
 
 /// Returns the stream of a run without incidents: the events between `RUN_STARTED` and `RUN_FINISHED`.
@@ -39,7 +44,9 @@ fn pending(events: &[Event]) -> RunOutcome {
             Event::ToolCallStart(start) if !pending_tool_call_ids.contains(&start.tool_call_id) => {
                 pending_tool_call_ids.push(start.tool_call_id.clone());
             }
-            Event::ToolCallResult(result) => pending_tool_call_ids.retain(|id| *id != result.tool_call_id),
+            Event::ToolCallResult(result) => {
+                pending_tool_call_ids.retain(|id| *id != result.tool_call_id)
+            }
             _ => {}
         }
     }
@@ -138,7 +145,9 @@ proptest! {
 
 #[test]
 fn the_checker_rejects_each_illegal_stream() {
-    let accepted = illegal::illegal_streams().into_iter().filter(|(_, input, stream)| check(input, stream).is_ok());
+    let accepted = illegal::illegal_streams()
+        .into_iter()
+        .filter(|(_, input, stream)| check(input, stream).is_ok());
     assert_eq!(accepted.map(|(fault, ..)| fault).collect::<Vec<_>>(), [""; 0]);
 }
 
@@ -156,7 +165,8 @@ fn a_run_emits_a_legal_stream_for_each_illegal_one() {
 
 #[test]
 fn the_checker_accepts_unusual_legal_streams() {
-    let verdicts =
-        illegal::unusual_legal_streams().into_iter().map(|(name, input, stream)| (name, check(&input, &stream)));
+    let verdicts = illegal::unusual_legal_streams()
+        .into_iter()
+        .map(|(name, input, stream)| (name, check(&input, &stream)));
     assert_eq!(verdicts.filter(|(_, verdict)| verdict.is_err()).collect::<Vec<_>>(), []);
 }

@@ -18,15 +18,20 @@ impl Mutation {
     /// Changes the stream at one of the events that open or close an item. `RUN_STARTED` always is one.
     pub(crate) fn apply(self, stream: &[Event], place: Index) -> Vec<Event> {
         let mut stream = stream.to_vec();
-        let places: Vec<usize> = (0..stream.len()).filter(|&at| boundary(&stream[at]).is_some()).collect();
+        let places: Vec<usize> =
+            (0..stream.len()).filter(|&at| boundary(&stream[at]).is_some()).collect();
         let at = *place.get(&places);
         match self {
             Self::Remove => drop(stream.remove(at)),
             Self::Repeat => stream.insert(at, stream[at].clone()),
             Self::CloseBeforeOpening => {
                 let (item, _) = boundary(&stream[at]).unwrap();
-                let is = |event: &Event, side| boundary(event).is_some_and(|(of, on)| of == item && on == side);
-                let closer = (at..stream.len()).find(|&other| is(&stream[other], Side::Closes)).unwrap_or(at);
+                let is = |event: &Event, side| {
+                    boundary(event).is_some_and(|(of, on)| of == item && on == side)
+                };
+                let closer = (at..stream.len())
+                    .find(|&other| is(&stream[other], Side::Closes))
+                    .unwrap_or(at);
                 let opener = (0..closer).rfind(|&other| is(&stream[other], Side::Opens));
                 match opener {
                     Some(opener) => stream.swap(opener, closer),
@@ -61,7 +66,9 @@ fn boundary(event: &Event) -> Option<(String, Side)> {
         Event::ToolCallStart(e) => (format!("call {}", e.tool_call_id), Opens),
         Event::ToolCallEnd(e) => (format!("call {}", e.tool_call_id), Closes),
         // A call without its result would be pending; the result of an unknown call is not required.
-        Event::ToolCallResult(e) if e.tool_call_id != "unknown" => (format!("result {}", e.message_id), Closes),
+        Event::ToolCallResult(e) if e.tool_call_id != "unknown" => {
+            (format!("result {}", e.message_id), Closes)
+        }
         Event::StepStarted(e) => (format!("step {} {owner:?}", e.step_name), Opens),
         Event::StepFinished(e) => (format!("step {} {owner:?}", e.step_name), Closes),
         Event::SubagentStarted(e) => (format!("subagent {}", e.subagent_run_id), Opens),

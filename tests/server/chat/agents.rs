@@ -33,7 +33,8 @@ impl Desk {
 
     pub fn server(&self) -> Server {
         let desk = self.clone();
-        let agent = agent_fn(move |input: RunAgentInput, out: Emitter| answer(desk.clone(), input, out));
+        let agent =
+            agent_fn(move |input: RunAgentInput, out: Emitter| answer(desk.clone(), input, out));
         Server::new().agent("desk", agent).store(MemoryStore::default())
     }
 
@@ -78,8 +79,12 @@ async fn answer(desk: Desk, input: RunAgentInput, out: Emitter) -> Result<(), Ag
             out.call(HOSTILE, json!({ HOSTILE: HOSTILE })).await?.result(HOSTILE).await?;
             out.set_state(json!({ "a": HOSTILE })).await?;
             out.custom(HOSTILE, HOSTILE).await?;
-            ask(&out, HOSTILE, json!({ "properties": { HOSTILE: { "enum": [HOSTILE], "description": HOSTILE } } }))
-                .await
+            ask(
+                &out,
+                HOSTILE,
+                json!({ "properties": { HOSTILE: { "enum": [HOSTILE], "description": HOSTILE } } }),
+            )
+            .await
         }
         "hostile failure" => Err(AgentError::new(HOSTILE, HOSTILE)),
         "form" => {
@@ -112,7 +117,8 @@ async fn answer(desk: Desk, input: RunAgentInput, out: Emitter) -> Result<(), Ag
         }
         "mixed" => {
             let (one, two) = (TextMessage::new(), TextMessage::new());
-            let events = [one.start(), two.start(), two.delta("sec"), one.delta("fi"), two.delta("ond")];
+            let events =
+                [one.start(), two.start(), two.delta("sec"), one.delta("fi"), two.delta("ond")];
             out.events(events.into_iter().chain([two.end(), one.delta("rst"), one.end()])).await
         }
         text => out.text(format!("{run}: {text}")).await,
@@ -121,7 +127,11 @@ async fn answer(desk: Desk, input: RunAgentInput, out: Emitter) -> Result<(), Ag
 
 async fn ask(out: &Emitter, message: &str, schema: Value) -> Result<(), AgentError> {
     let schema: Option<JsonObject> = schema.as_object().cloned();
-    let interrupt = Interrupt { message: Some(message.to_owned()), response_schema: schema, ..Interrupt::new("input") };
+    let interrupt = Interrupt {
+        message: Some(message.to_owned()),
+        response_schema: schema,
+        ..Interrupt::new("input")
+    };
     out.interrupt([interrupt]).await
 }
 

@@ -57,17 +57,25 @@ impl Terminal {
         let screen = self.screen.clone();
         let find = |seen: usize| {
             let screen = screen.lock().unwrap();
-            screen[seen..].windows(text.len()).position(|part| part == text.as_bytes()).map(|at| seen + at)
+            screen[seen..]
+                .windows(text.len())
+                .position(|part| part == text.as_bytes())
+                .map(|at| seen + at)
         };
         let deadline = tokio::time::Instant::now() + Duration::from_secs(30);
         let end = loop {
             if let Some(end) = find(self.seen) {
                 break end;
             }
-            assert!(tokio::time::Instant::now() < deadline, "{text:?} is not shown: {}", self.shown());
+            assert!(
+                tokio::time::Instant::now() < deadline,
+                "{text:?} is not shown: {}",
+                self.shown()
+            );
             tokio::time::sleep(Duration::from_millis(5)).await;
         };
-        let between = String::from_utf8_lossy(&screen.lock().unwrap()[self.seen..end]).replace("\r\n", "\n");
+        let between =
+            String::from_utf8_lossy(&screen.lock().unwrap()[self.seen..end]).replace("\r\n", "\n");
         self.seen = end + text.len();
         between
     }
@@ -174,10 +182,13 @@ async fn approvals_and_forms_are_asked_for() {
     terminal.reply("tags (JSON; Enter for none): ", "[\"a\"]").await;
     // The schema as a whole is checked, too, and the form is asked for again.
     terminal.until("/number ").await;
-    for (question, answer) in [("size", "S"), ("gift", "no"), ("number", "2"), ("to.city", "Rome"), ("tags", "")] {
+    for (question, answer) in
+        [("size", "S"), ("gift", "no"), ("number", "2"), ("to.city", "Rome"), ("tags", "")]
+    {
         terminal.reply(&format!("{question} ("), answer).await;
     }
-    let expected = "answered {\"size\":\"S\",\"gift\":false,\"number\":2,\"to\":{\"city\":\"Rome\"}}";
+    let expected =
+        "answered {\"size\":\"S\",\"gift\":false,\"number\":2,\"to\":{\"city\":\"Rome\"}}";
     terminal.until(expected).await;
 }
 
@@ -286,7 +297,8 @@ async fn ctrl_c_cancels_the_run_and_then_ends_the_chat() {
     terminal.press("\x03");
     terminal.until("The run was cancelled.").await;
     let thread = thread_of(&server).await;
-    let status = async || get(&server, &format!("/threads/{thread}")).await["runs"][0]["status"].clone();
+    let status =
+        async || get(&server, &format!("/threads/{thread}")).await["runs"][0]["status"].clone();
     eventually_async("the run is cancelled", async || status().await == "cancelled").await;
     terminal.say("next").await;
     terminal.until("2: next").await;
@@ -370,9 +382,12 @@ async fn control_characters_of_a_server_do_not_reach_the_terminal() {
     let others = own.iter().fold(shown, |shown, code| shown.replace(code, ""));
     // The line editor marks pastes and updates, clears the line, and moves the cursor behind the prompt.
     let moves = (1..80).map(|column| format!("\r\x1b[{column}C"));
-    let edits = ["\x1b[?2004h", "\x1b[?2004l", "\x1b[?2026h", "\x1b[?2026l", "\r\x1b[K"].map(str::to_owned);
-    let others = edits.into_iter().chain(moves).fold(others, |others, code| others.replace(&code, ""));
-    let is_obeyed = |char: &char| (char.is_control() && !"\r\n".contains(*char)) || *char == '\u{202e}';
+    let edits =
+        ["\x1b[?2004h", "\x1b[?2004l", "\x1b[?2026h", "\x1b[?2026l", "\r\x1b[K"].map(str::to_owned);
+    let others =
+        edits.into_iter().chain(moves).fold(others, |others, code| others.replace(&code, ""));
+    let is_obeyed =
+        |char: &char| (char.is_control() && !"\r\n".contains(*char)) || *char == '\u{202e}';
     assert_eq!(others.chars().find(is_obeyed), None, "{others:?}");
     assert!(others.contains("begin␛[2J␛]52;c;AAAA␇") && !others.contains(HOSTILE), "{others}");
     assert!(!others.replace("\r\n", "").contains('\r'), "{others:?}");
@@ -420,7 +435,11 @@ async fn files_are_attached_to_the_next_message_and_those_of_the_agent_are_named
         .iter()
         .map(|part| [&part["type"], &part["source"]["mimeType"], &part["metadata"]["filename"]])
         .collect();
-    assert_eq!(described, [["image", "image/png", "chart"], ["document", "text/plain", "my notes.txt"]], "{thread}");
+    assert_eq!(
+        described,
+        [["image", "image/png", "chart"], ["document", "text/plain", "my notes.txt"]],
+        "{thread}"
+    );
     let url = parts[1]["source"]["value"].as_str().unwrap();
     assert_eq!(server.client.get(url).send().await.unwrap().bytes().await.unwrap(), png(2400));
     // The next message has no files.
@@ -441,15 +460,17 @@ async fn an_endpoint_without_files_gets_them_in_the_message() {
     let seen = body.clone();
     let answer = move |Json(input): Json<Value>| async move {
         let [thread, run] = [&input["threadId"], &input["runId"]];
-        let events =
-            ["RUN_STARTED", "RUN_FINISHED"].map(|event| json!({ "type": event, "threadId": thread, "runId": run }));
+        let events = ["RUN_STARTED", "RUN_FINISHED"]
+            .map(|event| json!({ "type": event, "threadId": thread, "runId": run }));
         let text = events.map(|event| format!("data: {event}\n\n")).concat();
         *seen.lock().unwrap() = input;
         ([("content-type", "text/event-stream")], text)
     };
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}/agent", listener.local_addr().unwrap());
-    let server = tokio::spawn(axum::serve(listener, Router::new().route("/agent", post(answer))).into_future());
+    let server = tokio::spawn(
+        axum::serve(listener, Router::new().route("/agent", post(answer))).into_future(),
+    );
     let mut terminal = Terminal::run(&format!("{BINARY} chat {url}"), "xterm", false);
     terminal.say(&format!("/attach {}", path("large.png"))).await;
     terminal
@@ -461,6 +482,10 @@ async fn an_endpoint_without_files_gets_them_in_the_message() {
     terminal.until(" s\r\n").await;
     server.abort();
     let content = body.lock().unwrap()["messages"][0]["content"].clone();
-    let source = json!({ "type": "data", "value": STANDARD.encode(png(2400)), "mimeType": "image/png" });
-    assert_eq!(content[1], json!({ "type": "image", "source": source, "metadata": { "filename": "chart.png" } }));
+    let source =
+        json!({ "type": "data", "value": STANDARD.encode(png(2400)), "mimeType": "image/png" });
+    assert_eq!(
+        content[1],
+        json!({ "type": "image", "source": source, "metadata": { "filename": "chart.png" } })
+    );
 }

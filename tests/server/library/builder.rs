@@ -25,7 +25,9 @@ const CALLS: [Call; 4] = [
 fn permutations(calls: &[Call]) -> Vec<Vec<Call>> {
     let Some((first, rest)) = calls.split_first() else { return vec![vec![]] };
     let insert = |order: Vec<Call>| {
-        (0..=order.len()).map(move |at| [&order[..at], &[*first], &order[at..]].concat()).collect::<Vec<_>>()
+        (0..=order.len())
+            .map(move |at| [&order[..at], &[*first], &order[at..]].concat())
+            .collect::<Vec<_>>()
     };
     permutations(rest).into_iter().flat_map(insert).collect()
 }
@@ -35,30 +37,40 @@ async fn each_order_of_calls_makes_the_same_server() {
     let orders = permutations(&CALLS);
     assert_eq!(orders.len(), 24);
     for order in orders {
-        let server = Running::start(order.iter().fold(Server::new(), |server, call| call(server))).await;
+        let server =
+            Running::start(order.iter().fold(Server::new(), |server, call| call(server))).await;
         let post = |body: String| {
-            let post = server.post("/send-message").header("content-type", "application/json").body(body);
+            let post =
+                server.post("/send-message").header("content-type", "application/json").body(body);
             // A server with keys answers under every name.
             post.header("host", "agents.example.com").send()
         };
         assert_eq!(post(input("Hello").to_string()).await.unwrap().status(), 401);
         let with_key = |text: &str| {
-            let post = server.post("/send-message").bearer_auth("s3cret").header("host", "agents.example.com");
+            let post = server
+                .post("/send-message")
+                .bearer_auth("s3cret")
+                .header("host", "agents.example.com");
             post.json(&input(text)).send()
         };
         assert_eq!(with_key("Hello").await.unwrap().status(), 200);
         assert_eq!(with_key(&"x".repeat(2000)).await.unwrap().status(), 413);
-        let threads = server.client.get(server.url("/threads")).bearer_auth("s3cret").send().await.unwrap();
+        let threads =
+            server.client.get(server.url("/threads")).bearer_auth("s3cret").send().await.unwrap();
         assert!(threads.text().await.unwrap().contains("echo"));
     }
 }
 
 #[tokio::test]
 async fn a_server_without_authentication_answers_loopback_and_allowed_names_only() {
-    for (allowed, status) in [("", 403), ("example.com", 403), ("agents.example.com", 200), ("*", 200)] {
-        let options = HttpOptions { allowed_hosts: vec![allowed.to_owned()], ..HttpOptions::default() };
+    for (allowed, status) in
+        [("", 403), ("example.com", 403), ("agents.example.com", 200), ("*", 200)]
+    {
+        let options =
+            HttpOptions { allowed_hosts: vec![allowed.to_owned()], ..HttpOptions::default() };
         let server = Running::start(Server::new().http_options(options).agent("echo", Echo)).await;
-        let post = server.post("/send-message").header("host", "agents.example.com").json(&input("Hello"));
+        let post =
+            server.post("/send-message").header("host", "agents.example.com").json(&input("Hello"));
         assert_eq!(post.send().await.unwrap().status(), status, "{allowed:?}");
     }
 }

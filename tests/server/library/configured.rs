@@ -17,7 +17,9 @@ fn load(text: &str) -> Result<Loaded, String> {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("my.toml");
     std::fs::write(&file, text).unwrap();
-    Sources { file: Some(file), ..Sources::default() }.load().map_err(|error| without_folder(&error.to_string()))
+    Sources { file: Some(file), ..Sources::default() }
+        .load()
+        .map_err(|error| without_folder(&error.to_string()))
 }
 
 fn without_folder(error: &str) -> String {
@@ -39,14 +41,19 @@ impl Model for CallsEachTool {
     fn stream(&self, request: ModelRequest) -> ModelStream {
         let mut events = Vec::new();
         if let Some(Turn::ToolResults(results)) = request.turns.last() {
-            let text = results.iter().map(|result| result.content.text().into_owned()).collect::<Vec<_>>().join(" + ");
+            let text = results
+                .iter()
+                .map(|result| result.content.text().into_owned())
+                .collect::<Vec<_>>()
+                .join(" + ");
             events.push(ModelEvent::Start { index: 0, block: BlockStart::Text });
             events.push(ModelEvent::Delta { index: 0, text });
             events.push(ModelEvent::End { index: 0, artefact: None });
             events.push(ModelEvent::Stop(StopReason::Done));
         } else {
             for (index, tool) in request.tools.iter().enumerate() {
-                let block = BlockStart::Call { id: format!("c{index}").into(), name: tool.name.clone() };
+                let block =
+                    BlockStart::Call { id: format!("c{index}").into(), name: tool.name.clone() };
                 let text = r#"{"order":7,"task":"Hello"}"#.to_owned();
                 events.push(ModelEvent::Start { index, block });
                 events.push(ModelEvent::Delta { index, text });
@@ -77,20 +84,26 @@ fn server(loaded: &Loaded) -> Server {
         format!("order {} was sent", query.order)
     });
     // The order of these calls makes no difference, either.
-    Server::from_config(loaded).unwrap().agent("clerk", Echo).tool(find_order).model("house", CallsEachTool)
+    Server::from_config(loaded)
+        .unwrap()
+        .agent("clerk", Echo)
+        .tool(find_order)
+        .model("house", CallsEachTool)
 }
 
 #[tokio::test]
 async fn an_agent_of_a_configuration_uses_a_model_a_tool_and_an_agent_in_rust() {
     let server = Running::start(server(&load(DESK).unwrap())).await;
     let events = events(&server.run(&input("Hello")).await.text().await.unwrap());
-    let said: Vec<_> = events.iter().filter(|event| event["type"] == "TEXT_MESSAGE_CONTENT").collect();
+    let said: Vec<_> =
+        events.iter().filter(|event| event["type"] == "TEXT_MESSAGE_CONTENT").collect();
     assert_eq!(said.last().unwrap()["delta"], "Hello + order 7 was sent", "{events:#?}");
 }
 
 #[tokio::test]
 async fn the_default_agent_may_be_in_rust() {
-    let loaded = load(&DESK.replace("default_agent = \"desk\"", "default_agent = \"clerk\"")).unwrap();
+    let loaded =
+        load(&DESK.replace("default_agent = \"desk\"", "default_agent = \"clerk\"")).unwrap();
     let server = Running::start(server(&loaded)).await;
     let events = events(&server.run(&input("Hello, clerk")).await.text().await.unwrap());
     let said: String = events.iter().filter_map(|event| event["delta"].as_str()).collect();
@@ -101,7 +114,8 @@ async fn the_default_agent_may_be_in_rust() {
 async fn an_agent_in_rust_takes_the_place_of_the_built_in_demo() {
     let loaded = load("[server]\ndrain_secs = 1").unwrap();
     let server = Running::start(Server::from_config(&loaded).unwrap().agent("clerk", Echo)).await;
-    let agents = server.client.get(server.url("/agents")).send().await.unwrap().text().await.unwrap();
+    let agents =
+        server.client.get(server.url("/agents")).send().await.unwrap().text().await.unwrap();
     assert!(agents.contains("clerk") && !agents.contains("demo"), "{agents}");
 }
 
@@ -111,13 +125,19 @@ fn a_name_that_nothing_has_is_an_error_with_its_place() {
         let loaded = load(text).unwrap();
         without_folder(&server(&loaded).check().unwrap_err().to_string())
     };
-    assert_eq!(server(&load(DESK).unwrap()).check().map_err(|error| error.to_string()), Ok(Vec::new()));
+    assert_eq!(
+        server(&load(DESK).unwrap()).check().map_err(|error| error.to_string()),
+        Ok(Vec::new())
+    );
     for (text, expected) in [
         (
             DESK.replace("find_order", "find_ordr"),
             "my.toml:7:1: agents.desk.tools: there is no tool `find_ordr`; did you mean `find_order`?",
         ),
-        (DESK.replace("agent:clerk", "agent:clrk"), "my.toml:7:1: agents.desk.tools: there is no agent `clrk`"),
+        (
+            DESK.replace("agent:clerk", "agent:clrk"),
+            "my.toml:7:1: agents.desk.tools: there is no agent `clrk`",
+        ),
         (
             DESK.replace("\"house\"", "\"hous\""),
             "my.toml:6:1: agents.desk.model: there is no Rust model `hous`: add it with Server::model; added: `house`",

@@ -59,7 +59,8 @@ async fn continued_run(forwarded_props: Value) -> Vec<Value> {
     let url = format!("http://{}/send-message", listener.local_addr().unwrap());
     let (stop, stopped) = oneshot::channel::<()>();
     let shutdown = async move { stopped.await.unwrap() };
-    let served = tokio::spawn(server(&desk, reopened(folder.path()).await).serve_on(listener, shutdown));
+    let served =
+        tokio::spawn(server(&desk, reopened(folder.path()).await).serve_on(listener, shutdown));
     let input = json!({ "threadId": "t", "runId": "r", "messages": [{ "id": "m", "role": "user", "content": "Go" }],
                         "forwardedProps": forwarded_props });
     let client = agui_server::internal::direct_client(&Default::default()).unwrap();
@@ -100,7 +101,8 @@ async fn an_agent_goes_on_from_its_last_mark_when_its_server_is_stopped() {
 async fn goes_on_from_a_click() {
     let action = json!({ "name": "write", "surfaceId": "s", "context": {} });
     let click = json!({ "userAction": action });
-    let props = json!({ "onDisconnect": "continue", "a2uiCatalogAvailable": true, "a2uiAction": click });
+    let props =
+        json!({ "onDisconnect": "continue", "a2uiCatalogAvailable": true, "a2uiAction": click });
     let all = continued_run(props).await;
     assert_eq!(chapters(&all), ["Chapter 1", "Chapter 2", "Chapter 2", "Chapter 3"]);
     let click = json!("User performed action \"write\" on surface \"s\". Context: {}");

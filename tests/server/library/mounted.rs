@@ -51,7 +51,8 @@ async fn assert_threads_are_apart(server: Server, app: impl FnOnce(Router) -> Ro
 async fn with_an_authenticator_of_ones_own_bob_cannot_read_adas_thread() {
     let authenticator = Authenticator::from_fn(|request: axum::http::request::Parts| async move {
         let user = request.headers.get("x-user").and_then(|user| user.to_str().ok());
-        let user = user.ok_or(agui_server::auth::AuthError::refused("the header x-user is absent"))?;
+        let user =
+            user.ok_or(agui_server::auth::AuthError::refused("the header x-user is absent"))?;
         Ok(Principal::new("header", user))
     });
     assert_threads_are_apart(Server::new().authenticator(authenticator), |router| {
@@ -69,9 +70,10 @@ async fn with_the_applications_principal_bob_cannot_read_adas_thread() {
         }
         next.run(request).await
     }
-    assert_threads_are_apart(Server::new().authenticator(Authenticator::from_extension()), |router| {
-        Router::new().nest("/agents", router).layer(from_fn(sign_in))
-    })
+    assert_threads_are_apart(
+        Server::new().authenticator(Authenticator::from_extension()),
+        |router| Router::new().nest("/agents", router).layer(from_fn(sign_in)),
+    )
     .await;
 }
 
@@ -94,9 +96,12 @@ async fn an_application_with_an_open_run_ends_soon_after_it_is_told_to() {
         let _ = stopped.await;
         handle.shutdown().await;
     };
-    let served = tokio::spawn(async move { axum::serve(listener, router).with_graceful_shutdown(shutdown).await });
+    let served = tokio::spawn(async move {
+        axum::serve(listener, router).with_graceful_shutdown(shutdown).await
+    });
 
-    let mut response = client().post(format!("{url}/send-message")).json(&input("Hello")).send().await.unwrap();
+    let mut response =
+        client().post(format!("{url}/send-message")).json(&input("Hello")).send().await.unwrap();
     assert!(response.chunk().await.unwrap().is_some());
     assert_eq!(live.live_runs(), 1);
     let body = tokio::spawn(async move { response.text().await.unwrap() });

@@ -16,8 +16,12 @@ const BINARY: &str = env!("CARGO_BIN_EXE_agui-server");
 fn first_lines(environment: &[(&str, &str)]) -> Vec<String> {
     let data = tempfile::tempdir().unwrap();
     let mut command = Command::new(BINARY);
-    command.args(["--listen", "127.0.0.1:0"]).env("AGUI_SERVER__DATA_DIR", data.path()).env_remove("RUST_LOG");
-    let mut child = command.envs(environment.iter().copied()).stderr(Stdio::piped()).spawn().unwrap();
+    command
+        .args(["--listen", "127.0.0.1:0"])
+        .env("AGUI_SERVER__DATA_DIR", data.path())
+        .env_remove("RUST_LOG");
+    let mut child =
+        command.envs(environment.iter().copied()).stderr(Stdio::piped()).spawn().unwrap();
     let log = BufReader::new(child.stderr.take().unwrap());
     let lines = log.lines().map(Result::unwrap).take(2).collect();
     child.kill().unwrap();
@@ -28,7 +32,12 @@ fn first_lines(environment: &[(&str, &str)]) -> Vec<String> {
 #[test]
 fn the_start_is_logged_with_address_agents_authentication_store_and_a_command_to_try() {
     let lines = first_lines(&[]);
-    for part in ["listening on http://127.0.0.1:", "agents=demo", "authentication=\"none\"", "agui-server.sqlite"] {
+    for part in [
+        "listening on http://127.0.0.1:",
+        "agents=demo",
+        "authentication=\"none\"",
+        "agui-server.sqlite",
+    ] {
         assert!(lines[0].contains(part), "{part}: {lines:?}");
     }
     assert!(lines[1].contains("curl -N http://127.0.0.1:"), "{lines:?}");
@@ -43,7 +52,8 @@ fn a_json_log_has_them_as_fields() {
         ("AGUI_AUTH__API_KEYS", "[{ name = \"web\", env = \"AGUI_KEY_WEB\" }]"),
         ("AGUI_KEY_WEB", "s3cr3t-key"),
     ]);
-    let [start, hint] = [&lines[0], &lines[1]].map(|line| serde_json::from_str::<Value>(line).unwrap());
+    let [start, hint] =
+        [&lines[0], &lines[1]].map(|line| serde_json::from_str::<Value>(line).unwrap());
     let expected = [("agents", "demo"), ("authentication", "api_key"), ("store", "memory")];
     for (field, value) in expected {
         assert_eq!(start[field], value, "{start}");
@@ -78,7 +88,8 @@ async fn a_program_without_a_subscriber_logs_where_it_listens_and_why_a_run_fail
     let listening = lines.find(|line| line.contains("listening on http://")).unwrap();
     let address = listening.split("listening on ").nth(1).unwrap().split(' ').next().unwrap();
     let client = agui_server::internal::direct_client(&Default::default()).unwrap();
-    let sent = client.post(format!("{address}/send-message")).json(&input("Hello")).send().await.unwrap();
+    let sent =
+        client.post(format!("{address}/send-message")).json(&input("Hello")).send().await.unwrap();
     assert!(sent.text().await.unwrap().contains("sold_out"));
     let failure = lines.find(|line| line.contains("the shelf is empty")).unwrap();
     assert!(failure.contains("clerk"), "{failure}");

@@ -96,24 +96,33 @@ async fn exported_runs_are_the_recordings_of_the_same_runs() {
     assert_eq!(exported.len(), 3);
     for (recorded, exported) in recorded.iter().zip(&exported) {
         let (mut head, same) = (exported[0].clone(), &recorded[0]);
-        let started_at = [&head["startedAt"], &same["startedAt"]].map(|time| time.as_i64().unwrap());
+        let started_at =
+            [&head["startedAt"], &same["startedAt"]].map(|time| time.as_i64().unwrap());
         assert!(started_at[0].abs_diff(started_at[1]) < 10_000, "{started_at:?}");
         head["startedAt"] = same["startedAt"].clone();
         assert_eq!(head, *same);
-        let all = |lines: &[Value]| lines.iter().map(|line| line["event"].clone()).collect::<Vec<_>>();
+        let all =
+            |lines: &[Value]| lines.iter().map(|line| line["event"].clone()).collect::<Vec<_>>();
         assert_eq!(all(exported), all(recorded));
         assert_eq!(exported[exported.len() - 1]["end"], recorded[recorded.len() - 1]["end"]);
-        let times = |lines: &[Value]| lines[1..].iter().map(|line| line["ms"].as_u64().unwrap()).collect::<Vec<_>>();
+        let times = |lines: &[Value]| {
+            lines[1..].iter().map(|line| line["ms"].as_u64().unwrap()).collect::<Vec<_>>()
+        };
         let (times, same) = (times(exported), times(recorded));
         assert!(times.is_sorted(), "{times:?}");
         // Less than the pause of the first run. The two clocks do not start at the same moment.
-        let is_near = |(time, same_time): (&u64, &u64)| (time - times[0]).abs_diff(same_time - same[0]) < 300;
+        let is_near =
+            |(time, same_time): (&u64, &u64)| (time - times[0]).abs_diff(same_time - same[0]) < 300;
         assert!(times.iter().zip(&same).all(is_near), "{times:?} {same:?}");
     }
     assert!(exported[0][exported[0].len() - 1]["ms"].as_u64().unwrap() >= 400);
 
-    let (code, output, errors) = command(&["test", &desk.path("exported"), "--config", &desk.path("my.toml")]);
-    assert!(code == Some(0) && output.contains("3 passed, 0 failed, 0 skipped"), "{output}{errors}");
+    let (code, output, errors) =
+        command(&["test", &desk.path("exported"), "--config", &desk.path("my.toml")]);
+    assert!(
+        code == Some(0) && output.contains("3 passed, 0 failed, 0 skipped"),
+        "{output}{errors}"
+    );
     desk.write("my.toml", "[agents.desk]\nkind = \"replay\"\ndir = \"exported\"\npace = 0.0\n");
     drop(process);
     let replay = serve(&desk, &[]);
@@ -132,11 +141,15 @@ async fn one_run_is_written_to_the_output_or_to_a_file() {
     assert_eq!(code, Some(0), "{errors}");
     assert_eq!(lines(&output)[0]["request"]["runId"], "r2");
     let file = desk.path("two.jsonl");
-    let (code, printed, errors) = command(&["export", "orders", "r2", "--from", &process.url, "-o", &file]);
+    let (code, printed, errors) =
+        command(&["export", "orders", "r2", "--from", &process.url, "-o", &file]);
     assert_eq!((code, printed), (Some(0), format!("{file}\n")), "{errors}");
     assert_eq!(fs::read_to_string(&file).unwrap(), output);
     for (arguments, problem) in [
-        (&["export", "orders"][..], "the thread has 3 detached runs: name one, or name a folder with --out"),
+        (
+            &["export", "orders"][..],
+            "the thread has 3 detached runs: name one, or name a folder with --out",
+        ),
         (&["export", "orders", "r7"], "unknown_run"),
         (&["export", "nothing"], "unknown_thread"),
     ] {
@@ -156,10 +169,14 @@ async fn the_key_for_the_server_is_read_from_a_variable() {
         "[auth]\nmode = \"api_key\"\napi_keys = [{ name = \"desk\", env = \"DESK_KEY\" }]\n[agents.desk]\nkind = \"script\"\nscript = \"desk.script\"\n",
     );
     let config = desk.path("my.toml");
-    let process = Process::start(&["--config", &config], &[("AGUI_STORE__URL", "memory:"), ("DESK_KEY", "secret")]);
+    let process = Process::start(
+        &["--config", &config],
+        &[("AGUI_STORE__URL", "memory:"), ("DESK_KEY", "secret")],
+    );
     let (code, _, errors) = command(&["export", "orders", "--from", &process.url]);
     assert!(code == Some(1) && errors.contains("unauthenticated"), "{errors}");
-    let (code, _, errors) = command(&["export", "orders", "--from", &process.url, "--key-env", "DESK_KEY"]);
+    let (code, _, errors) =
+        command(&["export", "orders", "--from", &process.url, "--key-env", "DESK_KEY"]);
     assert!(code == Some(1) && errors.contains("unknown_thread"), "{errors}");
 }
 
@@ -171,10 +188,14 @@ fn control_characters_of_a_server_do_not_reach_the_terminal() {
         let (mut connection, _) = listener.accept().unwrap();
         assert!(connection.read(&mut [0; 4096]).unwrap() > 0);
         let body = "\x1b[2J\u{9b}31mbroken";
-        write!(connection, "HTTP/1.1 500 Error\r\nContent-Length: {}\r\n\r\n{body}", body.len()).unwrap();
+        write!(connection, "HTTP/1.1 500 Error\r\nContent-Length: {}\r\n\r\n{body}", body.len())
+            .unwrap();
     });
     let (code, output, errors) = command(&["export", "orders", "r1", "--from", &url]);
     assert_eq!((code, &*output), (Some(1), ""), "{errors:?}");
-    assert!(errors.contains("broken") && !errors.trim_end().contains(char::is_control), "{errors:?}");
+    assert!(
+        errors.contains("broken") && !errors.trim_end().contains(char::is_control),
+        "{errors:?}"
+    );
     server.join().unwrap();
 }

@@ -94,22 +94,33 @@ async fn recordings_of_a_thread_with_an_approval_pass_in_the_process_and_against
     let first = post(&process, &request).await;
     let answer: String = first.iter().filter_map(|event| event["delta"].as_str()).collect();
     assert!(answer.contains("It was sent."), "{first:?}");
-    (request["runId"], request["messages"]) = ("r2".into(), json!([{ "id": "m2", "role": "user", "content": "mail" }]));
+    (request["runId"], request["messages"]) =
+        ("r2".into(), json!([{ "id": "m2", "role": "user", "content": "mail" }]));
     let asked = post(&process, &request).await;
     let interrupt = &asked[asked.len() - 1]["outcome"]["interrupts"][0]["id"];
-    let entry = json!({ "interruptId": interrupt, "status": "resolved", "payload": { "approved": true } });
-    (request["runId"], request["messages"], request["resume"]) = ("r3".into(), json!([]), json!([entry]));
+    let entry =
+        json!({ "interruptId": interrupt, "status": "resolved", "payload": { "approved": true } });
+    (request["runId"], request["messages"], request["resume"]) =
+        ("r3".into(), json!([]), json!([entry]));
     let done = post(&process, &request).await;
     assert_eq!(done[done.len() - 1]["outcome"]["type"], "success", "{done:?}");
     recordings(&desk.recordings(), 3).await;
     drop(process);
 
     let (code, output) = desk.test(&[]);
-    assert_eq!((code, output.contains("3 passed, 0 failed, 0 skipped")), (Some(0), true), "{output}");
+    assert_eq!(
+        (code, output.contains("3 passed, 0 failed, 0 skipped")),
+        (Some(0), true),
+        "{output}"
+    );
     let process = desk.serve_in_memory(&[]);
     for url in [process.url.clone(), format!("{}/send-message", process.url)] {
         let (code, output) = desk.test(&["--against", &url]);
-        assert_eq!((code, output.contains("3 passed, 0 failed, 0 skipped")), (Some(0), true), "{url}: {output}");
+        assert_eq!(
+            (code, output.contains("3 passed, 0 failed, 0 skipped")),
+            (Some(0), true),
+            "{url}: {output}"
+        );
     }
 }
 
@@ -127,7 +138,10 @@ async fn each_kind_of_difference_is_found_and_shown() {
         let junit = desk.path("junit.xml");
         let (code, output) = desk.test(&["--junit", &junit]);
         assert_eq!(code, Some(1), "{output}");
-        assert!(output.lines().any(|line| line.contains("+ {") && line.contains(difference)), "{output}");
+        assert!(
+            output.lines().any(|line| line.contains("+ {") && line.contains(difference)),
+            "{output}"
+        );
         assert!(output.contains("0 passed, 1 failed, 0 skipped"), "{output}");
         let xml = fs::read_to_string(junit).unwrap();
         assert!(xml.contains("tests=\"1\" failures=\"1\" skipped=\"0\""), "{xml}");
@@ -168,7 +182,8 @@ async fn rules_say_what_has_to_be_equal() {
         (code == Some(0), output)
     };
     desk.says("name", "lost", "it is sent", "2");
-    let rest = "arguments = \"any\"\nresults = \"any\"\nreasoning = \"any\"\nignore = [\"CUSTOM\"]\n";
+    let rest =
+        "arguments = \"any\"\nresults = \"any\"\nreasoning = \"any\"\nignore = [\"CUSTOM\"]\n";
     for (rule, expected) in [
         ("text = \"any\"", true),
         ("text = { contains = [\"Let me\", \"sent\"] }", true),
@@ -182,8 +197,11 @@ async fn rules_say_what_has_to_be_equal() {
         assert_eq!(passed, expected, "{rule}: {output}");
     }
     for without in ["arguments", "results", "reasoning", "ignore"] {
-        let others: String =
-            rest.lines().filter(|line| !line.starts_with(without)).map(|line| format!("{line}\n")).collect();
+        let others: String = rest
+            .lines()
+            .filter(|line| !line.starts_with(without))
+            .map(|line| format!("{line}\n"))
+            .collect();
         let (passed, output) = passes(&format!("{others}text = \"any\""));
         assert!(!passed, "without {without}: {output}");
     }
@@ -253,19 +271,33 @@ async fn what_cannot_be_tested_is_no_success() {
     // A recording that is cut is no test.
     let file = desk.recordings().join(&names(&desk.recordings())[0]);
     let text = fs::read_to_string(&file).unwrap();
-    fs::write(&file, text.lines().take(4).map(|line| format!("{line}\n")).collect::<String>()).unwrap();
+    fs::write(&file, text.lines().take(4).map(|line| format!("{line}\n")).collect::<String>())
+        .unwrap();
     let (code, output) = desk.test(&[]);
-    assert_eq!((code, output.contains("0 passed, 0 failed, 1 skipped")), (Some(1), true), "{output}");
+    assert_eq!(
+        (code, output.contains("0 passed, 0 failed, 1 skipped")),
+        (Some(1), true),
+        "{output}"
+    );
 }
 
 #[test]
 fn a_command_whose_output_nobody_reads_does_not_panic() {
     let recordings = concat!(env!("CARGO_MANIFEST_DIR"), "/config/recordings");
     for arguments in [&["check"][..], &["test", recordings]] {
-        let mut command =
-            Command::new(BINARY).args(arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let mut command = Command::new(BINARY)
+            .args(arguments)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
         drop(command.stdout.take());
         let output = command.wait_with_output().unwrap();
-        assert_eq!(output.status.code(), Some(0), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
+        assert_eq!(
+            output.status.code(),
+            Some(0),
+            "{arguments:?}: {}",
+            String::from_utf8_lossy(&output.stderr)
+        );
     }
 }

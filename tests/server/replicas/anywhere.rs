@@ -66,7 +66,11 @@ impl World {
     }
 }
 
-async fn call(State(world): State<World>, Path(tool): Path<String>, headers: HeaderMap) -> &'static str {
+async fn call(
+    State(world): State<World>,
+    Path(tool): Path<String>,
+    headers: HeaderMap,
+) -> &'static str {
     let key = headers.get("idempotency-key").map_or("", |key| key.to_str().unwrap()).to_owned();
     world.calls.lock().unwrap().entry(tool).or_default().push(key);
     sleep(Duration::from_millis(30)).await;
@@ -82,16 +86,24 @@ async fn complete(State(world): State<World>, Json(request): Json<Value>) -> Res
     let mut pieces: Vec<String> = match results {
         0 => {
             let answer = world.answers.fetch_add(1, Ordering::Relaxed);
-            vec![answer_of_calls(world.tools).to_string().replace("call_", &format!("call_{answer}_"))]
+            vec![
+                answer_of_calls(world.tools)
+                    .to_string()
+                    .replace("call_", &format!("call_{answer}_")),
+            ]
         }
         // As a provider does: a call without a result is an error.
         results if results == world.tools.len() => "All of it is done."
             .split_inclusive(' ')
-            .map(|word| json!({ "choices": [{ "index": 0, "delta": { "content": word } }] }).to_string())
+            .map(|word| {
+                json!({ "choices": [{ "index": 0, "delta": { "content": word } }] }).to_string()
+            })
             .collect(),
         _ => return (axum::http::StatusCode::BAD_REQUEST, "a call has no result").into_response(),
     };
-    pieces.push(json!({ "choices": [{ "index": 0, "delta": {}, "finish_reason": "stop" }] }).to_string());
+    pieces.push(
+        json!({ "choices": [{ "index": 0, "delta": {}, "finish_reason": "stop" }] }).to_string(),
+    );
     pieces.push("[DONE]".to_owned());
     let body = async_stream::stream! {
         for piece in pieces {
@@ -139,7 +151,9 @@ fn kills() -> u64 {
 fn config_with_demo(url: &str) -> String {
     let script = concat!(env!("CARGO_MANIFEST_DIR"), "/config/scripts/demo.toml");
     let config = config(url);
-    format!("default_agent = \"clerk\"\n{config}[agents.demo]\nkind = \"script\"\nscript = \"{script}\"\n")
+    format!(
+        "default_agent = \"clerk\"\n{config}[agents.demo]\nkind = \"script\"\nscript = \"{script}\"\n"
+    )
 }
 
 /// Checks a run that was killed, whose thread is `t` on the server.
@@ -148,10 +162,12 @@ async fn check(server: &Replica, world: &World, run: &str) -> usize {
     let log = server.follow(run, 0).await.rest().await;
     assert_eq!(log.iter().filter(|it| it.name() == "RUN_STARTED").count(), 1);
     assert_eq!(log.last().unwrap().name(), "RUN_FINISHED", "{log:?}");
-    let events: Vec<Event> = log.iter().map(|it| serde_json::from_value(it.event.clone()).unwrap()).collect();
+    let events: Vec<Event> =
+        log.iter().map(|it| serde_json::from_value(it.event.clone()).unwrap()).collect();
     let input: RunAgentInput = serde_json::from_value(ask_detached(run, "go")).unwrap();
     assert_eq!(checker::check(&input, &events), Ok(()), "{log:?}");
-    let stored = thread["messages"].as_array().unwrap().iter().filter(|it| it["role"] == "assistant");
+    let stored =
+        thread["messages"].as_array().unwrap().iter().filter(|it| it["role"] == "assistant");
     let stored: Vec<_> = stored.map(|it| it["content"].as_str().unwrap_or("").to_owned()).collect();
     assert_eq!(folded(&log), stored);
     assert_eq!(stored.last().unwrap(), "All of it is done.");
@@ -192,9 +208,13 @@ async fn no_call_takes_effect_twice_when_one_of_two_servers_is_killed_at_any_poi
         let (folder, (world, url)) = (tempdir().unwrap(), World::start(tools(kill)).await);
         let file = folder.path().join("config.toml");
         fs::write(&file, config_with_demo(&url)).unwrap();
-        let (database, file) = (postgres.database(&format!("anywhere_{kill}")).await, file.to_str().unwrap());
-        let environment =
-            [("AGUI_STORE__URL", &*database), ("AGUI_KEY_CLERK", "key"), ("AGUI_THREADS__LEASE_SECS", "2")];
+        let (database, file) =
+            (postgres.database(&format!("anywhere_{kill}")).await, file.to_str().unwrap());
+        let environment = [
+            ("AGUI_STORE__URL", &*database),
+            ("AGUI_KEY_CLERK", "key"),
+            ("AGUI_THREADS__LEASE_SECS", "2"),
+        ];
         let [a, b] = [(); 2].map(|()| Replica::start_with(&["--config", file], &environment));
         // Its background tasks begin with the first request.
         b.get("/threads/t").await;
@@ -218,7 +238,11 @@ async fn a_server_that_was_only_slow_changes_nothing_of_the_run_that_another_one
     let file = folder.path().join("config.toml");
     fs::write(&file, config(&url)).unwrap();
     let (database, file) = (postgres.database("slow").await, file.to_str().unwrap());
-    let environment = [("AGUI_STORE__URL", &*database), ("AGUI_KEY_CLERK", "key"), ("AGUI_THREADS__LEASE_SECS", "2")];
+    let environment = [
+        ("AGUI_STORE__URL", &*database),
+        ("AGUI_KEY_CLERK", "key"),
+        ("AGUI_THREADS__LEASE_SECS", "2"),
+    ];
     let [a, b] = [(); 2].map(|()| Replica::start_with(&["--config", file], &environment));
     let _response = a.post(&ask_detached("r", "go")).await;
     poll_until("the tools are called", async || (world.calls("send").0 == 1).then_some(())).await;
@@ -227,7 +251,10 @@ async fn a_server_that_was_only_slow_changes_nothing_of_the_run_that_another_one
     assert_eq!(check(&b, &world, "r").await, 1);
     let before = b.thread().await;
     a.process.signal("-CONT");
-    poll_until("the slow server has noticed", async || a.process.has_logged("run ended").then_some(())).await;
+    poll_until("the slow server has noticed", async || {
+        a.process.has_logged("run ended").then_some(())
+    })
+    .await;
     assert_eq!(check(&b, &world, "r").await, 1);
     let after = b.thread().await;
     assert_eq!((&after["messages"], &after["runs"]), (&before["messages"], &before["runs"]));

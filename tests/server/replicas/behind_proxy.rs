@@ -41,7 +41,8 @@ async fn events_arrive_while_the_run_goes_on(proxy: &Proxy) {
 
 async fn the_binary_encoding_arrives_while_the_run_goes_on(proxy: &Proxy) {
     let request = proxy.request(Method::POST, "/send-message").json(&ask("binary", "count to 20"));
-    let mut response = request.header("accept", "application/vnd.ag-ui.event+proto").send().await.unwrap();
+    let mut response =
+        request.header("accept", "application/vnd.ag-ui.event+proto").send().await.unwrap();
     let mut arrivals = Vec::new();
     while response.chunk().await.unwrap().is_some() {
         arrivals.push(Instant::now());
@@ -69,7 +70,8 @@ fn body_of(size: usize) -> String {
 async fn the_largest_body_passes(proxy: &Proxy) {
     let limit = HttpOptions::default().max_body_bytes;
     let post = async |body: String| {
-        let request = proxy.request(Method::POST, "/send-message").header("content-type", "application/json");
+        let request =
+            proxy.request(Method::POST, "/send-message").header("content-type", "application/json");
         request.body(body).send().await.unwrap()
     };
     let events = Stream::of(post(body_of(limit)).await).await.rest().await;
@@ -111,7 +113,10 @@ async fn behind_nginx_a_run_is_followed_and_cancelled_through_the_other_server()
     let (_runs, other) = served_by(&started, [a, b]);
     assert_eq!(other.cancel("r").await, 202);
     let last = started.rest().await.pop().unwrap();
-    assert_eq!((last.name(), &last.event["outcome"]["type"]), ("RUN_FINISHED", &"cancelled".into()));
+    assert_eq!(
+        (last.name(), &last.event["outcome"]["type"]),
+        ("RUN_FINISHED", &"cancelled".into())
+    );
     seen.extend(followed.rest().await);
     assert_eq!(numbered(&seen, 1).event, last.event);
 }
@@ -130,7 +135,8 @@ async fn behind_nginx_a_client_resumes_when_its_server_is_killed() {
     seen.extend(followed.until_cut().await);
     // As an EventSource does it.
     let last = seen.last().unwrap().number.unwrap();
-    let request = proxy.request(Method::GET, "/threads/t/runs/r/events").header("last-event-id", last);
+    let request =
+        proxy.request(Method::GET, "/threads/t/runs/r/events").header("last-event-id", last);
     let resumed = Stream::of(request.send().await.unwrap()).await;
     assert!(runs.url.ends_with(replica_of(&resumed)));
     let rest = resumed.rest().await;
@@ -164,7 +170,10 @@ async fn nginx_forwards_keys_and_the_host_of_a_page() {
     assert_eq!(threads().bearer_auth("the-key").send().await.unwrap().status(), 200);
     // A page of the server's own origin, under the name and the port that the browser asked for.
     let page = |origin: &str| {
-        let request = proxy.request(Method::POST, "/send-message").bearer_auth("the-key").header("origin", origin);
+        let request = proxy
+            .request(Method::POST, "/send-message")
+            .bearer_auth("the-key")
+            .header("origin", origin);
         request.header("host", "agents.example.com:8080").json(&ask("r", "hello"))
     };
     assert_eq!(page("http://agents.example.com:8080").send().await.unwrap().status(), 200);
@@ -188,15 +197,24 @@ async fn nginx_sends_each_principal_to_its_own_deployment() {
     let mut deployments = BTreeMap::new();
     for subject in (0..16).map(|number| format!("person-{number}")) {
         // Each request has a new token.
-        let token = |seconds: i64| hs256(&tokens::with(claims(&subject), "exp", tokens::from_now(300 + seconds)));
-        let run = proxy.request(Method::POST, "/send-message").bearer_auth(token(0)).json(&ask("r", "hello"));
+        let token = |seconds: i64| {
+            hs256(&tokens::with(claims(&subject), "exp", tokens::from_now(300 + seconds)))
+        };
+        let run = proxy
+            .request(Method::POST, "/send-message")
+            .bearer_auth(token(0))
+            .json(&ask("r", "hello"));
         let run = Stream::of(run.send().await.unwrap()).await;
         let deployment = replica_of(&run).to_owned();
         assert_eq!(run.rest().await.last().unwrap().name(), "RUN_FINISHED");
-        let thread = proxy.request(Method::GET, "/threads/t").bearer_auth(token(1)).send().await.unwrap();
+        let thread =
+            proxy.request(Method::GET, "/threads/t").bearer_auth(token(1)).send().await.unwrap();
         assert_eq!(thread.status(), 200, "{subject}");
         // The URL of a file, which is opened without a token, names the deployment.
-        let file = proxy.request(Method::POST, "/files").bearer_auth(token(2)).header("content-type", "text/plain");
+        let file = proxy
+            .request(Method::POST, "/files")
+            .bearer_auth(token(2))
+            .header("content-type", "text/plain");
         let file: Value = file.body("a text").send().await.unwrap().json().await.unwrap();
         let url = file["url"].as_str().unwrap();
         let opened = client.get(url).send().await.unwrap();
@@ -212,7 +230,11 @@ async fn nginx_sends_each_principal_to_its_own_deployment() {
 fn two_with_a_key() -> (Replica, Replica) {
     let start = || {
         let keys = r#"[{ name = "web", env = "AGUI_KEY" }]"#;
-        Replica::start(&[("AGUI_AUTH__MODE", "api_key"), ("AGUI_AUTH__API_KEYS", keys), ("AGUI_KEY", "the-key")])
+        Replica::start(&[
+            ("AGUI_AUTH__MODE", "api_key"),
+            ("AGUI_AUTH__API_KEYS", keys),
+            ("AGUI_KEY", "the-key"),
+        ])
     };
     (start(), start())
 }
@@ -220,14 +242,20 @@ fn two_with_a_key() -> (Replica, Replica) {
 async fn the_sockets_of_copilotkit_pass(proxy: &Proxy) {
     // Each replica accepts the tokens that it has issued.
     for _ in 0..4 {
-        let issued = proxy.request(Method::POST, "/copilotkit/threads/subscribe").bearer_auth("the-key");
+        let issued =
+            proxy.request(Method::POST, "/copilotkit/threads/subscribe").bearer_auth("the-key");
         let issued = issued.json(&json!({})).send().await.unwrap().json::<Value>().await.unwrap();
-        let path =
-            format!("/copilotkit/socket/websocket?join_token={}&vsn=2.0.0", issued["joinToken"].as_str().unwrap());
-        let handshake =
-            proxy.request(Method::GET, &path).header("connection", "upgrade").header("upgrade", "websocket");
-        let handshake =
-            handshake.header("sec-websocket-version", "13").header("sec-websocket-key", "MDEyMzQ1Njc4OWFiY2RlZg==");
+        let path = format!(
+            "/copilotkit/socket/websocket?join_token={}&vsn=2.0.0",
+            issued["joinToken"].as_str().unwrap()
+        );
+        let handshake = proxy
+            .request(Method::GET, &path)
+            .header("connection", "upgrade")
+            .header("upgrade", "websocket");
+        let handshake = handshake
+            .header("sec-websocket-version", "13")
+            .header("sec-websocket-key", "MDEyMzQ1Njc4OWFiY2RlZg==");
         assert_eq!(handshake.send().await.unwrap().status(), 101);
     }
 }
@@ -266,7 +294,9 @@ async fn behind_caddy_requests_reach_the_server_that_is_left() {
     // it has noticed when no request of a row is lost.
     let are_served = async || {
         for number in 0..10 {
-            let request = proxy.request(Method::POST, "/send-message").json(&ask(&format!("r{number}"), "hello"));
+            let request = proxy
+                .request(Method::POST, "/send-message")
+                .json(&ask(&format!("r{number}"), "hello"));
             if request.send().await.unwrap().status() != 200 {
                 return None;
             }

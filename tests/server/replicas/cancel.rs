@@ -15,7 +15,10 @@ async fn a_followed_run_is_cancelled_on_a_third_server() {
     assert_eq!(c.cancel("r").await, 202);
     let last = started.rest().await.pop().unwrap();
     println!("a cancel on another server ends the run after {:?}", begin.elapsed());
-    assert_eq!((last.name(), &last.event["outcome"]["type"]), ("RUN_FINISHED", &"cancelled".into()));
+    assert_eq!(
+        (last.name(), &last.event["outcome"]["type"]),
+        ("RUN_FINISHED", &"cancelled".into())
+    );
     seen.extend(followed.rest().await);
     assert_eq!(numbered(&seen, 1).event, last.event);
     assert_eq!(c.thread().await["runs"][0]["status"], "cancelled");
@@ -30,7 +33,10 @@ async fn a_foreground_run_is_cancelled_on_another_server() {
     started.take(5).await;
     assert_eq!(b.cancel("r").await, 202);
     let last = started.rest().await.pop().unwrap();
-    assert_eq!((last.name(), &last.event["outcome"]["type"]), ("RUN_FINISHED", &"cancelled".into()));
+    assert_eq!(
+        (last.name(), &last.event["outcome"]["type"]),
+        ("RUN_FINISHED", &"cancelled".into())
+    );
     // All received events are stored.
     assert_eq!(b.thread().await["runs"][0]["status"], "cancelled");
 }

@@ -39,9 +39,14 @@ impl Replica {
     }
 
     /// Starts another command, to which the arguments are appended.
-    pub(crate) fn launch(command: Command, arguments: &[&str], environment: &[(&str, &str)]) -> Self {
+    pub(crate) fn launch(
+        command: Command,
+        arguments: &[&str],
+        environment: &[(&str, &str)],
+    ) -> Self {
         let arguments = [&["--log", "warn,agui_server=info"], arguments].concat();
-        let process = Process::launch(command, tempfile::tempdir().unwrap(), &arguments, environment);
+        let process =
+            Process::launch(command, tempfile::tempdir().unwrap(), &arguments, environment);
         let endpoint = Endpoint::new(process.url.clone());
         Self { process, endpoint }
     }
@@ -189,7 +194,9 @@ impl Stream {
                     None => continue,
                 }
             }
-            let piece = tokio::time::timeout(TEST_TIMEOUT, self.response.chunk()).await.expect("nothing more came");
+            let piece = tokio::time::timeout(TEST_TIMEOUT, self.response.chunk())
+                .await
+                .expect("nothing more came");
             let Some(piece) = piece? else {
                 assert_eq!(self.text, "", "the stream ended within an event");
                 return Ok(None);
@@ -219,7 +226,8 @@ impl Stream {
 }
 
 fn parse(frame: &str) -> Option<Received> {
-    let field = |name: &str| frame.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(": "));
+    let field =
+        |name: &str| frame.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(": "));
     let event = serde_json::from_str(field("data")?).unwrap();
     Some(Received { number: field("id").map(|id| id.parse().unwrap()), event, at: Instant::now() })
 }
@@ -230,14 +238,19 @@ pub(crate) fn numbered(events: &[Received], first: u64) -> &Received {
     let expected: Vec<_> = (first..).take(events.len()).collect();
     assert_eq!(numbers, expected);
     let last = events.last().expect("no events");
-    let ends = events.iter().filter(|event| matches!(event.name(), "RUN_FINISHED" | "RUN_ERROR")).count();
-    assert!(ends == 1 && matches!(last.name(), "RUN_FINISHED" | "RUN_ERROR"), "{ends} ends, the last is {last:?}");
+    let ends =
+        events.iter().filter(|event| matches!(event.name(), "RUN_FINISHED" | "RUN_ERROR")).count();
+    assert!(
+        ends == 1 && matches!(last.name(), "RUN_FINISHED" | "RUN_ERROR"),
+        "{ends} ends, the last is {last:?}"
+    );
     last
 }
 
 /// Asserts that texts arrive while the run goes on, not all at its end. On a busy machine some arrive together.
 pub(crate) fn assert_gradual(events: &[Received]) {
-    let texts: Vec<_> = events.iter().filter(|event| event.name() == "TEXT_MESSAGE_CONTENT").collect();
+    let texts: Vec<_> =
+        events.iter().filter(|event| event.name() == "TEXT_MESSAGE_CONTENT").collect();
     let time = texts[texts.len() - 1].at.duration_since(texts[0].at);
     assert!(time > Duration::from_millis(200), "{} texts arrive within {time:?}", texts.len());
 }

@@ -56,7 +56,11 @@ fn start(folder: &Path, config: &str) -> Replica {
     let (data, file) = (folder.to_str().unwrap(), file.to_str().unwrap());
     Replica::start_with(
         &["--config", file],
-        &[("AGUI_SERVER__DATA_DIR", data), ("AGUI_SERVER__DRAIN_SECS", "0"), ("AGUI_KEY_CLERK", "key")],
+        &[
+            ("AGUI_SERVER__DATA_DIR", data),
+            ("AGUI_SERVER__DRAIN_SECS", "0"),
+            ("AGUI_KEY_CLERK", "key"),
+        ],
     )
 }
 
@@ -103,10 +107,15 @@ fn continued(events: &[Received]) -> Vec<&Value> {
 pub(crate) fn folded(events: &[Received]) -> Vec<String> {
     let input = agui_server::protocol::RunAgentInput::new("t", "r", Vec::new());
     let mut transcript = agui_server::internal::Transcript::from_input(&input);
-    events.iter().for_each(|it| transcript.apply(&serde_json::from_value(it.event.clone()).unwrap()));
+    events
+        .iter()
+        .for_each(|it| transcript.apply(&serde_json::from_value(it.event.clone()).unwrap()));
     let messages = transcript.messages();
     let texts = messages.iter().map(|message| serde_json::to_value(message).unwrap());
-    texts.filter(|it| it["role"] == "assistant").map(|it| it["content"].as_str().unwrap_or("").to_owned()).collect()
+    texts
+        .filter(|it| it["role"] == "assistant")
+        .map(|it| it["content"].as_str().unwrap_or("").to_owned())
+        .collect()
 }
 
 /// What the demo agent says when it counts.
@@ -122,7 +131,8 @@ fn terminate(server: Replica) {
 }
 
 #[tokio::test]
-async fn a_model_goes_on_after_its_last_complete_answer_when_its_server_is_stopped_and_started_again() {
+async fn a_model_goes_on_after_its_last_complete_answer_when_its_server_is_stopped_and_started_again()
+ {
     let (folder, provider) = (tempdir().unwrap(), Provider::start().await);
     let config = config(&provider.url());
     let server = start(folder.path(), &config);
@@ -131,7 +141,8 @@ async fn a_model_goes_on_after_its_last_complete_answer_when_its_server_is_stopp
     provider.answer(half("There are tw"));
     let trace = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
     let request = server.request(Method::POST, "/send-message").header("traceparent", trace);
-    let mut started = Stream::of(request.json(&ask_detached("r", "how many?")).send().await.unwrap()).await;
+    let mut started =
+        Stream::of(request.json(&ask_detached("r", "how many?")).send().await.unwrap()).await;
     let mut seen = Vec::new();
     while !seen.last().is_some_and(|it: &Received| it.event["delta"] == "There are tw") {
         seen.push(started.next().await.unwrap());
@@ -170,7 +181,11 @@ async fn a_model_goes_on_after_its_last_complete_answer_when_its_server_is_stopp
     assert_eq!(thread["runs"][0]["events"], all.last().unwrap().number.unwrap());
     let asked: Vec<_> = provider.requests().iter().map(|it| it.path.clone()).collect();
     assert_eq!(asked, ["/chat/completions", "/read", "/chat/completions", "/chat/completions"]);
-    let traced = provider.requests().iter().filter(|it| it.headers["traceparent"].to_str().unwrap() == trace).count();
+    let traced = provider
+        .requests()
+        .iter()
+        .filter(|it| it.headers["traceparent"].to_str().unwrap() == trace)
+        .count();
     assert_eq!(traced, 4, "the run that goes on is in the trace of its request");
     let again = &provider.requests()[3].body["messages"];
     assert_eq!(again[2]["content"], "twelve", "{again}");
@@ -178,7 +193,8 @@ async fn a_model_goes_on_after_its_last_complete_answer_when_its_server_is_stopp
 }
 
 #[tokio::test]
-async fn of_three_calls_that_a_killed_server_ran_only_the_one_that_must_not_be_repeated_is_not_run_again() {
+async fn of_three_calls_that_a_killed_server_ran_only_the_one_that_must_not_be_repeated_is_not_run_again()
+ {
     let (folder, provider) = (tempdir().unwrap(), Provider::start().await);
     let config = config(&provider.url());
     let server = start(folder.path(), &config);
@@ -187,7 +203,8 @@ async fn of_three_calls_that_a_killed_server_ran_only_the_one_that_must_not_be_r
         provider.answer(Answer::stream([""]).then(Step::Stall));
     }
     let started = server.run(&ask_detached("r", "go")).await;
-    poll_until("all tools are called", async || (provider.requests().len() == 4).then_some(())).await;
+    poll_until("all tools are called", async || (provider.requests().len() == 4).then_some(()))
+        .await;
     server.kill();
     drop(started);
 
@@ -206,11 +223,17 @@ async fn of_three_calls_that_a_killed_server_ran_only_the_one_that_must_not_be_r
     };
     let (read, set, send) = (key("/read"), key("/set"), key("/send"));
     assert_eq!((read.len(), set.len(), send.len()), (2, 2, 1));
-    assert!(set[0].is_some() && set[0] == set[1] && send[0].is_some() && send[0] != set[0], "{set:?} {send:?}");
+    assert!(
+        set[0].is_some() && set[0] == set[1] && send[0].is_some() && send[0] != set[0],
+        "{set:?} {send:?}"
+    );
     let results = thread["messages"].as_array().unwrap().iter().filter(|it| it["role"] == "tool");
     let results: Vec<_> = results.map(|it| it["content"].as_str().unwrap()).collect();
     assert_eq!(results.iter().filter(|it| **it == "done").count(), 2, "{results:?}");
-    assert!(results.iter().any(|it| it.contains("Whether it took effect is unknown")), "{results:?}");
+    assert!(
+        results.iter().any(|it| it.contains("Whether it took effect is unknown")),
+        "{results:?}"
+    );
     let all = server.follow("r", 0).await.rest().await;
     assert_eq!(continued(&all), [&json!({ "attempt": 1, "cause": "server_lost" })]);
     assert_eq!(all.iter().filter(|it| it.name() == "TOOL_CALL_RESULT").count(), 3);
@@ -218,13 +241,15 @@ async fn of_three_calls_that_a_killed_server_ran_only_the_one_that_must_not_be_r
 
 /// Starts a run that calls `send`, and kills the server meanwhile. Returns the run's question after the restart.
 async fn asked_about_send(folder: &Path, provider: &Provider) -> (Replica, Value) {
-    let config = config(&provider.url()).replace("model = \"m\"", "model = \"m\"\nunknown_outcome = \"ask\"");
+    let config = config(&provider.url())
+        .replace("model = \"m\"", "model = \"m\"\nunknown_outcome = \"ask\"");
     let server = start(folder, &config);
     provider.answer(Answer::openai(&[answer_of_calls(&["read", "send"])]));
     provider.answer(Answer::stream([""]).then(Step::Stall));
     provider.answer(Answer::stream([""]).then(Step::Stall));
     let started = server.run(&ask_detached("r", "go")).await;
-    poll_until("both tools are called", async || (provider.requests().len() == 3).then_some(())).await;
+    poll_until("both tools are called", async || (provider.requests().len() == 3).then_some(()))
+        .await;
     server.kill();
     drop(started);
     provider.answer(Answer::new(200, ["twelve"]).header("content-type", "text/plain"));
@@ -232,7 +257,10 @@ async fn asked_about_send(folder: &Path, provider: &Provider) -> (Replica, Value
     let thread = server.until_status("interrupted").await;
     assert_eq!(thread["runs"][0]["takeovers"], 1);
     let [question] = &thread["interrupts"].as_array().unwrap()[..] else { panic!("{thread}") };
-    assert_eq!((&question["reason"], &question["toolCallId"]), (&json!("outcome_unknown"), &json!("call_send")));
+    assert_eq!(
+        (&question["reason"], &question["toolCallId"]),
+        (&json!("outcome_unknown"), &json!("call_send"))
+    );
     (server, question.clone())
 }
 
@@ -277,8 +305,10 @@ async fn a_person_says_what_became_of_a_call_whose_server_was_lost() {
 async fn the_task_of_a_subagent_is_given_again_if_all_its_tools_are_safe() {
     let (folder, provider) = (tempdir().unwrap(), Provider::start().await);
     let url = provider.url();
-    let config =
-        config(&url).replace(r#"tools = ["read", "set", "send"]"#, r#"tools = ["agent:reader", "agent:sender"]"#);
+    let config = config(&url).replace(
+        r#"tools = ["read", "set", "send"]"#,
+        r#"tools = ["agent:reader", "agent:sender"]"#,
+    );
     let subagents = ["reader", "sender"].map(|name| {
         let tool = if name == "reader" { "read" } else { "send" };
         format!(
@@ -288,12 +318,15 @@ async fn the_task_of_a_subagent_is_given_again_if_all_its_tools_are_safe() {
     });
     let config = format!("default_agent = \"clerk\"\n{config}{}", subagents.concat());
     let server = start(folder.path(), &config);
-    let calls = answer_of_calls(&["reader", "sender"]).to_string().replace("{}", "{\\\"task\\\":\\\"work\\\"}");
+    let calls = answer_of_calls(&["reader", "sender"])
+        .to_string()
+        .replace("{}", "{\\\"task\\\":\\\"work\\\"}");
     provider.answer(Answer::openai(&[serde_json::from_str(&calls).unwrap()]));
     provider.answer(half("I"));
     provider.answer(half("I"));
     let started = server.run(&ask_detached("r", "go")).await;
-    poll_until("both have their tasks", async || (provider.requests().len() == 3).then_some(())).await;
+    poll_until("both have their tasks", async || (provider.requests().len() == 3).then_some(()))
+        .await;
     server.kill();
     drop(started);
     provider.answer(answer_of_text("I have read."));
@@ -303,7 +336,10 @@ async fn the_task_of_a_subagent_is_given_again_if_all_its_tools_are_safe() {
     let results = thread["messages"].as_array().unwrap().iter().filter(|it| it["role"] == "tool");
     let results: Vec<_> = results.map(|it| it["content"].as_str().unwrap()).collect();
     assert!(results.contains(&"I have read."), "{results:?}");
-    assert!(results.iter().any(|it| it.contains("Whether it took effect is unknown")), "{results:?}");
+    assert!(
+        results.iter().any(|it| it.contains("Whether it took effect is unknown")),
+        "{results:?}"
+    );
     assert_eq!(provider.requests().len(), 5);
 }
 
@@ -321,7 +357,9 @@ async fn a_run_whose_server_is_lost_four_times_is_given_up() {
             let mut followed = server.follow("r", 0).await;
             let mut count = 0;
             while count < attempt {
-                count += usize::from(followed.next().await?.event["name"] == "agui-server.run_continued");
+                count += usize::from(
+                    followed.next().await?.event["name"] == "agui-server.run_continued",
+                );
             }
             Some(())
         })
@@ -346,7 +384,10 @@ async fn a_run_that_waits_to_go_on_does_not_delay_a_shutdown() {
     for _ in 0..2 {
         server.kill();
         server = start();
-        poll_until("the server has the run", async || server.process.has_logged("goes on here").then_some(())).await;
+        poll_until("the server has the run", async || {
+            server.process.has_logged("goes on here").then_some(())
+        })
+        .await;
     }
     let begin = Instant::now();
     terminate(server);
@@ -354,7 +395,8 @@ async fn a_run_that_waits_to_go_on_does_not_delay_a_shutdown() {
     let server = start();
     server.until_status("finished").await;
     let log = server.follow("r", 0).await.rest().await;
-    let causes: Vec<_> = continued(&log).iter().map(|value| value["cause"].as_str().unwrap()).collect();
+    let causes: Vec<_> =
+        continued(&log).iter().map(|value| value["cause"].as_str().unwrap()).collect();
     assert_eq!(causes, ["server_lost", "server_lost", "handed_over"]);
 }
 
@@ -362,7 +404,8 @@ async fn a_run_that_waits_to_go_on_does_not_delay_a_shutdown() {
 async fn another_server_goes_on_with_the_run_of_a_stopped_one_at_once() {
     let Some(postgres) = Postgres::shared() else { return };
     let url = postgres.database("handed_over").await;
-    let [a, b] = [(); 2].map(|()| Replica::start(&[("AGUI_STORE__URL", &url), ("AGUI_SERVER__DRAIN_SECS", "0")]));
+    let [a, b] = [(); 2]
+        .map(|()| Replica::start(&[("AGUI_STORE__URL", &url), ("AGUI_SERVER__DRAIN_SECS", "0")]));
     let started = a.run(&ask_detached("r", "count to 100")).await;
     let mut followed = b.follow("r", 0).await;
     let mut seen = followed.take(10).await;
@@ -380,7 +423,10 @@ async fn another_server_goes_on_with_the_run_of_a_stopped_one_at_once() {
     assert_eq!(continued(&seen), [&json!({ "attempt": 1, "cause": "handed_over" })]);
     let whole = counted(100);
     assert_eq!(folded(&seen), [&*whole]);
-    assert_eq!(said(&b.until_status("finished").await), ["user: count to 100", &format!("assistant: {whole}")]);
+    assert_eq!(
+        said(&b.until_status("finished").await),
+        ["user: count to 100", &format!("assistant: {whole}")]
+    );
     let (code, log) = a.process.ended();
     assert_eq!(code, Some(0), "{log}");
 }
@@ -400,7 +446,8 @@ const FAIL_FIRST_ATTEMPT: &str = "
 async fn a_run_that_could_not_go_on_at_once_goes_on_with_the_next_attempt() {
     let Some(postgres) = Postgres::shared() else { return };
     let url = postgres.database("second_attempt").await;
-    let [a, b] = [(); 2].map(|()| Replica::start(&[("AGUI_STORE__URL", &url), ("AGUI_SERVER__DRAIN_SECS", "0")]));
+    let [a, b] = [(); 2]
+        .map(|()| Replica::start(&[("AGUI_STORE__URL", &url), ("AGUI_SERVER__DRAIN_SECS", "0")]));
     let mut connection = PgConnection::connect(&url).await.unwrap();
     sqlx::raw_sql(FAIL_FIRST_ATTEMPT).execute(&mut connection).await.unwrap();
     let mut started = a.run(&ask_detached("r", "count to 20")).await;
@@ -470,7 +517,8 @@ async fn no_chat_behind_nginx_is_lost_when_two_servers_are_restarted_one_after_t
         poll_until("all chats run", async || {
             let page = b.get("/threads?limit=200").await.json::<Value>().await.unwrap();
             let threads = page["threads"].as_array().unwrap();
-            (threads.iter().filter(|it| it.get("activeRunId").is_some()).count() == chats).then_some(())
+            (threads.iter().filter(|it| it.get("activeRunId").is_some()).count() == chats)
+                .then_some(())
         })
         .await;
         let a_stopped = Instant::now();
@@ -484,13 +532,17 @@ async fn no_chat_behind_nginx_is_lost_when_two_servers_are_restarted_one_after_t
     for events in &all {
         assert_eq!(events.last().unwrap().name(), "RUN_FINISHED");
         assert_eq!(folded(events), [counted(150)]);
-        for continued in events.iter().filter(|it| it.event["name"] == "agui-server.run_continued") {
+        for continued in events.iter().filter(|it| it.event["name"] == "agui-server.run_continued")
+        {
             let stop = stopped.iter().rfind(|stop| **stop <= continued.at).unwrap();
             waits.push(continued.at.duration_since(*stop));
         }
     }
     waits.sort_unstable();
     let [median, longest] = [waits.get(waits.len() / 2), waits.last()];
-    println!("{chats} chats, gone on {} times, after {median:?} (median), {longest:?} (longest)", waits.len());
+    println!(
+        "{chats} chats, gone on {} times, after {median:?} (median), {longest:?} (longest)",
+        waits.len()
+    );
     assert!(!waits.is_empty());
 }

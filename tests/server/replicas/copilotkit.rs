@@ -12,8 +12,12 @@ async fn a_page_reloads_on_one_server_and_stops_its_run_on_another() {
     started.take(5).await;
     drop(started);
     let mut connected = b.stream(&format!("{agent}/connect"), &json!({ "threadId": "t" })).await;
-    let seen: Vec<_> = connected.take(8).await.into_iter().map(|received| received.name().to_owned()).collect();
-    assert_eq!(seen[..4], ["RUN_STARTED", "MESSAGES_SNAPSHOT", "STATE_SNAPSHOT", "TEXT_MESSAGE_START"]);
+    let seen: Vec<_> =
+        connected.take(8).await.into_iter().map(|received| received.name().to_owned()).collect();
+    assert_eq!(
+        seen[..4],
+        ["RUN_STARTED", "MESSAGES_SNAPSHOT", "STATE_SNAPSHOT", "TEXT_MESSAGE_START"]
+    );
     let stopped = c.post_to(&format!("{agent}/stop/t"), &json!({})).await;
     assert_eq!(stopped.json::<serde_json::Value>().await.unwrap()["stopped"], true);
     assert_eq!(connected.rest().await.pop().unwrap().name(), "RUN_FINISHED");

@@ -23,7 +23,10 @@ async fn start(server: &Replica, run: usize, text: &str) {
         "threadId": format!("t{run}"), "runId": "r", "forwardedProps": { "onDisconnect": "continue" },
         "messages": [{ "id": "m", "role": "user", "content": text }],
     });
-    let request = server.request(Method::POST, "/send-message").header("prefer", "respond-async").json(&input);
+    let request = server
+        .request(Method::POST, "/send-message")
+        .header("prefer", "respond-async")
+        .json(&input);
     assert_eq!(request.send().await.unwrap().status(), 202);
 }
 
@@ -68,7 +71,9 @@ async fn fifty_followers_on_another_server_cost_at_most_twice_those_of_one() {
         follow_one(run).await;
     }
     let fifty = transactions(&mut conn).await;
-    println!("transactions in 3 s: {alone} without followers, {one} with one on another server, {fifty} with {RUNS}");
+    println!(
+        "transactions in 3 s: {alone} without followers, {one} with one on another server, {fifty} with {RUNS}"
+    );
     assert!(fifty <= 2 * one && alone < one, "{alone}, {one}, {fifty}");
 }
 
@@ -78,15 +83,15 @@ async fn through_pgbouncer_servers_share_a_few_connections_and_hear_each_other()
     let Some(bouncer) = PgBouncer::start(postgres, 4) else { return };
     let direct = postgres.database("bouncer").await;
     let pooled = bouncer.url(&direct);
-    let replicas = start_all::<3>(&[("AGUI_STORE__URL", &pooled), ("AGUI_STORE__LISTEN_URL", &direct)]);
+    let replicas =
+        start_all::<3>(&[("AGUI_STORE__URL", &pooled), ("AGUI_STORE__LISTEN_URL", &direct)]);
     for run in 0..12 {
         start(&replicas[run % 3], run, "count to 40").await;
     }
     let followers: Vec<_> = (0..12).map(|run| follow(&replicas[(run + 1) % 3], run)).collect();
     let followers = futures::future::join_all(followers).await;
     let mut conn = PgConnection::connect(&direct).await.unwrap();
-    let connections =
-        "SELECT COUNT(*) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()";
+    let connections = "SELECT COUNT(*) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()";
     let connections: i64 = sqlx::query_scalar(connections).fetch_one(&mut conn).await.unwrap();
     assert!(connections <= 4 + 3, "{connections} connections");
     for events in futures::future::join_all(followers.into_iter().map(Stream::rest)).await {

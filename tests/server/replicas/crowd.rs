@@ -31,6 +31,7 @@ async fn runs_of_one_thread_take_turns_across_servers() {
         assert_eq!(pair[1], "assistant: Hello! How can I help you?");
     }
     assert_eq!(asked, (0..RUNS).collect());
-    let ids: BTreeSet<_> = thread["messages"].as_array().unwrap().iter().map(|it| it["id"].as_str()).collect();
+    let ids: BTreeSet<_> =
+        thread["messages"].as_array().unwrap().iter().map(|it| it["id"].as_str()).collect();
     assert_eq!(ids.len(), 2 * RUNS);
 }

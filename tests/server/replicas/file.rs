@@ -10,7 +10,9 @@ use std::{
 use tempfile::tempdir;
 use tokio::{process::Command, time::timeout};
 
-use super::{ask, ask_detached, client::Replica, continued::counted, load::Load, said, server::BINARY};
+use super::{
+    ask, ask_detached, client::Replica, continued::counted, load::Load, said, server::BINARY,
+};
 
 fn start(folder: &Path) -> Replica {
     Replica::start(&[("AGUI_SERVER__DATA_DIR", folder.to_str().unwrap())])
@@ -19,10 +21,15 @@ fn start(folder: &Path) -> Replica {
 /// Starts a server that must not start. Returns its exit code and what it prints.
 async fn refusal(folder: &Path) -> (Option<i32>, String) {
     let mut command = Command::new(BINARY);
-    command.env("AGUI_SERVER__DATA_DIR", folder).args(["--listen", "127.0.0.1:0"]).env_remove("RUST_LOG");
+    command
+        .env("AGUI_SERVER__DATA_DIR", folder)
+        .args(["--listen", "127.0.0.1:0"])
+        .env_remove("RUST_LOG");
     let server = command.stderr(Stdio::piped()).kill_on_drop(true).spawn().unwrap();
-    let output =
-        timeout(Duration::from_secs(20), server.wait_with_output()).await.expect("the server started").unwrap();
+    let output = timeout(Duration::from_secs(20), server.wait_with_output())
+        .await
+        .expect("the server started")
+        .unwrap();
     (output.status.code(), String::from_utf8(output.stderr).unwrap())
 }
 
@@ -40,9 +47,14 @@ async fn the_run_of_a_killed_server_goes_on_when_it_is_started_again() {
     let log = server.follow("r", 0).await.rest().await;
     assert_eq!(log.last().unwrap().name(), "RUN_FINISHED");
     // Nothing of what was told is gone.
-    assert!(log.len() > told.len() && told.iter().zip(&log).all(|(it, other)| it.event == other.event));
+    assert!(
+        log.len() > told.len() && told.iter().zip(&log).all(|(it, other)| it.event == other.event)
+    );
     assert_eq!(said(&thread), ["user: count to 100", &format!("assistant: {}", counted(100))]);
-    assert_eq!(server.run(&ask("next", "hello")).await.rest().await.last().unwrap().name(), "RUN_FINISHED");
+    assert_eq!(
+        server.run(&ask("next", "hello")).await.rest().await.last().unwrap().name(),
+        "RUN_FINISHED"
+    );
 }
 
 #[cfg(target_os = "linux")]
@@ -52,8 +64,14 @@ async fn a_removed_lock_file_lets_no_second_server_in() {
     let server = start(folder.path());
     std::fs::remove_file(folder.path().join("agui-server.sqlite.lock")).unwrap();
     let (code, text) = refusal(folder.path()).await;
-    assert!(code == Some(1) && text.contains("is in use by another agui-server"), "{code:?} {text}");
-    assert_eq!(server.run(&ask("r", "hello")).await.rest().await.last().unwrap().name(), "RUN_FINISHED");
+    assert!(
+        code == Some(1) && text.contains("is in use by another agui-server"),
+        "{code:?} {text}"
+    );
+    assert_eq!(
+        server.run(&ask("r", "hello")).await.rest().await.last().unwrap().name(),
+        "RUN_FINISHED"
+    );
 }
 
 #[tokio::test]
@@ -68,7 +86,10 @@ async fn a_server_that_is_killed_during_a_run_keeps_the_clients_messages() {
     assert_eq!(said(&thread), ["user: count to 10000"]);
     assert_eq!(thread["runs"][0]["error"]["code"], "server_lost");
     // The client goes on.
-    assert_eq!(server.run(&ask("next", "hello")).await.rest().await.last().unwrap().name(), "RUN_FINISHED");
+    assert_eq!(
+        server.run(&ask("next", "hello")).await.rest().await.last().unwrap().name(),
+        "RUN_FINISHED"
+    );
     assert_eq!(said(&server.thread().await)[..2], ["user: count to 10000", "user: hello"]);
 }
 
@@ -97,9 +118,15 @@ async fn a_second_server_on_the_same_file_does_not_start() {
     let (code, text) = refusal(folder.path()).await;
     println!("{text}");
     assert_eq!(code, Some(1), "{text}");
-    assert!(text.contains("agui-server.sqlite") && text.contains("in use by another agui-server"), "{text}");
+    assert!(
+        text.contains("agui-server.sqlite") && text.contains("in use by another agui-server"),
+        "{text}"
+    );
     // The first one is not disturbed.
-    assert_eq!(server.run(&ask("r", "hello")).await.rest().await.last().unwrap().name(), "RUN_FINISHED");
+    assert_eq!(
+        server.run(&ask("r", "hello")).await.rest().await.last().unwrap().name(),
+        "RUN_FINISHED"
+    );
     server.kill();
     // Nor does a dead one hold the file.
     assert_eq!(said(&start(folder.path()).thread().await).len(), 2);

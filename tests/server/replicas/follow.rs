@@ -46,10 +46,13 @@ async fn followers_on_every_server_see_the_same_while_the_run_goes_on() {
         assert!(same && events.len() == told.len());
     }
     // The first ones were there before anybody followed.
-    let mut late: Vec<_> = (3..told.len()).map(|i| seen[1][i].at.saturating_duration_since(seen[0][i].at)).collect();
+    let mut late: Vec<_> =
+        (3..told.len()).map(|i| seen[1][i].at.saturating_duration_since(seen[0][i].at)).collect();
     late.sort();
     let (median, most) = (late[late.len() / 2], late[late.len() - 1]);
-    println!("an event comes on another server after {median:?} more than on the run's own, at most {most:?}");
+    println!(
+        "an event comes on another server after {median:?} more than on the run's own, at most {most:?}"
+    );
     // Without signals it would be two seconds.
     assert!(most < Duration::from_millis(1500), "{most:?}");
     for events in &seen {

@@ -26,7 +26,10 @@ impl Folders {
     }
 
     fn backend_environment(&self) -> [(&str, &str); 2] {
-        [("AGUI_SERVER__DATA_DIR", self.backend.path().to_str().unwrap()), ("AGUI_SERVER__DRAIN_SECS", "0")]
+        [
+            ("AGUI_SERVER__DATA_DIR", self.backend.path().to_str().unwrap()),
+            ("AGUI_SERVER__DRAIN_SECS", "0"),
+        ]
     }
 
     /// Starts both servers, and a run at the gateway, which has said three words.
@@ -44,8 +47,9 @@ impl Folders {
     fn gateway_of(&self, backend: &Replica) -> Replica {
         let file = self.gateway.path().join("config.toml");
         let url = &backend.url;
-        let config =
-            format!("[agents.remote]\nkind = \"remote\"\nurl = \"{url}/agents/demo/send-message\"\nresumable = true\n");
+        let config = format!(
+            "[agents.remote]\nkind = \"remote\"\nurl = \"{url}/agents/demo/send-message\"\nresumable = true\n"
+        );
         fs::write(&file, config).unwrap();
         let data = self.gateway.path().to_str().unwrap();
         let environment = [("AGUI_SERVER__DATA_DIR", data), ("AGUI_SERVER__DRAIN_SECS", "0")];
@@ -76,7 +80,8 @@ async fn check(gateway: &Replica, backend: &Replica, text: &str, answer: &str) -
     assert_eq!(said(&thread), [format!("user: {text}"), format!("assistant: {answer}")]);
     let log = gateway.follow("r", 0).await.rest().await;
     assert_eq!(folded(&log), [answer]);
-    let events: Vec<_> = log.iter().map(|it| serde_json::from_value(it.event.clone()).unwrap()).collect();
+    let events: Vec<_> =
+        log.iter().map(|it| serde_json::from_value(it.event.clone()).unwrap()).collect();
     let input = serde_json::from_value(ask_detached("r", text)).unwrap();
     assert_eq!(checker::check(&input, &events), Ok(()), "{log:?}");
     let there = until_status(backend, "finished").await;
@@ -94,8 +99,12 @@ async fn a_gateway_that_is_killed_goes_on_with_the_run_that_its_backend_has_kept
     let log = check(&gateway, &backend, "count to 60", &counted(60)).await;
     let starts: Vec<_> = log.iter().filter(|it| it.name() == "TEXT_MESSAGE_START").collect();
     let [first, again] = &starts[..] else { panic!("{starts:?}") };
-    assert_ne!(first.event["messageId"], again.event["messageId"], "clients would append to a message of the same id");
-    let continued: Vec<_> = log.iter().filter(|it| it.event["name"] == "agui-server.run_continued").collect();
+    assert_ne!(
+        first.event["messageId"], again.event["messageId"],
+        "clients would append to a message of the same id"
+    );
+    let continued: Vec<_> =
+        log.iter().filter(|it| it.event["name"] == "agui-server.run_continued").collect();
     assert_eq!(continued.len(), 1);
     assert_eq!(continued[0].event["value"], json!({ "attempt": 1, "cause": "server_lost" }));
 }
@@ -121,7 +130,10 @@ async fn a_gateway_goes_on_with_its_run_when_its_backend_comes_back_after_it() {
     let gateway = folders.gateway_of(&backend);
     let address = backend.url.strip_prefix("http://").unwrap().to_owned();
     assert_eq!(backend.end().0, Some(0));
-    poll_until("the run goes on", async || gateway.process.has_logged("goes on here").then_some(())).await;
+    poll_until("the run goes on", async || {
+        gateway.process.has_logged("goes on here").then_some(())
+    })
+    .await;
     let backend = Replica::start_with(&["--listen", &address], &environment);
     check(&gateway, &backend, "count to 60", &counted(60)).await;
 }

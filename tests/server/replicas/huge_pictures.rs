@@ -17,7 +17,8 @@ use super::{
 };
 
 /// 35 bytes, and 65,535 × 65,535 pixels.
-const GIF: &[u8] = b"GIF89a\xff\xff\xff\xff\x80\0\0\0\0\0\0\0\0\x2c\0\0\0\0\x01\0\x01\0\0\x02\x02\x44\x01\0\x3b";
+const GIF: &[u8] =
+    b"GIF89a\xff\xff\xff\xff\x80\0\0\0\0\0\0\0\0\x2c\0\0\0\0\x01\0\x01\0\0\x02\x02\x44\x01\0\x3b";
 /// A row of 16,383 pixels, and metadata that claims 4 GiB.
 const METADATA: &[u8] = b"RIFF\x30\0\0\0WEBPVP8X\x0a\0\0\0\x08\0\0\0\xfe\x3f\0\0\0\0\
     VP8 \x0a\0\0\0\x10\x02\0\x9d\x01\x2a\xff\x3f\x01\0EXIF\xff\xff\xff\xff";
@@ -33,7 +34,8 @@ impl Bits {
     }
 
     fn bytes(&self) -> Vec<u8> {
-        let byte = |bits: &[bool]| bits.iter().rev().fold(0, |byte, bit| byte << 1 | u8::from(*bit));
+        let byte =
+            |bits: &[bool]| bits.iter().rev().fold(0, |byte, bit| byte << 1 | u8::from(*bit));
         self.0.chunks(8).map(byte).collect()
     }
 }
@@ -107,7 +109,11 @@ url = "{url}/draw"
     let mut command = Command::new("sh");
     command.args(["-c", "ulimit -v 1048576 && exec \"$0\" \"$@\"", BINARY]);
     let data = folder.to_str().unwrap();
-    let environment = [("AGUI_SERVER__DATA_DIR", data), ("AGUI_KEY_CLERK", "key"), ("AGUI_THREADS__LEASE_SECS", "3")];
+    let environment = [
+        ("AGUI_SERVER__DATA_DIR", data),
+        ("AGUI_KEY_CLERK", "key"),
+        ("AGUI_THREADS__LEASE_SECS", "3"),
+    ];
     Replica::launch(command, &["--config", file.to_str().unwrap()], &environment)
 }
 
@@ -124,7 +130,11 @@ fn answer(block: Value, delta: Value, reason: &str) -> Answer {
 }
 
 fn says(text: &str) -> Answer {
-    answer(json!({"type": "text", "text": ""}), json!({"type": "text_delta", "text": text}), "end_turn")
+    answer(
+        json!({"type": "text", "text": ""}),
+        json!({"type": "text_delta", "text": text}),
+        "end_turn",
+    )
 }
 
 fn draws() -> Answer {
@@ -152,7 +162,10 @@ fn is_success(events: &[Received]) -> bool {
 /// Returns the number of pictures that a request to the model has, and of notes in their places.
 fn sent(body: &Value) -> (usize, usize) {
     let text = body.to_string();
-    (text.matches("\"base64\"").count(), text.matches("the image is too large, and cannot be scaled down").count())
+    (
+        text.matches("\"base64\"").count(),
+        text.matches("the image is too large, and cannot be scaled down").count(),
+    )
 }
 
 #[tokio::test]
@@ -165,7 +178,8 @@ async fn a_picture_that_claims_more_memory_than_there_is_ends_no_server() {
     let run = server.run(&with_pictures(ask("message", ""))).await.rest().await;
     assert!(is_success(&run), "{:?}", run.last());
     assert_eq!(sent(&provider.requests()[0].body), (0, 4), "{}", provider.requests()[0].body);
-    let skipped = run.iter().filter(|event| event.event["name"] == "agui-server.attachment_skipped");
+    let skipped =
+        run.iter().filter(|event| event.event["name"] == "agui-server.attachment_skipped");
     assert_eq!(skipped.count(), 4);
 
     provider.answer(draws());
@@ -174,7 +188,11 @@ async fn a_picture_that_claims_more_memory_than_there_is_ends_no_server() {
     let run = server.run(&ask("tool", "draw")).await.rest().await;
     assert!(is_success(&run), "{:?}", run.last());
     let of_tool = &provider.requests()[3].body;
-    assert_eq!(sent(of_tool), (0, 5), "the files of the first message, and the answer of the tool: {of_tool}");
+    assert_eq!(
+        sent(of_tool),
+        (0, 5),
+        "the files of the first message, and the answer of the tool: {of_tool}"
+    );
 
     provider.answer(Answer::stream([""]).then(Step::Stall));
     let started = server.run(&with_pictures(ask_detached("detached", ""))).await;

@@ -23,7 +23,8 @@ fn answer(run: &str, question: &Value, approved: bool) -> Value {
 }
 
 fn results<'a>(events: impl IntoIterator<Item = &'a Received>, call: &Value) -> usize {
-    let is_result = |it: &&Received| it.name() == "TOOL_CALL_RESULT" && it.event["toolCallId"] == *call;
+    let is_result =
+        |it: &&Received| it.name() == "TOOL_CALL_RESULT" && it.event["toolCallId"] == *call;
     events.into_iter().filter(is_result).count()
 }
 
@@ -51,15 +52,18 @@ async fn one_of_concurrent_answers_on_all_servers_takes_effect() {
     let Some([a, b, c]) = replicas("answers").await else { return };
     let (question, call) = asked(&a).await;
     let answers = (0..9).map(|i| {
-        let (server, input) = ([&a, &b, &c][i % 3], answer(&format!("answer{i}"), &question, i % 2 == 0));
+        let (server, input) =
+            ([&a, &b, &c][i % 3], answer(&format!("answer{i}"), &question, i % 2 == 0));
         async move { server.run(&input).await.rest().await }
     });
     let answered = futures::future::join_all(answers).await;
     assert_eq!(results(answered.iter().flatten(), &call), 1);
     assert_eq!(stored_results(&b.thread().await, &call), 1);
     // The others that answered otherwise all learn of the same decision.
-    let told = answered.iter().flatten().filter(|it| it.event["name"] == "agui-server.already_answered");
-    let mut decisions: Vec<_> = told.map(|it| it.event["value"]["answers"][0]["decision"].clone()).collect();
+    let told =
+        answered.iter().flatten().filter(|it| it.event["name"] == "agui-server.already_answered");
+    let mut decisions: Vec<_> =
+        told.map(|it| it.event["value"]["answers"][0]["decision"].clone()).collect();
     assert!(decisions.len() >= 4, "{decisions:?}");
     decisions.dedup();
     assert_eq!(decisions.len(), 1, "{decisions:?}");

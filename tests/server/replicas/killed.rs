@@ -30,7 +30,10 @@ async fn another_server_goes_on_with_the_run_of_a_killed_one() {
     assert_eq!(last.name(), "RUN_FINISHED");
     let thread = b.thread().await;
     let events = last.number.unwrap();
-    assert_eq!((&thread["runs"][0]["status"], &thread["runs"][0]["events"]), (&"finished".into(), &events.into()));
+    assert_eq!(
+        (&thread["runs"][0]["status"], &thread["runs"][0]["events"]),
+        (&"finished".into(), &events.into())
+    );
     assert!(thread.get("activeRunId").is_none(), "{thread}");
     assert_eq!(folded(&seen), [counted(200)]);
     let whole_text = format!("assistant: {}", counted(200));
@@ -62,7 +65,8 @@ async fn a_run_that_waits_for_a_run_of_a_killed_server_gets_its_turn() {
     assert!(killed.elapsed() < 5 * SHORT_LEASE, "{:?}", killed.elapsed());
     assert_eq!(next.last().unwrap().name(), "RUN_FINISHED");
     let thread = b.thread().await;
-    let statuses: Vec<_> = thread["runs"].as_array().unwrap().iter().map(|run| run["status"].as_str()).collect();
+    let statuses: Vec<_> =
+        thread["runs"].as_array().unwrap().iter().map(|run| run["status"].as_str()).collect();
     assert_eq!(statuses, [Some("finished"), Some("failed")]);
     assert_eq!(thread["runs"][1]["error"]["code"], "server_lost");
 }

@@ -30,5 +30,8 @@ async fn a_server_does_not_close_its_own_run_as_lost() {
     let thread = server.thread().await;
     assert_eq!(thread["runs"][0]["status"], "finished");
     assert_eq!(said(&thread), ["user: count to 40", &format!("assistant: {}", spoken(&log))]);
-    assert_eq!(server.run(&ask("next", "hello")).await.rest().await.last().unwrap().name(), "RUN_FINISHED");
+    assert_eq!(
+        server.run(&ask("next", "hello")).await.rest().await.last().unwrap().name(),
+        "RUN_FINISHED"
+    );
 }

@@ -56,14 +56,18 @@ impl Load {
     }
 
     pub(crate) fn use_servers<'a>(&self, servers: impl IntoIterator<Item = &'a Replica>) {
-        *self.shared.urls.lock().unwrap() = servers.into_iter().map(|server| server.process.url.clone()).collect();
+        *self.shared.urls.lock().unwrap() =
+            servers.into_iter().map(|server| server.process.url.clone()).collect();
     }
 
     /// Waits until clients have received the end of `more` further runs.
     pub(crate) async fn until_finished(&self, more: usize) {
         let before = self.finished();
         let what = format!("{more} more runs than {before} finished");
-        poll_within(FINISH_TIMEOUT, &what, async || (self.finished() >= before + more).then_some(())).await;
+        poll_within(FINISH_TIMEOUT, &what, async || {
+            (self.finished() >= before + more).then_some(())
+        })
+        .await;
     }
 
     pub(crate) fn finished(&self) -> usize {
@@ -88,7 +92,8 @@ impl Load {
                 });
                 let body: Value = response.await.json().await.unwrap();
                 let ids = body["messages"].as_array().into_iter().flatten();
-                let ids: HashSet<String> = ids.map(|message| message["id"].as_str().unwrap().to_owned()).collect();
+                let ids: HashSet<String> =
+                    ids.map(|message| message["id"].as_str().unwrap().to_owned()).collect();
                 stored.insert(thread, ids);
             }
             if !messages.iter().all(|id| stored[thread].contains(id)) {
@@ -124,7 +129,11 @@ async fn work(shared: Arc<Shared>, client: usize) {
         };
         match answer {
             Some(answer) => {
-                shared.finished.lock().unwrap().push(FinishedRun { thread, messages: [question, answer] });
+                shared
+                    .finished
+                    .lock()
+                    .unwrap()
+                    .push(FinishedRun { thread, messages: [question, answer] });
             }
             // There is no server, or it cannot reach its database: the client tries again after a pause.
             None => tokio::time::sleep(Duration::from_millis(10)).await,
@@ -137,7 +146,9 @@ async fn work(shared: Arc<Shared>, client: usize) {
 async fn answer(http: &reqwest::Client, url: &str, input: &Value) -> Option<String> {
     let response = http.post(format!("{url}/send-message")).json(input).send().await.ok()?;
     let text = response.text().await.ok()?;
-    let events = text.split("\n\n").filter_map(|frame| frame.lines().find_map(|line| line.strip_prefix("data: ")));
+    let events = text
+        .split("\n\n")
+        .filter_map(|frame| frame.lines().find_map(|line| line.strip_prefix("data: ")));
     let events: Vec<Value> = events.filter_map(|event| serde_json::from_str(event).ok()).collect();
     events.iter().find(|event| event["outcome"]["type"] == "success")?;
     let answer = events.iter().rfind(|event| event["type"] == "TEXT_MESSAGE_START")?;

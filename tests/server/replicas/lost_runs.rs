@@ -53,8 +53,12 @@ async fn a_lost_run_waits_for_memory_and_holds_up_no_run_of_another() {
         }
         waiting
     };
-    poll_until("Bob's run has ended", async || has_finished(&server, "b", "b1").await.then_some(())).await;
+    poll_until("Bob's run has ended", async || {
+        has_finished(&server, "b", "b1").await.then_some(())
+    })
+    .await;
     assert!(count_waiting().await > 0, "Bob's run waited for Ada's");
     assert!(server.process.has_logged("a lost run waits"));
-    poll_until("two of Ada's runs have ended", async || (count_waiting().await <= 6).then_some(())).await;
+    poll_until("two of Ada's runs have ended", async || (count_waiting().await <= 6).then_some(()))
+        .await;
 }

@@ -30,7 +30,8 @@ struct McpProcess {
 
 impl McpProcess {
     fn start(folder: &Path, command: &[&str], order: impl Fn(&str, &str) -> Vec<String>) -> Self {
-        let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port().to_string();
+        let port =
+            TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port().to_string();
         let record = folder.join("record");
         fs::write(&record, "").unwrap();
         let arguments = order(&port, record.to_str().unwrap());
@@ -42,7 +43,8 @@ impl McpProcess {
 
     /// The server of `tests/js/modern-mcp.mjs`.
     fn of_sdk(folder: &Path) -> Self {
-        let order = |port: &str, record: &str| ["http", port, "record", record].map(str::to_owned).to_vec();
+        let order =
+            |port: &str, record: &str| ["http", port, "record", record].map(str::to_owned).to_vec();
         Self::start(folder, &["node", "tests/js/modern-mcp.mjs"], order)
     }
 
@@ -75,7 +77,12 @@ impl Drop for McpProcess {
 }
 
 /// Starts a server with an agent that has the tools of an MCP server, once the agent has them.
-async fn start(folder: &Path, provider: &Provider, mcp: &McpProcess, store: Option<&str>) -> Replica {
+async fn start(
+    folder: &Path,
+    provider: &Provider,
+    mcp: &McpProcess,
+    store: Option<&str>,
+) -> Replica {
     start_with(folder, provider, &[("works", mcp)], store).await
 }
 
@@ -94,7 +101,8 @@ async fn start_with(
          api_key_env = \"AGUI_KEY_CLERK\"\ntools = {tools:?}\n"
     );
     for (name, mcp) in servers {
-        config += &format!("[mcp.{name}]\nurl = \"{}\"\nrequired = true\nrepeat = \"keyed\"\n", mcp.url);
+        config +=
+            &format!("[mcp.{name}]\nurl = \"{}\"\nrequired = true\nrepeat = \"keyed\"\n", mcp.url);
     }
     fs::write(&file, config).unwrap();
     let (data, file) = (folder.to_str().unwrap(), file.to_str().unwrap());
@@ -108,12 +116,15 @@ async fn start_with(
 fn answer_of_call(name: &str, arguments: &Value) -> Answer {
     let function = json!({ "name": name, "arguments": arguments.to_string() });
     let calls = json!([{ "index": 0, "id": "c0", "type": "function", "function": function }]);
-    let choice = json!({ "index": 0, "delta": { "tool_calls": calls }, "finish_reason": "tool_calls" });
+    let choice =
+        json!({ "index": 0, "delta": { "tool_calls": calls }, "finish_reason": "tool_calls" });
     Answer::openai(&[json!({ "choices": [choice] })])
 }
 
 fn answer_of_text(text: &str) -> Answer {
-    Answer::openai(&[json!({ "choices": [{ "index": 0, "delta": { "content": text }, "finish_reason": "stop" }] })])
+    Answer::openai(&[
+        json!({ "choices": [{ "index": 0, "delta": { "content": text }, "finish_reason": "stop" }] }),
+    ])
 }
 
 async fn run(server: &Replica, input: &Value) -> Vec<Value> {
@@ -144,10 +155,16 @@ async fn answer_on_other_servers(store: Option<&str>) {
     let server = start(folder.path(), &provider, &mcp, store).await;
     let asked = run(&server, &ask("r1", "Book a trip.")).await;
     let [terms, who] = interrupts(&asked) else { panic!("{asked:?}") };
-    assert_eq!((&who["message"], &who["reason"]), (&json!("works asks: Who travels?"), &json!("input_required")));
+    assert_eq!(
+        (&who["message"], &who["reason"]),
+        (&json!("works asks: Who travels?"), &json!("input_required"))
+    );
     assert_eq!(who["responseSchema"]["required"], json!(["name"]));
     assert_eq!(who["metadata"]["agui-server.mcpServer"], "works");
-    assert_eq!((&terms["message"], &terms["reason"]), (&json!("works asks: Read the terms"), &json!("authorization")));
+    assert_eq!(
+        (&terms["message"], &terms["reason"]),
+        (&json!("works asks: Read the terms"), &json!("authorization"))
+    );
     assert_eq!(terms["metadata"]["agui-server.visitUrl"], "https://example.com/terms");
     server.kill();
 
@@ -162,7 +179,10 @@ async fn answer_on_other_servers(store: Option<&str>) {
     provider.answer(answer_of_text("Booked."));
     let done = run(&server, &resume("r3", &[(meal, json!({ "meal": "soup" }))])).await;
     assert_eq!(result(&done), "booked: Monday, Ada, soup");
-    assert_eq!((mcp.count("\"begin\""), mcp.count("\"end\""), mcp.count("\"tools/call\"")), (1, 1, 3));
+    assert_eq!(
+        (mcp.count("\"begin\""), mcp.count("\"end\""), mcp.count("\"tools/call\"")),
+        (1, 1, 3)
+    );
 }
 
 #[tokio::test]
@@ -193,17 +213,28 @@ async fn a_detached_run_waits_for_a_task_over_the_loss_of_its_server() {
         provider.answer(answer_of_text("It is done."));
         let server = start(folder.path(), &provider, &mcp, None).await;
         let thread = server.until_status("finished").await;
-        let texts = thread["messages"].as_array().unwrap().iter().filter(|it| it["role"] != "activity");
+        let texts =
+            thread["messages"].as_array().unwrap().iter().filter(|it| it["role"] != "activity");
         let texts: Vec<_> = texts.map(|it| it["content"].as_str()).collect();
-        assert_eq!(texts, [Some("Crunch."), None, Some("crunched"), Some("It is done.")], "{signal}");
-        assert_eq!((mcp.count("begin"), mcp.count("end"), mcp.count("cancelled")), (1, 1, 0), "{signal}");
+        assert_eq!(
+            texts,
+            [Some("Crunch."), None, Some("crunched"), Some("It is done.")],
+            "{signal}"
+        );
+        assert_eq!(
+            (mcp.count("begin"), mcp.count("end"), mcp.count("cancelled")),
+            (1, 1, 0),
+            "{signal}"
+        );
     }
 }
 
 #[tokio::test]
 async fn a_call_of_a_lost_server_is_not_made_at_another_mcp_server_whose_tool_has_the_name_now() {
-    let (folder, other_folder, provider) = (tempdir().unwrap(), tempdir().unwrap(), Provider::start().await);
-    let (works, other) = (McpProcess::of_sdk(folder.path()), McpProcess::of_sdk(other_folder.path()));
+    let (folder, other_folder, provider) =
+        (tempdir().unwrap(), tempdir().unwrap(), Provider::start().await);
+    let (works, other) =
+        (McpProcess::of_sdk(folder.path()), McpProcess::of_sdk(other_folder.path()));
     provider.answer(answer_of_call("steps", &json!({ "count": 500, "millis": 20 })));
     let server = start(folder.path(), &provider, &works, None).await;
     let started = server.post(&ask_detached("r", "Step.")).await;
@@ -212,7 +243,8 @@ async fn a_call_of_a_lost_server_is_not_made_at_another_mcp_server_whose_tool_ha
     drop(started);
 
     provider.answer(answer_of_text("It is over."));
-    let server = start_with(folder.path(), &provider, &[("other", &other), ("works", &works)], None).await;
+    let server =
+        start_with(folder.path(), &provider, &[("other", &other), ("works", &works)], None).await;
     let thread = server.until_status("finished").await;
     let texts = thread["messages"].as_array().unwrap().iter().filter(|it| it["role"] == "tool");
     let texts: Vec<_> = texts.map(|it| it["content"].as_str().unwrap()).collect();
@@ -228,7 +260,10 @@ async fn a_task_that_asks_goes_on_with_the_answer_of_a_server_that_was_started_l
     let server = start(folder.path(), &provider, &mcp, None).await;
     let asked = run(&server, &ask("r1", "Choose.")).await;
     let [grain] = interrupts(&asked) else { panic!("{asked:?}") };
-    assert_eq!((&grain["message"], &grain["reason"]), (&json!("works asks: Which grain?"), &json!("input_required")));
+    assert_eq!(
+        (&grain["message"], &grain["reason"]),
+        (&json!("works asks: Which grain?"), &json!("input_required"))
+    );
     server.kill();
 
     let server = start(folder.path(), &provider, &mcp, None).await;
@@ -244,7 +279,9 @@ async fn a_task_that_asks_goes_on_with_the_answer_of_a_server_that_was_started_l
     let asked = run(&server, &ask("r4", "Choose again.")).await;
     let entry = json!([{ "interruptId": interrupts(&asked)[0]["id"], "status": "cancelled" }]);
     provider.answer(answer_of_text("Then not."));
-    let declined = run(&server, &json!({ "threadId": "t", "runId": "r5", "messages": [], "resume": entry })).await;
+    let declined =
+        run(&server, &json!({ "threadId": "t", "runId": "r5", "messages": [], "resume": entry }))
+            .await;
     assert_eq!(result(&declined), "nothing: decline");
 }
 
@@ -257,8 +294,10 @@ async fn a_task_shows_its_status_and_is_cancelled_with_its_run() {
     provider.answer(answer_of_text("Done."));
     let events = run(&server, &ask("r1", "Crunch.")).await;
     assert_eq!(result(&events), "crunched");
-    let progress = events.iter().filter(|event| event["activityType"] == "agui-server.tool_progress");
-    let shown: Vec<_> = progress.map(|event| event["content"]["message"].as_str().unwrap()).collect();
+    let progress =
+        events.iter().filter(|event| event["activityType"] == "agui-server.tool_progress");
+    let shown: Vec<_> =
+        progress.map(|event| event["content"]["message"].as_str().unwrap()).collect();
     assert!(shown.len() > 2 && shown.iter().all(|text| text.starts_with("step ")), "{shown:?}");
 
     provider.answer(answer_of_call("fail", &json!({})));

@@ -58,7 +58,8 @@ fn replicas_on<const N: usize>(url: &str, lease: Duration) -> [Replica; N] {
 
 fn start_all<const N: usize>(environment: &[(&str, &str)]) -> [Replica; N] {
     std::thread::scope(|scope| {
-        std::array::from_fn::<_, N, _>(|_| scope.spawn(|| Replica::start(environment))).map(|it| it.join().unwrap())
+        std::array::from_fn::<_, N, _>(|_| scope.spawn(|| Replica::start(environment)))
+            .map(|it| it.join().unwrap())
     })
 }
 
@@ -77,5 +78,7 @@ fn ask_detached(run: &str, text: &str) -> Value {
 /// The texts of a thread's messages with their roles.
 fn said(thread: &Value) -> Vec<String> {
     let messages = thread["messages"].as_array().unwrap().iter();
-    messages.map(|it| format!("{}: {}", it["role"].as_str().unwrap(), it["content"].as_str().unwrap())).collect()
+    messages
+        .map(|it| format!("{}: {}", it["role"].as_str().unwrap(), it["content"].as_str().unwrap()))
+        .collect()
 }

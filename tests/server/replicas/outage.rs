@@ -37,20 +37,31 @@ async fn a_run_and_its_followers_survive_an_outage_shorter_than_the_lease() {
     let mut seen = followed.take(5).await;
     let begin = Instant::now();
     postgres.stop();
-    tokio::join!(refused(&a), refused(&b), a.until_answered("/readyz", 503), b.until_answered("/readyz", 503));
+    tokio::join!(
+        refused(&a),
+        refused(&b),
+        a.until_answered("/readyz", 503),
+        b.until_answered("/readyz", 503)
+    );
     postgres.start();
     println!("Postgres was away for {:?}", begin.elapsed());
     tokio::join!(a.until_answered("/readyz", 200), b.until_answered("/readyz", 200));
     seen.extend(followed.rest().await);
     assert_eq!(numbered(&seen, 1).event["outcome"]["type"], "success");
     let told = started.rest().await;
-    assert!(told.iter().zip(&seen).all(|(it, other)| it.event == other.event) && told.len() == seen.len());
+    assert!(
+        told.iter().zip(&seen).all(|(it, other)| it.event == other.event)
+            && told.len() == seen.len()
+    );
     assert_eq!(numbered(&b.follow("r", 0).await.rest().await, 1).number, Some(seen.len() as u64));
     let thread = b.thread().await;
     assert_eq!(thread["runs"][0]["status"], "finished");
     assert_eq!(said(&thread), ["user: count to 80", &format!("assistant: {}", spoken(&seen))]);
     // A refused request may be repeated.
-    assert_eq!(a.run(&ask("refused", "hello")).await.rest().await.last().unwrap().name(), "RUN_FINISHED");
+    assert_eq!(
+        a.run(&ask("refused", "hello")).await.rest().await.last().unwrap().name(),
+        "RUN_FINISHED"
+    );
 }
 
 /// Both the run and its log must end, whether or not the run can continue.
@@ -81,11 +92,17 @@ async fn a_run_does_not_stay_open_after_an_outage_longer_than_the_lease() {
     })
     .await;
     assert_ne!(thread["runs"][0]["status"], "running");
-    assert_eq!(said(&thread)[1..], folded(&log).iter().map(|text| format!("assistant: {text}")).collect::<Vec<_>>());
+    assert_eq!(
+        said(&thread)[1..],
+        folded(&log).iter().map(|text| format!("assistant: {text}")).collect::<Vec<_>>()
+    );
     let rest = started.rest().await;
     assert_eq!(rest.last().unwrap().event, log.last().unwrap().event);
     let next = ask("next", "hello");
-    poll_until("a run on the thread is admitted", async || (a.post(&next).await.status() == 200).then_some(())).await;
+    poll_until("a run on the thread is admitted", async || {
+        (a.post(&next).await.status() == 200).then_some(())
+    })
+    .await;
 }
 
 /// `AGUI_TEST_STOPS` sets another number of stops.

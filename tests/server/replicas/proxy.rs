@@ -100,12 +100,17 @@ impl Proxy {
                         ("replica-2:8080", b),
                     ],
                 );
-                let upstream = format!("header_down {REPLICA} {{http.reverse_proxy.upstream.hostport}}\n\t\tlb_policy");
+                let upstream = format!(
+                    "header_down {REPLICA} {{http.reverse_proxy.upstream.hostport}}\n\t\tlb_policy"
+                );
                 let site = site.replace("lb_policy", &upstream);
                 let file = folder.join("Caddyfile");
                 fs::write(&file, format!("{{\n\tadmin off\n}}\n{site}")).unwrap();
                 let mut command = Command::new(&program);
-                command.args(["run", "--adapter", "caddyfile", "--config"]).arg(file).env("HOME", folder);
+                command
+                    .args(["run", "--adapter", "caddyfile", "--config"])
+                    .arg(file)
+                    .env("HOME", folder);
                 command
             })
             .await,
@@ -113,20 +118,29 @@ impl Proxy {
     }
 
     /// `command` writes the configuration into the folder, for the address of the proxy and those of the replicas.
-    async fn start(replicas: [&Replica; 2], command: impl Fn(&Path, &str, [String; 2]) -> Command) -> Self {
+    async fn start(
+        replicas: [&Replica; 2],
+        command: impl Fn(&Path, &str, [String; 2]) -> Command,
+    ) -> Self {
         let replicas = replicas.map(|replica| replica.url.trim_start_matches("http://").to_owned());
         // Another process may take the free port before the proxy does.
         for _ in 0..5 {
             let folder = tempfile::tempdir().unwrap();
-            let address = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string();
+            let address =
+                TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string();
             let mut command = command(folder.path(), &address, replicas.clone());
             let child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
-            let mut proxy = Self { child, endpoint: Endpoint::new(format!("http://{address}")), _folder: folder };
+            let mut proxy = Self {
+                child,
+                endpoint: Endpoint::new(format!("http://{address}")),
+                _folder: folder,
+            };
             let is_running = poll_until("the proxy forwards requests or ends", async || {
                 if proxy.child.try_wait().unwrap().is_some() {
                     return Some(false);
                 }
-                let response = proxy.endpoint.request(reqwest::Method::GET, "/healthz").send().await;
+                let response =
+                    proxy.endpoint.request(reqwest::Method::GET, "/healthz").send().await;
                 response.is_ok_and(|response| response.status() == 200).then_some(true)
             });
             if is_running.await {
@@ -151,7 +165,10 @@ fn installed(program: &str) -> Option<PathBuf> {
     let folders = std::env::split_paths(&path).chain([PathBuf::from("/usr/sbin")]);
     let found = folders.map(|folder| folder.join(program)).find(|file| file.exists());
     if found.is_none() {
-        assert!(!std::env::var("CI").is_ok_and(|ci| ci == "true"), "{program} is not installed: see tests/run.sh");
+        assert!(
+            !std::env::var("CI").is_ok_and(|ci| ci == "true"),
+            "{program} is not installed: see tests/run.sh"
+        );
         eprintln!("skipped: {program} is not installed");
     }
     found

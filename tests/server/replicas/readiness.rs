@@ -10,7 +10,10 @@ use serde_json::Value;
 use tempfile::tempdir;
 use tokio::time::sleep;
 
-use super::{LEASE, ask, client::Replica, poll::poll_until, postgres::Postgres, replicas_on, small_disk::SmallDisk};
+use super::{
+    LEASE, ask, client::Replica, poll::poll_until, postgres::Postgres, replicas_on,
+    small_disk::SmallDisk,
+};
 
 /// The longest age of a probe whose result `/readyz` repeats.
 const PROBE_INTERVAL: Duration = Duration::from_secs(1);
@@ -122,12 +125,16 @@ async fn requests_that_an_overloaded_postgres_does_not_answer_get_503_with_a_tim
     let url = postgres.database("overloaded").await;
     let [server] = replicas_on(&url, LEASE);
     let mut other = <sqlx::PgConnection as sqlx::Connection>::connect(&url).await.unwrap();
-    sqlx::raw_sql("BEGIN; LOCK TABLE agui_threads IN ACCESS EXCLUSIVE MODE").execute(&mut other).await.unwrap();
+    sqlx::raw_sql("BEGIN; LOCK TABLE agui_threads IN ACCESS EXCLUSIVE MODE")
+        .execute(&mut other)
+        .await
+        .unwrap();
     let request = async |number: usize| {
         let mut input = ask("r", "hello");
         input["threadId"] = format!("t{number}").into();
         let response = server.post(&input).await;
-        let retry_after = response.headers().get("retry-after").map(|value| value.to_str().unwrap().to_owned());
+        let retry_after =
+            response.headers().get("retry-after").map(|value| value.to_str().unwrap().to_owned());
         let status = response.status().as_u16();
         let body: Value = response.json().await.unwrap();
         (status, retry_after, body["error"]["code"].clone())

@@ -55,8 +55,15 @@ async fn without_notifications_servers_poll_and_log_a_warning() {
     let follower = b.follow("r", 0).await;
     let (told, followed) = tokio::join!(started.rest(), follower.rest());
     assert_eq!(numbered(&followed, 1).event["outcome"]["type"], "success");
-    let late = told.iter().zip(&followed).map(|(here, there)| there.at.saturating_duration_since(here.at)).max();
-    println!("without notifications an event comes on another server at most {:?} later", late.unwrap());
+    let late = told
+        .iter()
+        .zip(&followed)
+        .map(|(here, there)| there.at.saturating_duration_since(here.at))
+        .max();
+    println!(
+        "without notifications an event comes on another server at most {:?} later",
+        late.unwrap()
+    );
 
     let mut endless = a.run(&ask_detached("r2", "count to 10000")).await;
     endless.take(3).await;
@@ -64,5 +71,8 @@ async fn without_notifications_servers_poll_and_log_a_warning() {
     assert_eq!(endless.rest().await.last().unwrap().event["outcome"]["type"], "cancelled");
     b.process.signal("-TERM");
     let (_, log) = b.process.ended();
-    assert!(log.contains("notifications do not arrive") && log.contains("polling until it works"), "{log}");
+    assert!(
+        log.contains("notifications do not arrive") && log.contains("polling until it works"),
+        "{log}"
+    );
 }

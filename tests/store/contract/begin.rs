@@ -11,16 +11,27 @@ pub(super) async fn the_first_run_creates_the_thread(store: DynStore) {
     assert_eq!(&*lease.holder, "here");
     let made = thread(&store, "t").await;
     assert_eq!((&made.thread.key, &*made.thread.agent), (&key("t"), "echo"));
-    assert_eq!((made.thread.number, made.thread.run, &*made.thread.run_id), (lease.thread, lease.run, "r"));
+    assert_eq!(
+        (made.thread.number, made.thread.run, &*made.thread.run_id),
+        (lease.thread, lease.run, "r")
+    );
     assert_eq!((made.thread.head, &made.thread.state, made.nodes.len()), (0, &None, 0));
     assert!(made.thread.is_running && made.thread.version == version);
     assert_eq!((made.thread.created_at, made.thread.updated_at), (NOW, NOW));
     let [begun] = &made.runs[..] else { panic!("{made:?}") };
-    assert_eq!((begun.number, begun.thread, begun.status), (lease.run, lease.thread, RunStatus::Running));
-    assert_eq!((begun.detached, begun.started_at, begun.ended_at, begun.events), (true, NOW, None, 0));
+    assert_eq!(
+        (begun.number, begun.thread, begun.status),
+        (lease.run, lease.thread, RunStatus::Running)
+    );
+    assert_eq!(
+        (begun.detached, begun.started_at, begun.ended_at, begun.events),
+        (true, NOW, None, 0)
+    );
     // The next run changes agent and time only.
     end_at(NOW + 1).with([assistant("a")]).finish(&store, &lease, 0).await.unwrap();
-    let next = TestRun { agent: "other".to_owned(), detached: false, ..run("t", "s").at(NOW + 2) }.begin(&store).await;
+    let next = TestRun { agent: "other".to_owned(), detached: false, ..run("t", "s").at(NOW + 2) }
+        .begin(&store)
+        .await;
     assert!(matches!(next, BeginOutcome::Begun { version: 3, last_message: 1, .. }), "{next:?}");
     let view = thread(&store, "t").await;
     assert_eq!((&*view.thread.agent, &*branch(&view), view.thread.version), ("other", "a", 3));
@@ -37,7 +48,10 @@ pub(super) async fn a_thread_has_at_most_one_running_run(store: DynStore) {
     }
     assert_eq!(thread(&store, "t").await.runs.len(), 1, "a refused run is not stored");
     for now in [NOW, UNTIL + 1] {
-        let BeginOutcome::Busy { lost, .. } = run("t", "s").at(now).by("there").begin(&store).await else { panic!() };
+        let BeginOutcome::Busy { lost, .. } = run("t", "s").at(now).by("there").begin(&store).await
+        else {
+            panic!()
+        };
         let is_lost = store.shared().is_none() || now > UNTIL;
         assert_eq!(lost, is_lost.then(|| first.clone()));
     }
@@ -109,7 +123,10 @@ pub(super) async fn a_begin_with_an_outdated_version_writes_nothing(store: DynSt
     }
     assert_eq!(thread(&store, "t").await, before);
     delete(&store, "t").await;
-    assert!(matches!(next.try_begin(&store, Some(now), 1, None).await.unwrap(), BeginOutcome::Changed));
+    assert!(matches!(
+        next.try_begin(&store, Some(now), 1, None).await.unwrap(),
+        BeginOutcome::Changed
+    ));
     assert!(!exists(&store, "t").await);
 }
 
@@ -117,28 +134,49 @@ pub(super) async fn an_ended_run_of_the_same_id_is_replaced_with_its_log(store: 
     let first = lease(&store, "t", "r").await;
     assert_eq!(store.append(&[batch(&first, 1, 3)]).await.unwrap(), [true]);
     answer(["a"]).finish(&store, &first, 0).await.unwrap();
-    let BeginOutcome::Begun { lease: second, replaced: true, .. } = run("t", "r").begin(&store).await else { panic!() };
+    let BeginOutcome::Begun { lease: second, replaced: true, .. } =
+        run("t", "r").begin(&store).await
+    else {
+        panic!()
+    };
     assert!(second.run > first.run, "{first:?} {second:?}");
     assert_eq!(log(&store, second.run).await.len(), 0);
     assert_eq!(store.events(OWNER, first.run, 0, 99).await.unwrap(), None);
     let begun = record(&store, "t", "r").await;
     assert_eq!((begun.status, begun.number, begun.events), (RunStatus::Running, second.run, 0));
     let view = thread(&store, "t").await;
-    assert_eq!((&view.runs[..], &*branch(&view)), (&[begun][..], "a"), "the messages of the replaced run stay");
-    assert_eq!(store.append(&[batch(&first, 4, 1), batch(&second, 1, 1)]).await.unwrap(), [false, true]);
+    assert_eq!(
+        (&view.runs[..], &*branch(&view)),
+        (&[begun][..], "a"),
+        "the messages of the replaced run stay"
+    );
+    assert_eq!(
+        store.append(&[batch(&first, 4, 1), batch(&second, 1, 1)]).await.unwrap(),
+        [false, true]
+    );
     assert_eq!(log(&store, second.run).await.len(), 1);
 }
 
 pub(super) async fn every_string_is_a_valid_identifier(store: DynStore) {
     let long = "x".repeat(1024);
-    let texts = ["", " ", "\0", "a\0b", "#", "%", "'; --", "é", "\u{10ffff}", "\"q\"", "\"", "null", &long];
+    let texts =
+        ["", " ", "\0", "a\0b", "#", "%", "'; --", "é", "\u{10ffff}", "\"q\"", "\"", "null", &long];
     for text in texts {
-        let first = TestRun { agent: text.to_owned(), ..run(text, text) }.with([user(text)]).begun(&store).await;
+        let first = TestRun { agent: text.to_owned(), ..run(text, text) }
+            .with([user(text)])
+            .begun(&store)
+            .await;
         store.append(&[batch(&first, 1, 2)]).await.unwrap();
         end_at(NOW).with([assistant(text)]).finish(&store, &first, 1).await.unwrap();
         let view = thread(&store, text).await;
-        assert_eq!((&*view.thread.key.id, &*view.thread.run_id, &*view.thread.agent), (text, text, text));
-        assert_eq!(view.nodes.iter().map(|node| node.message.id().as_str()).collect::<Vec<_>>(), [text, text]);
+        assert_eq!(
+            (&*view.thread.key.id, &*view.thread.run_id, &*view.thread.agent),
+            (text, text, text)
+        );
+        assert_eq!(
+            view.nodes.iter().map(|node| node.message.id().as_str()).collect::<Vec<_>>(),
+            [text, text]
+        );
         assert_eq!((&*view.runs[0].id, &*view.runs[0].agent), (text, text));
         assert_eq!(&*record(&store, text, text).await.id, text);
         let listed = store.threads(ThreadKey::ANONYMOUS, &ThreadPage::first(1)).await.unwrap();
@@ -158,26 +196,39 @@ pub(super) async fn a_begin_with_a_dropped_future_happens_whole_or_not_at_all(st
     run("other", "r").ended(&store, end_at(NOW)).await;
     // A write whose future was dropped may happen a little later.
     let Some(view) = view(&store, &key("t")).await else { return };
-    assert_eq!((view.runs.len(), &*branch(&view)), (1, "u"), "the first run began, and the others found it running");
+    assert_eq!(
+        (view.runs.len(), &*branch(&view)),
+        (1, "u"),
+        "the first run began, and the others found it running"
+    );
     assert!(view.thread.is_running && view.runs[0].id == view.thread.run_id);
 }
 
 pub(super) async fn the_clients_messages_and_state_are_stored_when_the_run_begins(store: DynStore) {
-    let first = TestRun { state: Some(json!({ "a": 1 })), ..run("t", "r").with([user("u1"), user("u2")]) };
-    let BeginOutcome::Begun { lease, last_message: 2, state_number: Some(_), .. } = first.begin(&store).await else {
+    let first =
+        TestRun { state: Some(json!({ "a": 1 })), ..run("t", "r").with([user("u1"), user("u2")]) };
+    let BeginOutcome::Begun { lease, last_message: 2, state_number: Some(_), .. } =
+        first.begin(&store).await
+    else {
         panic!()
     };
     let view = thread(&store, "t").await;
     assert_eq!((&*branch(&view), view.thread.head, view.thread.messages), ("u1 u2", 2, 2));
     assert_eq!(view.thread.state.as_ref().unwrap().1, json!({ "a": 1 }));
     let without = store.thread(&key("t"), ThreadParts::default()).await.unwrap().unwrap().thread;
-    assert_eq!(without, changed(view.thread.clone(), |it| it.state = None), "it is read only on demand");
+    assert_eq!(
+        without,
+        changed(view.thread.clone(), |it| it.state = None),
+        "it is read only on demand"
+    );
     assert!(view.thread.bytes > 20);
     answer(["a"]).finish(&store, &lease, 2).await.unwrap();
     // The state stays unless the next run brings another.
     for state in [None, Some(json!([]))] {
         let next = TestRun { state: state.clone(), ..run("t", "s").with([user("u")]) };
-        let BeginOutcome::Begun { lease, state_number, .. } = next.begin(&store).await else { panic!() };
+        let BeginOutcome::Begun { lease, state_number, .. } = next.begin(&store).await else {
+            panic!()
+        };
         let now = thread(&store, "t").await.thread.state.unwrap();
         assert_eq!(now, (state_number.unwrap(), state.unwrap_or(json!({ "a": 1 }))));
         finish(&store, &lease, NOW).await;
@@ -187,7 +238,9 @@ pub(super) async fn the_clients_messages_and_state_are_stored_when_the_run_begin
 pub(super) async fn a_run_that_would_make_the_thread_too_large_writes_nothing(store: DynStore) {
     let max = ThreadSize { messages: 3, bytes: 1000 };
     let large = TestRun { state: Some(json!("x".repeat(1000))), ..run("t", "r") };
-    for too_large in [run("t", "r").with([user("1"), user("2"), user("3"), user("4")]), large.clone()] {
+    for too_large in
+        [run("t", "r").with([user("1"), user("2"), user("3"), user("4")]), large.clone()]
+    {
         let begin = TestRun { max, ..too_large }.begin(&store).await;
         assert!(matches!(begin, BeginOutcome::TooLarge(_)), "{begin:?}");
         assert!(!exists(&store, "t").await);
@@ -198,7 +251,10 @@ pub(super) async fn a_run_that_would_make_the_thread_too_large_writes_nothing(st
     let before = thread(&store, "t").await;
     let five = ThreadSize { messages: 5, bytes: before.thread.bytes + 1002 };
     for too_large in [run("t", "s").with([user("5"), user("6")]), large.clone().with([user("5")])] {
-        let BeginOutcome::TooLarge(size) = (TestRun { max: five, ..too_large }).begin(&store).await else { panic!() };
+        let BeginOutcome::TooLarge(size) = (TestRun { max: five, ..too_large }).begin(&store).await
+        else {
+            panic!()
+        };
         assert!(size.messages > 5 || size.bytes > five.bytes, "{size:?}");
     }
     // New texts of stored messages count, too.

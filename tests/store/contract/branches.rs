@@ -24,7 +24,8 @@ fn deep(levels: usize) -> Value {
 }
 
 pub(super) async fn messages_and_states_are_read_back_unchanged(store: DynStore) {
-    let interrupt = Interrupt { message: Some("may\0 I?".to_owned()), ..Interrupt::new("tool_call") };
+    let interrupt =
+        Interrupt { message: Some("may\0 I?".to_owned()), ..Interrupt::new("tool_call") };
     let states = [
         Value::Null,
         json!({ "z": [0.1, 1e300, -0.0, u64::MAX, i64::MIN], "a": "\u{0}", "": {} }),
@@ -33,7 +34,11 @@ pub(super) async fn messages_and_states_are_read_back_unchanged(store: DynStore)
     ];
     for (number, state) in states.into_iter().enumerate() {
         let id = number.to_string();
-        let begin = TestRun { state: Some(state.clone()), interrupts: vec![interrupt.clone(); 2], ..run(&id, "r") };
+        let begin = TestRun {
+            state: Some(state.clone()),
+            interrupts: vec![interrupt.clone(); 2],
+            ..run(&id, "r")
+        };
         let lease = begin.with(messages()).begun(&store).await;
         let view = thread(&store, &id).await;
         assert!(view.current_branch().into_iter().eq(messages().iter()));
@@ -45,7 +50,8 @@ pub(super) async fn messages_and_states_are_read_back_unchanged(store: DynStore)
         assert!(view.current_branch().into_iter().eq(messages().iter().chain(&messages())));
         assert!(view.thread.state.is_some_and(|(_, it)| it == json!({ "was": state })));
         assert_eq!(view.thread.interrupts, []);
-        let bytes: usize = view.nodes.iter().map(|node| serde_json::to_string(&node.message).unwrap().len()).sum();
+        let bytes: usize =
+            view.nodes.iter().map(|node| serde_json::to_string(&node.message).unwrap().len()).sum();
         let state = serde_json::to_string(&state).unwrap().len();
         assert_eq!(view.thread.bytes, (bytes + 2 * state + r#"{"was":}"#.len()) as u64);
     }
@@ -60,7 +66,10 @@ pub(super) async fn a_branch_that_was_left_can_still_be_read(store: DynStore) {
     assert_eq!(branch(&thread(&store, "t").await), "u3");
     TestRun { base: Some(3), ..run("t", "4") }.ended(&store, end_at(NOW)).await;
     let view = thread(&store, "t").await;
-    assert_eq!((&*branch(&view), view.thread.head, &*tree(&view.nodes)), ("u1 a1 a2", 3, "u1 a1 a2 u2 a3 u3"));
+    assert_eq!(
+        (&*branch(&view), view.thread.head, &*tree(&view.nodes)),
+        ("u1 a1 a2", 3, "u1 a1 a2 u2 a3 u3")
+    );
     assert_eq!(view.nodes.iter().map(|node| node.number).collect::<Vec<_>>(), [1, 2, 3, 4, 5, 6]);
     assert_eq!(view.nodes.iter().map(|node| node.parent).collect::<Vec<_>>(), [0, 1, 2, 1, 4, 0]);
 }
@@ -78,10 +87,12 @@ pub(super) async fn an_updated_message_keeps_its_position(store: DynStore) {
 pub(super) async fn messages_carry_their_run_and_its_delivery(store: DynStore) {
     let first = run("t", "1").with([user("u")]).begun(&store).await;
     let undelivered = answer(["a"]);
-    let undelivered = TestEnd { end: changed(undelivered.end, |it| it.delivered = false), ..undelivered };
+    let undelivered =
+        TestEnd { end: changed(undelivered.end, |it| it.delivered = false), ..undelivered };
     undelivered.finish(&store, &first, 1).await.unwrap();
     let before = thread(&store, "t").await;
-    let origins = |delivered| [MessageOrigin::Client, MessageOrigin::Run { run: first.run, delivered }];
+    let origins =
+        |delivered| [MessageOrigin::Client, MessageOrigin::Run { run: first.run, delivered }];
     assert_eq!(before.nodes.iter().map(|node| node.origin).collect::<Vec<_>>(), origins(false));
     assert!(!before.runs[0].delivered);
     let version = store.set_delivered(first.thread, first.run, true).await.unwrap();
@@ -92,19 +103,30 @@ pub(super) async fn messages_carry_their_run_and_its_delivery(store: DynStore) {
 }
 
 pub(super) async fn the_end_state_has_branch_state_and_interrupts(store: DynStore) {
-    let first = TestRun { state: Some(json!(1)), ..run("t", "1").with([user("u1")]) }.begun(&store).await;
+    let first =
+        TestRun { state: Some(json!(1)), ..run("t", "1").with([user("u1")]) }.begun(&store).await;
     let number = first.thread;
-    assert_eq!(store.end_state(OWNER, number, EndedRun::Id(&"1".into())).await.unwrap(), None, "it is running");
+    assert_eq!(
+        store.end_state(OWNER, number, EndedRun::Id(&"1".into())).await.unwrap(),
+        None,
+        "it is running"
+    );
     let open = vec![Interrupt::new("a"), Interrupt::new("b")];
     let end = TestEnd { interrupts: open.clone(), ..answer(["a1"]) };
     end.finish(&store, &first, 1).await.unwrap();
     let end = TestEnd { state: Some(json!(2)), ..answer(["a2"]) };
     run("t", "2").with([user("u2")]).ended(&store, end).await;
-    for (by_run, by_head, state, interrupts) in [("1", 2, json!(1), open), ("2", 4, json!(2), vec![])] {
-        let left = store.end_state(OWNER, number, EndedRun::Id(&by_run.into())).await.unwrap().unwrap();
+    for (by_run, by_head, state, interrupts) in
+        [("1", 2, json!(1), open), ("2", 4, json!(2), vec![])]
+    {
+        let left =
+            store.end_state(OWNER, number, EndedRun::Id(&by_run.into())).await.unwrap().unwrap();
         assert_eq!((&*left.run_id, left.head, &left.interrupts), (by_run, by_head, &interrupts));
         assert_eq!(left.state.as_ref().unwrap().1, state);
-        assert_eq!(store.end_state(OWNER, number, EndedRun::Branch(by_head)).await.unwrap(), Some(left));
+        assert_eq!(
+            store.end_state(OWNER, number, EndedRun::Branch(by_head)).await.unwrap(),
+            Some(left)
+        );
     }
     // Of several whose branch ends there, the newest.
     let end = TestEnd { state: Some(json!(3)), ..end_at(NOW) };
@@ -114,12 +136,20 @@ pub(super) async fn the_end_state_has_branch_state_and_interrupts(store: DynStor
     for unknown in [EndedRun::Id(&"4".into()), EndedRun::Branch(1), EndedRun::Branch(9)] {
         assert_eq!(store.end_state(OWNER, number, unknown).await.unwrap(), None);
     }
-    assert_eq!(store.end_state(OWNER, number + 1000, EndedRun::Id(&"1".into())).await.unwrap(), None);
+    assert_eq!(
+        store.end_state(OWNER, number + 1000, EndedRun::Id(&"1".into())).await.unwrap(),
+        None
+    );
 
     // The last one of the branch, not of another branch.
-    let left = async |message| store.end_state(OWNER, number, EndedRun::Branch(message)).await.unwrap().unwrap();
+    let left = async |message| {
+        store.end_state(OWNER, number, EndedRun::Branch(message)).await.unwrap().unwrap()
+    };
     assert_eq!((&*left(3).await.run_id, left(3).await.head), ("1", 2));
-    TestRun { base: Some(1), ..run("t", "4") }.with([user("u3"), user("u4")]).ended(&store, answer(["a4"])).await;
+    TestRun { base: Some(1), ..run("t", "4") }
+        .with([user("u3"), user("u4")])
+        .ended(&store, answer(["a4"]))
+        .await;
     assert_eq!((&*left(7).await.run_id, &*left(4).await.run_id), ("4", "3"));
     for without in [5, 6] {
         assert_eq!(store.end_state(OWNER, number, EndedRun::Branch(without)).await.unwrap(), None);
@@ -134,15 +164,28 @@ pub(super) async fn a_branch_is_known_by_its_first_run(store: DynStore) {
     let second = TestRun { first_run: Some(first.run), ..run("t", "2").with([user("u2")]) };
     let second = second.ended(&store, answer(["a2"])).await;
     assert_eq!(current().await, Some(first.run));
-    let left = async |message| store.end_state(OWNER, first.thread, EndedRun::Branch(message)).await.unwrap().unwrap();
-    assert_eq!((left(2).await.first_run, left(4).await.first_run), (None, Some(first.run)), "it goes on after 2");
+    let left = async |message| {
+        store.end_state(OWNER, first.thread, EndedRun::Branch(message)).await.unwrap().unwrap()
+    };
+    assert_eq!(
+        (left(2).await.first_run, left(4).await.first_run),
+        (None, Some(first.run)),
+        "it goes on after 2"
+    );
 
-    let edit = TestRun { base: Some(2), ..run("t", "3").with([user("u3")]) }.ended(&store, answer(["a3"])).await;
+    let edit = TestRun { base: Some(2), ..run("t", "3").with([user("u3")]) }
+        .ended(&store, answer(["a3"]))
+        .await;
     assert!(edit.run > second.run);
     assert_eq!(current().await, Some(edit.run));
-    assert_eq!((left(4).await.first_run, left(6).await.first_run), (Some(first.run), Some(edit.run)));
+    assert_eq!(
+        (left(4).await.first_run, left(6).await.first_run),
+        (Some(first.run), Some(edit.run))
+    );
     // A run that replaces the first one of its branch continues the branch.
-    let again = TestRun { base: Some(6), first_run: Some(edit.run), ..run("t", "3") }.ended(&store, end_at(NOW)).await;
+    let again = TestRun { base: Some(6), first_run: Some(edit.run), ..run("t", "3") }
+        .ended(&store, end_at(NOW))
+        .await;
     assert_eq!((current().await, again.run > edit.run), (Some(edit.run), true));
 }
 
@@ -152,15 +195,18 @@ pub(super) async fn an_answered_interrupt_is_not_in_the_end_state(store: DynStor
     let end = TestEnd { interrupts: open.clone(), ..answer(["a1"]) };
     end.finish(&store, &first, 0).await.unwrap();
     assert_eq!(thread(&store, "t").await.thread.interrupts, open);
-    let answering = TestRun { answered: vec![approves(&open[0].id)], ..run("t", "2").with([user("u")]) };
+    let answering =
+        TestRun { answered: vec![approves(&open[0].id)], ..run("t", "2").with([user("u")]) };
     answering.ended(&store, end_at(NOW)).await;
-    let left = store.end_state(OWNER, first.thread, EndedRun::Id(&"1".into())).await.unwrap().unwrap();
+    let left =
+        store.end_state(OWNER, first.thread, EndedRun::Id(&"1".into())).await.unwrap().unwrap();
     assert_eq!((left.head, &left.interrupts[..]), (1, &open[1..]));
     // Also if the run that answered it is replaced by one that does not, or that answers another one.
     for answered in [vec![], vec![approves(&open[1].id)]] {
         let expected = if answered.is_empty() { &open[1..] } else { &[] };
         TestRun { answered, ..run("t", "2") }.ended(&store, end_at(NOW)).await;
-        let left = store.end_state(OWNER, first.thread, EndedRun::Id(&"1".into())).await.unwrap().unwrap();
+        let left =
+            store.end_state(OWNER, first.thread, EndedRun::Id(&"1".into())).await.unwrap().unwrap();
         assert_eq!(left.interrupts, expected);
     }
     let replies = open.iter().map(|interrupt| approves(&interrupt.id)).collect::<Vec<_>>();

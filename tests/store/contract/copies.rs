@@ -8,11 +8,19 @@ fn opinion(score: f64) -> Feedback {
 
 /// Stores a thread with two branches, three runs, and states.
 async fn store_thread(store: &DynStore) -> ThreadContent {
-    let first = TestRun { state: Some(json!(1)), title: Some("Title"), ..run("t", "r") }.with([user("u")]);
-    let end = TestEnd { state: Some(json!({ "a": [2] })), ..end_at(NOW + 1).with([assistant("a"), assistant("b")]) };
+    let first =
+        TestRun { state: Some(json!(1)), title: Some("Title"), ..run("t", "r") }.with([user("u")]);
+    let end = TestEnd {
+        state: Some(json!({ "a": [2] })),
+        ..end_at(NOW + 1).with([assistant("a"), assistant("b")])
+    };
     first.ended(store, end).await;
-    let end = TestEnd { interrupts: vec![Interrupt::new("y")], ..end_at(NOW + 2).with([assistant("c")]) };
-    TestRun { base: Some(1), answered: vec![approves("x")], ..run("t", "s") }.with([user("v")]).ended(store, end).await;
+    let end =
+        TestEnd { interrupts: vec![Interrupt::new("y")], ..end_at(NOW + 2).with([assistant("c")]) };
+    TestRun { base: Some(1), answered: vec![approves("x")], ..run("t", "s") }
+        .with([user("v")])
+        .ended(store, end)
+        .await;
     let metadata = Map::from_iter([("tag".to_owned(), json!([1]))]);
     let known = thread(store, "t").await.thread;
     let version = ThreadVersion::of(&known);
@@ -28,17 +36,27 @@ async fn store_thread(store: &DynStore) -> ThreadContent {
 
 pub(super) async fn a_thread_is_read_with_all_its_content(store: DynStore) {
     let content = store_thread(&store).await;
-    assert_eq!((content.title.as_deref(), content.archived, content.head), (Some("Title"), true, 5));
+    assert_eq!(
+        (content.title.as_deref(), content.archived, content.head),
+        (Some("Title"), true, 5)
+    );
     assert_eq!(content.metadata["tag"], json!([1]));
     let messages = content.messages.iter().map(|it| (it.message.id().as_str(), it.parent, it.run));
-    let expected = [("u", 0, None), ("a", 1, Some(0)), ("b", 2, Some(0)), ("v", 1, None), ("c", 4, Some(1))];
+    let expected =
+        [("u", 0, None), ("a", 1, Some(0)), ("b", 2, Some(0)), ("v", 1, None), ("c", 4, Some(1))];
     assert_eq!(messages.collect::<Vec<_>>(), expected);
     assert_eq!(content.messages[1].feedback, Some(opinion(0.5)));
     assert_eq!(content.states, [json!(1), json!({ "a": [2] })]);
-    let runs = content.runs.iter().map(|run| (run.record.id.as_str(), run.head, run.state, run.record.status));
+    let runs = content
+        .runs
+        .iter()
+        .map(|run| (run.record.id.as_str(), run.head, run.state, run.record.status));
     // The run that has not ended is left out.
     let finished = RunStatus::Finished;
-    assert_eq!(runs.collect::<Vec<_>>(), [("r", 3, Some(1), finished), ("s", 5, Some(1), finished)]);
+    assert_eq!(
+        runs.collect::<Vec<_>>(),
+        [("r", 3, Some(1), finished), ("s", 5, Some(1), finished)]
+    );
     assert_eq!((content.runs[1].interrupts.len(), content.runs[1].answered.len()), (1, 1));
     assert!(store.content(&key("nothing")).await.unwrap().is_none());
 }
@@ -65,13 +83,23 @@ pub(super) async fn a_thread_is_created_with_its_content(store: DynStore) {
     assert_eq!(bytes(Some(OWNER)).await, bytes(None).await);
     assert!(bytes(None).await >= content.bytes());
     assert_eq!(bytes(Some("key:other")).await, 0);
-    assert!(matches!(view.nodes[1].origin, MessageOrigin::Run { .. }) && view.nodes[3].origin == MessageOrigin::Client);
-    let left = store.end_state(OWNER, view.thread.number, EndedRun::Id(&"r".into())).await.unwrap().unwrap();
+    assert!(
+        matches!(view.nodes[1].origin, MessageOrigin::Run { .. })
+            && view.nodes[3].origin == MessageOrigin::Client
+    );
+    let left = store
+        .end_state(OWNER, view.thread.number, EndedRun::Id(&"r".into()))
+        .await
+        .unwrap()
+        .unwrap();
     assert_eq!((left.head, left.state.unwrap().1), (3, json!({ "a": [2] })));
     assert_eq!(listed(&store, "none", ThreadPage::first(9)).await, "copyt", "the newest first");
 
     // The copy continues like any other thread, and the original is not changed by it.
-    TestRun { state: Some(json!(7)), ..run("copy", "next") }.with([user("w")]).ended(&store, end_at(NOW)).await;
+    TestRun { state: Some(json!(7)), ..run("copy", "next") }
+        .with([user("w")])
+        .ended(&store, end_at(NOW))
+        .await;
     assert_eq!(thread(&store, "copy").await.thread.state.unwrap().1, json!(7));
     assert_eq!(thread(&store, "t").await.nodes.len(), 5);
     assert!(store.delete(view.thread.number).await.unwrap());
@@ -86,7 +114,10 @@ pub(super) async fn feedback_is_replaced_and_removed(store: DynStore) {
     let given = async || {
         let query = MessageQuery::new(2, 9);
         let page = store.messages(&commented, &query).await.unwrap();
-        page.nodes.into_iter().filter_map(|node| Some((node.number, node.feedback?))).collect::<Vec<_>>()
+        page.nodes
+            .into_iter()
+            .filter_map(|node| Some((node.number, node.feedback?)))
+            .collect::<Vec<_>>()
     };
     assert!(given().await.is_empty());
     for score in [1.0, -0.25] {

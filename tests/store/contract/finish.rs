@@ -60,8 +60,15 @@ pub(super) async fn a_repeated_finish_changes_nothing(store: DynStore) {
 }
 
 pub(super) async fn every_status_is_stored(store: DynStore) {
-    let failure = |code: Option<&str>| RunFailure { code: code.map(str::to_owned), message: "failed\0".to_owned() };
-    let usage = TokenUsage { model: Some("m\0".to_owned()), input_tokens: Some(0), ..TokenUsage::default() };
+    let failure = |code: Option<&str>| RunFailure {
+        code: code.map(str::to_owned),
+        message: "failed\0".to_owned(),
+    };
+    let usage = TokenUsage {
+        model: Some("m\0".to_owned()),
+        input_tokens: Some(0),
+        ..TokenUsage::default()
+    };
     for status in RunStatus::ALL.into_iter().filter(|status| *status != RunStatus::Running) {
         for code in [None, Some("E")] {
             let lease = lease(&store, "t", "r").await;
@@ -93,12 +100,17 @@ pub(super) async fn concurrent_operations_on_many_threads_do_not_interfere(store
     let at_once = leases.iter().enumerate().map(|(task, lease)| {
         let (store, wrong) = (store.clone(), wrong_leases(lease)[task % 3].clone());
         async move {
-            let end = |lease| end_at(NOW + 1).with([assistant(&name("a", task))]).last(batch(lease, 1, 2));
+            let end = |lease| {
+                end_at(NOW + 1).with([assistant(&name("a", task))]).last(batch(lease, 1, 2))
+            };
             match task % 5 {
                 0 | 1 => assert!(end(lease).finish(&store, lease, 1).await.unwrap()),
                 2 => assert!(is_lost(end(&wrong).finish(&store, &wrong, 1).await)),
                 3 => assert_eq!(store.append(&[batch(lease, 1, 2)]).await.unwrap(), [true]),
-                _ => assert!(matches!(run(&name("t", task), "s").begin(&store).await, BeginOutcome::Busy { .. })),
+                _ => assert!(matches!(
+                    run(&name("t", task), "s").begin(&store).await,
+                    BeginOutcome::Busy { .. }
+                )),
             }
         }
     });
@@ -108,7 +120,11 @@ pub(super) async fn concurrent_operations_on_many_threads_do_not_interfere(store
         assert_eq!(view.thread.is_running, !has_ended, "{task}");
         assert_eq!(branch(&view), if has_ended { format!("u a{task}") } else { "u".to_owned() });
         let has_log = has_ended || task % 5 == 3;
-        assert_eq!(log(&store, lease.run).await, if has_log { events(1, 2) } else { Vec::new() }, "{task}");
+        assert_eq!(
+            log(&store, lease.run).await,
+            if has_log { events(1, 2) } else { Vec::new() },
+            "{task}"
+        );
     }
     // Of the ended runs, some are ended once more; others are followed by a run, of the same id or of another.
     let again = leases.iter().enumerate().filter(|(task, _)| task % 5 < 2).map(|(task, lease)| {
@@ -119,7 +135,9 @@ pub(super) async fn concurrent_operations_on_many_threads_do_not_interfere(store
             }
             let id = if task % 2 == 0 { "r" } else { "s" };
             let begin = run(&name("t", task), id).begin(&store).await;
-            let BeginOutcome::Begun { lease: next, replaced, .. } = begin else { panic!("{begin:?}") };
+            let BeginOutcome::Begun { lease: next, replaced, .. } = begin else {
+                panic!("{begin:?}")
+            };
             assert!(replaced == (id == "r") && next.run > lease.run);
         }
     });

@@ -20,7 +20,10 @@ pub(super) async fn batches_of_many_runs_are_appended_in_one_call(store: DynStor
     for (thread, lease) in leases.iter().enumerate() {
         let count = if thread % 10 == 3 { 0 } else { 12 };
         assert_eq!(log(&store, lease.run).await, events(1, count));
-        assert_eq!(record(&store, &format!("t{thread}"), "r").await.events, if count == 0 { 0 } else { 12 });
+        assert_eq!(
+            record(&store, &format!("t{thread}"), "r").await.events,
+            if count == 0 { 0 } else { 12 }
+        );
     }
     assert!(store.append(&[]).await.unwrap().is_empty());
 }
@@ -42,15 +45,22 @@ pub(super) async fn a_log_has_each_event_once_with_its_time(store: DynStore) {
         for after in (0..last + 2).chain([u64::MAX]) {
             let read = store.events(OWNER, lease.run, after, usize::MAX).await.unwrap().unwrap();
             let (first, rest) = (after.saturating_add(1), last.saturating_sub(after));
-            assert_eq!((read.first, read.events, read.times), (first, events(first, rest), times(first, rest)));
+            assert_eq!(
+                (read.first, read.events, read.times),
+                (first, events(first, rest), times(first, rest))
+            );
             assert_eq!((read.count, read.status), (last, RunStatus::Running));
-            let read = store.events(OWNER, lease.run, after, 3 * event(1).len()).await.unwrap().unwrap();
+            let read =
+                store.events(OWNER, lease.run, after, 3 * event(1).len()).await.unwrap().unwrap();
             assert_eq!(read.times, times(first, read.events.len() as u64));
         }
         let end = EventBatch { times: vec![u64::MAX; 4], ..batch(&lease, last - 1, 4) };
         end_at(NOW).last(end).finish(&store, &lease, 0).await.unwrap();
         let read = store.events(OWNER, lease.run, last - 1, usize::MAX).await.unwrap().unwrap();
-        assert_eq!((read.events, read.times), (events(last, 3), vec![1000 * last, u64::MAX, u64::MAX]));
+        assert_eq!(
+            (read.events, read.times),
+            (events(last, 3), vec![1000 * last, u64::MAX, u64::MAX])
+        );
     }
 }
 
@@ -58,7 +68,11 @@ pub(super) async fn a_log_begins_with_the_line_of_its_begin(store: DynStore) {
     for round in ["first", "replaced"] {
         let lease = TestRun { started: Some(r#"{"n":1}"#), ..run("t", "r") }.begun(&store).await;
         let read = store.events(OWNER, lease.run, 0, 99).await.unwrap().unwrap();
-        assert_eq!((read.first, read.events, read.times), (1, vec![r#"{"n":1}"#.to_owned()], vec![0]), "{round}");
+        assert_eq!(
+            (read.first, read.events, read.times),
+            (1, vec![r#"{"n":1}"#.to_owned()], vec![0]),
+            "{round}"
+        );
         assert_eq!((read.count, record(&store, "t", "r").await.events), (1, 1));
         assert_eq!(store.append(&[batch(&lease, 2, 3)]).await.unwrap(), [true]);
         assert_eq!(log(&store, lease.run).await[1..], events(2, 3));
@@ -68,7 +82,8 @@ pub(super) async fn a_log_begins_with_the_line_of_its_begin(store: DynStore) {
 
 pub(super) async fn one_call_may_append_two_batches_of_a_run(store: DynStore) {
     let lease = lease(&store, "t", "r").await;
-    let batches = [batch(&lease, 1, 2), batch(&lease, 3, 2), batch(&lease, 1, 2), batch(&lease, 5, 1)];
+    let batches =
+        [batch(&lease, 1, 2), batch(&lease, 3, 2), batch(&lease, 1, 2), batch(&lease, 5, 1)];
     assert_eq!(store.append(&batches).await.unwrap(), [true; 4]);
     assert_eq!(log(&store, lease.run).await, events(1, 5));
 }
@@ -76,7 +91,10 @@ pub(super) async fn one_call_may_append_two_batches_of_a_run(store: DynStore) {
 pub(super) async fn an_empty_batch_only_checks_the_lease(store: DynStore) {
     let lease = lease(&store, "t", "r").await;
     for first in [1, 3] {
-        assert_eq!(store.append(&[batch(&lease, first, 0), batch(&lease, first, 2)]).await.unwrap(), [true; 2]);
+        assert_eq!(
+            store.append(&[batch(&lease, first, 0), batch(&lease, first, 2)]).await.unwrap(),
+            [true; 2]
+        );
     }
     assert_eq!(log(&store, lease.run).await, events(1, 4));
     end_at(NOW).last(batch(&lease, 5, 0)).finish(&store, &lease, 0).await.unwrap();
@@ -107,7 +125,10 @@ pub(super) async fn a_page_of_a_log_respects_max_bytes(store: DynStore) {
         batches.push(self::batch(&lease, next, count));
         next += count;
     }
-    let large = EventBatch { events: vec!["x".repeat(3_000_000), "\"y\"".to_owned()], ..batch(&lease, next, 2) };
+    let large = EventBatch {
+        events: vec!["x".repeat(3_000_000), "\"y\"".to_owned()],
+        ..batch(&lease, next, 2)
+    };
     batches.push(large.clone());
     assert!(store.append(&batches).await.unwrap().into_iter().all(|there| there));
     let mut whole = events(1, next - 1);
@@ -121,7 +142,11 @@ pub(super) async fn a_page_of_a_log_respects_max_bytes(store: DynStore) {
         while all.len() < whole.len() && (space > 100 || all.len() < 8) {
             let part = read(all.len() as u64, space).await;
             let bytes: usize = part.iter().map(String::len).sum();
-            assert!(!part.is_empty() && (bytes <= space || part.len() == 1), "{space}: {} events", part.len());
+            assert!(
+                !part.is_empty() && (bytes <= space || part.len() == 1),
+                "{space}: {} events",
+                part.len()
+            );
             all.extend(part);
         }
         assert!(all == whole[..all.len()], "{space}");
@@ -177,7 +202,12 @@ pub(super) async fn the_logs_of_several_runs_are_read_at_once(store: DynStore) {
         for (run, page) in &pages {
             let alone = store.events(OWNER, *run, after[run], max_bytes).await.unwrap().unwrap();
             let last = after[run] + alone.events.len() as u64;
-            assert!(page.count == alone.count || page.count >= alone.count.min(last + 1), "{} {}", page.count, last);
+            assert!(
+                page.count == alone.count || page.count >= alone.count.min(last + 1),
+                "{} {}",
+                page.count,
+                last
+            );
             assert_eq!(*page, changed(alone, |alone| alone.count = page.count));
         }
         assert!(!pages[&a].events.is_empty() && pages[&empty].events.is_empty());
@@ -214,9 +244,17 @@ pub(super) async fn concurrent_runs_append_to_their_own_logs(store: DynStore) {
 pub(super) async fn what_a_run_was_given_is_read_after_its_end(store: DynStore) {
     let start = async |run| store.run_start(OWNER, run).await.unwrap();
     let request = r#"{"tools":["\u0000é"]}"#;
-    let first = TestRun { state: Some(serde_json::json!({ "n": 1 })), request: Some(request), ..run("t", "r") };
+    let first = TestRun {
+        state: Some(serde_json::json!({ "n": 1 })),
+        request: Some(request),
+        ..run("t", "r")
+    };
     let first = first.with([user("a"), user("b")]).begun(&store).await;
-    let given = RunStart { head: 2, state: Some(serde_json::json!({ "n": 1 })), request: request.to_owned() };
+    let given = RunStart {
+        head: 2,
+        state: Some(serde_json::json!({ "n": 1 })),
+        request: request.to_owned(),
+    };
     assert_eq!(start(first.run).await, Some(given.clone()), "while it is running");
     let mut end = answer(["c"]).last(batch(&first, 1, 1));
     end.state = Some(serde_json::json!({ "n": 2 }));
@@ -224,29 +262,45 @@ pub(super) async fn what_a_run_was_given_is_read_after_its_end(store: DynStore) 
     assert_eq!(start(first.run).await, Some(given.clone()), "when messages and state have changed");
     let second = TestRun { request: Some("{}"), ..run("t", "s") }.begun(&store).await;
     let state = Some(serde_json::json!({ "n": 2 }));
-    assert_eq!(start(second.run).await, Some(RunStart { head: 3, state, request: "{}".to_owned() }));
+    assert_eq!(
+        start(second.run).await,
+        Some(RunStart { head: 3, state, request: "{}".to_owned() })
+    );
     finish(&store, &second, NOW).await;
     assert_eq!(start(first.run).await, Some(given), "after another run");
     let empty = TestRun { request: Some("{}"), ..run("u", "r") }.begun(&store).await;
-    assert_eq!(start(empty.run).await, Some(RunStart { head: 0, state: None, request: "{}".to_owned() }));
+    assert_eq!(
+        start(empty.run).await,
+        Some(RunStart { head: 0, state: None, request: "{}".to_owned() })
+    );
     let without = lease(&store, "v", "r").await;
     assert_eq!((start(without.run).await, start(without.run + 1000).await), (None, None));
 }
 
 pub(super) async fn what_a_run_was_given_is_removed_with_its_log(store: DynStore) {
-    let begin = async |thread: &str, id: &str| TestRun { request: Some("{}"), ..run(thread, id) }.begun(&store).await;
+    let begin = async |thread: &str, id: &str| {
+        TestRun { request: Some("{}"), ..run(thread, id) }.begun(&store).await
+    };
     let is_kept = async |run| store.run_start(OWNER, run).await.unwrap().is_some();
     let replaced = begin("t", "r").await;
     finish(&store, &replaced, NOW).await;
     let (logged, running) = (begin("t", "r").await, begin("u", "r").await);
-    assert_eq!((is_kept(replaced.run).await, is_kept(logged.run).await), (false, true), "a run was replaced");
+    assert_eq!(
+        (is_kept(replaced.run).await, is_kept(logged.run).await),
+        (false, true),
+        "a run was replaced"
+    );
     end_at(NOW).last(batch(&logged, 1, 1)).finish(&store, &logged, 0).await.unwrap();
     let without_events = begin("v", "r").await;
     finish(&store, &without_events, NOW).await;
     let logs = changed(Retention::default(), |it| it.log_age = Some(1000));
     let swept = store.sweep(&logs, NOW + 2000).await.unwrap();
     assert_eq!((swept.threads, swept.logs), (0, 2));
-    assert!(!is_kept(logged.run).await && !is_kept(without_events.run).await && is_kept(running.run).await);
+    assert!(
+        !is_kept(logged.run).await
+            && !is_kept(without_events.run).await
+            && is_kept(running.run).await
+    );
     assert_eq!(record(&store, "t", "r").await.number, logged.run, "the run itself is kept");
     assert!(delete(&store, "u").await);
     assert!(!is_kept(running.run).await, "the thread was deleted");

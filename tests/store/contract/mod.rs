@@ -43,7 +43,13 @@ pub async fn check_all<S: Store>(promises: &[(&str, Promise)], new_store: impl A
             broken.push(format!("\n- {name}: {}", panic_text(&*panic)));
         }
     }
-    assert!(broken.is_empty(), "the store breaks {} of {} promises:{}", broken.len(), promises.len(), broken.concat());
+    assert!(
+        broken.is_empty(),
+        "the store breaks {} of {} promises:{}",
+        broken.len(),
+        promises.len(),
+        broken.concat()
+    );
 }
 
 pub type Promise = fn(steps::DynStore) -> LocalBoxFuture<'static, ()>;

@@ -4,13 +4,18 @@ use super::prelude::*;
 
 async fn page(store: &DynStore, after: Option<&Thread>, limit: usize) -> Vec<Thread> {
     store
-        .threads("key:ann", &changed(ThreadPage::first(limit), |it| it.after = after.map(|last| last.run)))
+        .threads(
+            "key:ann",
+            &changed(ThreadPage::first(limit), |it| it.after = after.map(|last| last.run)),
+        )
         .await
         .unwrap()
 }
 
 pub(super) async fn threads_are_listed_newest_first(store: DynStore) {
-    for (thread, owner, time) in [("a", "ann", 1), ("c", "bob", 3), ("d", "ann", 3), ("b", "ann", 5)] {
+    for (thread, owner, time) in
+        [("a", "ann", 1), ("c", "bob", 3), ("d", "ann", 3), ("b", "ann", 5)]
+    {
         ended_run(&store, run(thread, "r").of(&format!("key:{owner}")).at(NOW + time)).await;
     }
     assert_eq!(names(&page(&store, None, 9).await), "bda");
@@ -30,7 +35,9 @@ pub(super) async fn threads_are_listed_newest_first(store: DynStore) {
 }
 
 pub(super) async fn archived_threads_and_agents_are_selected(store: DynStore) {
-    for (id, agent, archived) in [("a", "x", false), ("b", "y", true), ("c", "y", false), ("d", "x", true)] {
+    for (id, agent, archived) in
+        [("a", "x", false), ("b", "y", true), ("c", "y", false), ("d", "x", true)]
+    {
         ended_run(&store, TestRun { agent: agent.to_owned(), ..run(id, "r").of("key:ann") }).await;
         let key = ThreadKey { owner: "key:ann".into(), id: id.into() };
         let thread = view(&store, &key).await.unwrap().thread;
@@ -50,7 +57,9 @@ pub(super) async fn archived_threads_and_agents_are_selected(store: DynStore) {
         let page = changed(ThreadPage::first(9), |it| (it.archived, it.agent) = (archived, agent));
         let listed = store.threads("key:ann", &page).await.unwrap();
         assert_eq!(names(&listed), expected, "{page:?}");
-        assert!(archived.is_none_or(|archived| listed.iter().all(|thread| thread.archived == archived)));
+        assert!(
+            archived.is_none_or(|archived| listed.iter().all(|thread| thread.archived == archived))
+        );
     }
 }
 
@@ -68,7 +77,11 @@ pub(super) async fn paging_skips_and_repeats_no_thread(store: DynStore) {
             assert!(page.len() <= limit && page.is_sorted_by_key(|thread| Reverse(thread.run)));
             let Some(end) = page.last() else { break };
             last = Some(end.clone());
-            seen.extend(page.into_iter().map(|thread| thread.key.id.to_string()).filter(|id| id != "changing"));
+            seen.extend(
+                page.into_iter()
+                    .map(|thread| thread.key.id.to_string())
+                    .filter(|id| id != "changing"),
+            );
             assert!(seen.len() <= expected.len(), "{limit}: threads are repeated");
         }
         assert_eq!(seen.into_iter().collect::<HashSet<_>>(), expected, "{limit}");
@@ -81,27 +94,44 @@ pub(super) async fn runs_are_read_newest_first(store: DynStore) {
     }
     lease(&store, "u", "other").await;
     for (limit, expected) in [(9, "acb"), (2, "ac"), (0, "")] {
-        let view =
-            store.thread(&key("t"), changed(ThreadParts::default(), |it| it.runs = limit)).await.unwrap().unwrap();
+        let view = store
+            .thread(&key("t"), changed(ThreadParts::default(), |it| it.runs = limit))
+            .await
+            .unwrap()
+            .unwrap();
         assert_eq!(view.runs.iter().map(|run| run.id.to_string()).collect::<String>(), expected);
         assert!(view.nodes.is_empty());
     }
 }
 
 pub(super) async fn the_states_of_the_newest_runs_are_read_once_each(store: DynStore) {
-    for (id, state) in [("1", Some(json!(1))), ("2", Some(json!(2))), ("3", None), ("4", Some(json!(4)))] {
+    for (id, state) in
+        [("1", Some(json!(1))), ("2", Some(json!(2))), ("3", None), ("4", Some(json!(4)))]
+    {
         run("t", id).ended(&store, TestEnd { state, ..end_at(NOW) }).await;
     }
     TestRun { state: Some(json!(9)), ..run("other", "1") }.begun(&store).await;
-    let parts = |runs| changed(ThreadParts::default(), |it| (it.runs, it.run_states) = (runs, true));
-    for (runs, expected) in
-        [(0, vec![]), (1, vec![json!(4)]), (3, vec![json!(2), json!(4)]), (9, vec![json!(1), json!(2), json!(4)])]
-    {
+    let parts =
+        |runs| changed(ThreadParts::default(), |it| (it.runs, it.run_states) = (runs, true));
+    for (runs, expected) in [
+        (0, vec![]),
+        (1, vec![json!(4)]),
+        (3, vec![json!(2), json!(4)]),
+        (9, vec![json!(1), json!(2), json!(4)]),
+    ] {
         let view = store.thread(&key("t"), parts(runs)).await.unwrap().unwrap();
-        assert_eq!(view.run_states.iter().map(|(_, state)| state.clone()).collect::<Vec<_>>(), expected, "{runs}");
+        assert_eq!(
+            view.run_states.iter().map(|(_, state)| state.clone()).collect::<Vec<_>>(),
+            expected,
+            "{runs}"
+        );
         let named: Vec<_> = view.runs.iter().rev().map(|run| run.state).collect();
-        let of =
-            |value: i64| view.run_states.iter().find(|(_, state)| *state == json!(value)).map(|(number, _)| *number);
+        let of = |value: i64| {
+            view.run_states
+                .iter()
+                .find(|(_, state)| *state == json!(value))
+                .map(|(number, _)| *number)
+        };
         assert!([of(1), of(2), of(2), of(4)].ends_with(&named), "{runs}: {named:?}");
     }
     assert!(thread(&store, "t").await.run_states.is_empty());

@@ -26,7 +26,9 @@ pub(super) async fn a_recreated_thread_rejects_old_leases(store: DynStore) {
     let old = run("t", "r").with([user("old")]).begun(&store).await;
     store.append(&[batch(&old, 1, 3)]).await.unwrap();
     store.delete(old.thread).await.unwrap();
-    let BeginOutcome::Begun { lease: new, version: 1, replaced: false, .. } = run("t", "r").begin(&store).await else {
+    let BeginOutcome::Begun { lease: new, version: 1, replaced: false, .. } =
+        run("t", "r").begin(&store).await
+    else {
         panic!()
     };
     assert!(new.thread != old.thread && new.run != old.run);
@@ -34,7 +36,10 @@ pub(super) async fn a_recreated_thread_rejects_old_leases(store: DynStore) {
     assert!(log(&store, new.run).await.is_empty());
     assert_eq!(store.append(&[batch(&old, 4, 1)]).await.unwrap(), [false]);
     assert!(is_lost(answer(["old"]).finish(&store, &old, 0).await));
-    assert!(!store.delete(old.thread).await.unwrap(), "the old number does not name the new thread");
+    assert!(
+        !store.delete(old.thread).await.unwrap(),
+        "the old number does not name the new thread"
+    );
     assert_eq!(store.append(&[batch(&new, 1, 1)]).await.unwrap(), [true]);
 }
 
@@ -63,7 +68,10 @@ pub(super) async fn old_threads_are_removed(store: DynStore) {
     assert_eq!(sweep(&store, retention).await, (0, 0));
     assert!(exists(&store, "new").await && !exists(&store, "old7").await);
     let lease = lease(&store, "old7", "r").await;
-    assert!(thread(&store, "old7").await.thread.created_at == NOW && log(&store, lease.run).await.is_empty());
+    assert!(
+        thread(&store, "old7").await.thread.created_at == NOW
+            && log(&store, lease.run).await.is_empty()
+    );
 }
 
 pub(super) async fn surplus_threads_of_an_owner_are_removed(store: DynStore) {
@@ -75,10 +83,19 @@ pub(super) async fn surplus_threads_of_an_owner_are_removed(store: DynStore) {
     // The newest run decides the age of a thread.
     ended_run(&store, run("a", "s").of("key:ann")).await;
     let kept = async |owner: &str| listed(&store, owner, ThreadPage::first(99)).await;
-    assert_eq!(sweep(&store, changed(Retention::default(), |it| it.owner_threads = Some(6))).await, (0, 0));
-    assert_eq!(sweep(&store, changed(Retention::default(), |it| it.owner_threads = Some(3))).await, (3, 0));
+    assert_eq!(
+        sweep(&store, changed(Retention::default(), |it| it.owner_threads = Some(6))).await,
+        (0, 0)
+    );
+    assert_eq!(
+        sweep(&store, changed(Retention::default(), |it| it.owner_threads = Some(3))).await,
+        (3, 0)
+    );
     assert_eq!((&*kept("key:ann").await, &*kept("key:bob").await), ("afe", "hg"));
-    assert_eq!(sweep(&store, changed(Retention::default(), |it| it.owner_threads = Some(0))).await, (5, 0));
+    assert_eq!(
+        sweep(&store, changed(Retention::default(), |it| it.owner_threads = Some(0))).await,
+        (5, 0)
+    );
     assert_eq!(kept("key:ann").await + &kept("key:bob").await, "");
 }
 
@@ -88,11 +105,18 @@ pub(super) async fn the_owner_with_the_most_threads_loses_threads_first(store: D
             ended_run(&store, run(&format!("t{thread}"), "r").of(owner)).await;
         }
     }
-    let count = async |owner: &str| store.threads(owner, &ThreadPage::first(99)).await.unwrap().len();
+    let count =
+        async |owner: &str| store.threads(owner, &ThreadPage::first(99)).await.unwrap().len();
     let counts = async || [count("key:ann").await, count("key:bob").await, count("key:carl").await];
-    assert_eq!(sweep(&store, changed(Retention::default(), |it| it.threads = Some(8))).await, (5, 0));
+    assert_eq!(
+        sweep(&store, changed(Retention::default(), |it| it.threads = Some(8))).await,
+        (5, 0)
+    );
     assert_eq!(counts().await, [3, 4, 1]);
-    assert_eq!(sweep(&store, changed(Retention::default(), |it| it.threads = Some(5))).await, (3, 0));
+    assert_eq!(
+        sweep(&store, changed(Retention::default(), |it| it.threads = Some(5))).await,
+        (3, 0)
+    );
     assert_eq!(counts().await, [2, 2, 1]);
 }
 

@@ -14,7 +14,8 @@ async fn said(store: &DynStore, thread: &str, question: &str, answer: &str) {
 }
 
 async fn found(store: &DynStore, query: &str) -> String {
-    listed(store, OWNER, changed(ThreadPage::first(99), |it| it.query = Some(query.to_owned()))).await
+    listed(store, OWNER, changed(ThreadPage::first(99), |it| it.query = Some(query.to_owned())))
+        .await
 }
 
 async fn renamed(store: &DynStore, thread: &str, title: Option<&str>) {
@@ -56,9 +57,22 @@ pub(super) async fn threads_are_found_by_what_was_said_in_any_script(store: DynS
     ] {
         assert_eq!(found(&store, query).await, expected, "{query}");
     }
-    for hostile in
-        ["\"", "*", "a OR b", "NEAR(a b)", "words : x", "'; --", "%", "_", "\\", "\0", "-", "^a", "{", "a\" OR \"b"]
-    {
+    for hostile in [
+        "\"",
+        "*",
+        "a OR b",
+        "NEAR(a b)",
+        "words : x",
+        "'; --",
+        "%",
+        "_",
+        "\\",
+        "\0",
+        "-",
+        "^a",
+        "{",
+        "a\" OR \"b",
+    ] {
         found(&store, hostile).await;
     }
 }
@@ -66,7 +80,8 @@ pub(super) async fn threads_are_found_by_what_was_said_in_any_script(store: DynS
 pub(super) async fn long_words_are_found_by_their_beginning(store: DynStore) {
     said(&store, "a", &"ü".repeat(9000), &format!("x{}", "ab".repeat(4000))).await;
     said(&store, "b", "ü", &"天".repeat(3000)).await;
-    for (query, expected) in [("ü".repeat(200), "a"), (format!("x{}", "ab".repeat(90)), "a"), ("天".repeat(200), "b")]
+    for (query, expected) in
+        [("ü".repeat(200), "a"), (format!("x{}", "ab".repeat(90)), "a"), ("天".repeat(200), "b")]
     {
         assert_eq!(found(&store, &query).await, expected);
     }
@@ -75,25 +90,40 @@ pub(super) async fn long_words_are_found_by_their_beginning(store: DynStore) {
 pub(super) async fn a_search_finds_what_is_stored_now(store: DynStore) {
     said(&store, "a", "apples", "pears").await;
     said(&store, "b", "apples", "plums").await;
-    assert_eq!((found(&store, "apples").await, found(&store, "plums").await), ("ba".into(), "b".into()));
+    assert_eq!(
+        (found(&store, "apples").await, found(&store, "plums").await),
+        ("ba".into(), "b".into())
+    );
     said(&store, "a", "grapes", "apricots").await;
-    assert_eq!((found(&store, "apples").await, found(&store, "grapes").await), ("ab".into(), "a".into()));
+    assert_eq!(
+        (found(&store, "apples").await, found(&store, "grapes").await),
+        ("ab".into(), "a".into())
+    );
     renamed(&store, "b", Some("Fruit salad")).await;
     assert_eq!(found(&store, "salad fruit").await, "b");
     renamed(&store, "b", Some("Vegetables")).await;
-    assert_eq!((found(&store, "salad").await, found(&store, "vegetables").await), (String::new(), "b".into()));
+    assert_eq!(
+        (found(&store, "salad").await, found(&store, "vegetables").await),
+        (String::new(), "b".into())
+    );
     renamed(&store, "b", None).await;
     assert_eq!(found(&store, "vegetables").await, "");
 
     let updated = vec![(1, Message::user("apples", "bananas"))];
     TestRun { updated, ..run("a", "update").of(OWNER) }.ended(&store, end_at(NOW)).await;
-    assert_eq!((found(&store, "apples").await, found(&store, "bananas").await), ("b".into(), "a".into()));
+    assert_eq!(
+        (found(&store, "apples").await, found(&store, "bananas").await),
+        ("b".into(), "a".into())
+    );
 
     let number = view(&store, &key("b")).await.unwrap().thread.number;
     assert!(store.delete(number).await.unwrap());
     assert_eq!(found(&store, "apples").await, "");
     said(&store, "b", "cherries", "apples").await;
-    assert_eq!((found(&store, "apples").await, found(&store, "plums").await), ("b".into(), String::new()));
+    assert_eq!(
+        (found(&store, "apples").await, found(&store, "plums").await),
+        ("b".into(), String::new())
+    );
 }
 
 pub(super) async fn found_threads_are_paged_and_filtered_like_all_others(store: DynStore) {
@@ -121,7 +151,9 @@ pub(super) async fn found_threads_are_paged_and_filtered_like_all_others(store: 
     ] {
         assert!(store.threads(OWNER, &page).await.unwrap().is_empty());
     }
-    assert!(store.threads("key:bob", &changed(page, |it| it.after = None)).await.unwrap().is_empty());
+    assert!(
+        store.threads("key:bob", &changed(page, |it| it.after = None)).await.unwrap().is_empty()
+    );
 }
 
 pub(super) async fn many_matches_in_one_thread_hide_no_other_thread(store: DynStore) {

@@ -20,7 +20,10 @@ pub(super) async fn the_leases_of_a_holder_are_renewed(store: DynStore) {
     let lost = LostRun { key: key("a"), run_id: "r".into(), lease: one.clone() };
     let held = shared.renew("here", UNTIL).await.unwrap();
     assert!(held.len() == 2 && held.contains(&lost));
-    assert!(store.lost_runs("there", NOW + 1, 9).await.unwrap().is_empty(), "a renewed lease is not lost");
+    assert!(
+        store.lost_runs("there", NOW + 1, 9).await.unwrap().is_empty(),
+        "a renewed lease is not lost"
+    );
     assert_eq!(store.take_over(&one, "there", NOW + 1, UNTIL).await.unwrap(), None);
     finish(&store, &one, NOW).await;
     assert_eq!((threads("here").await, threads("other").await), ("b".to_owned(), String::new()));
@@ -34,7 +37,10 @@ pub(super) async fn a_released_lease_is_lost_at_once_and_is_not_renewed(store: D
     let lost = store.lost_runs("there", NOW, 9).await.unwrap();
     let taken = store.take_over(&lost[0].lease, "there", NOW, UNTIL).await.unwrap().unwrap();
     shared.release(&lease).await.unwrap();
-    assert!(store.lost_runs("other", NOW, 9).await.unwrap().is_empty(), "another process has the lease now");
+    assert!(
+        store.lost_runs("other", NOW, 9).await.unwrap().is_empty(),
+        "another process has the lease now"
+    );
     assert!(!store.append(&[batch(&lease, 1, 1)]).await.unwrap()[0]);
     finish(&store, &taken, NOW).await;
 }
@@ -67,9 +73,15 @@ pub(super) async fn a_cancel_request_is_listed_for_the_holder(store: DynStore) {
     finish(&store, &one, NOW).await;
     lease(&store, "a", "s").await;
     assert!(shared.cancel_requests("here").await.unwrap().is_empty());
-    let CancelRequest::Ended(run) = shared.request_cancel(one.thread, &"r".into()).await.unwrap() else { panic!() };
+    let CancelRequest::Ended(run) = shared.request_cancel(one.thread, &"r".into()).await.unwrap()
+    else {
+        panic!()
+    };
     assert_eq!((&*run.id, run.status), ("r", RunStatus::Finished));
     for (thread, run) in [(one.thread, "x"), (two.thread + 1000, "r")] {
-        assert_eq!(shared.request_cancel(thread, &run.into()).await.unwrap(), CancelRequest::Unknown);
+        assert_eq!(
+            shared.request_cancel(thread, &run.into()).await.unwrap(),
+            CancelRequest::Unknown
+        );
     }
 }

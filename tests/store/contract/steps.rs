@@ -7,8 +7,9 @@ use std::sync::Arc;
 use agui_server::{
     protocol::{Interrupt, Message, ResumeEntry, ResumeStatus, RunId},
     store::{
-        BeginOutcome, BranchWrite, EventBatch, Lease, MessageNode, Millis, NewRun, RunEnd, RunRecord, RunStatus, Store,
-        StoreError, Thread, ThreadKey, ThreadPage, ThreadParts, ThreadSize, ThreadVersion, ThreadView,
+        BeginOutcome, BranchWrite, EventBatch, Lease, MessageNode, Millis, NewRun, RunEnd,
+        RunRecord, RunStatus, Store, StoreError, Thread, ThreadKey, ThreadPage, ThreadParts,
+        ThreadSize, ThreadVersion, ThreadView,
     },
 };
 use serde_json::{Value, json};
@@ -103,7 +104,8 @@ impl TestRun {
         run.branch.base = self.base.unwrap_or(head);
         run.first_run = self.first_run;
         run.branch.new = self.messages.iter().map(|message| (message, None)).collect();
-        run.branch.updated = self.updated.iter().map(|(number, message)| (*number, message)).collect();
+        run.branch.updated =
+            self.updated.iter().map(|(number, message)| (*number, message)).collect();
         run.state = self.state.as_ref();
         run.state_number = state_number.filter(|_| self.state.is_none());
         run.interrupts = &self.interrupts;
@@ -253,7 +255,8 @@ pub fn user(text: &str) -> Message {
 }
 
 pub fn assistant(text: &str) -> Message {
-    serde_json::from_value(serde_json::json!({ "id": text, "role": "assistant", "content": text })).unwrap()
+    serde_json::from_value(serde_json::json!({ "id": text, "role": "assistant", "content": text }))
+        .unwrap()
 }
 
 pub fn event(number: u64) -> String {
@@ -270,7 +273,12 @@ pub fn times(first: u64, count: u64) -> Vec<u64> {
 }
 
 pub fn batch(lease: &Lease, first: u64, count: u64) -> EventBatch {
-    EventBatch { lease: lease.clone(), first, events: events(first, count), times: times(first, count) }
+    EventBatch {
+        lease: lease.clone(),
+        first,
+        events: events(first, count),
+        times: times(first, count),
+    }
 }
 
 pub async fn log(store: &DynStore, run: i64) -> Vec<String> {

@@ -53,20 +53,31 @@ impl Ledger {
         let tag = event.subagent_run_id();
         self.attributed.extend(tag.cloned());
         match event {
-            Event::TextMessageStart(e) => {
-                self.messages.open(&e.message_id, e.role.unwrap_or_default().into(), e.name.as_ref(), tag)
-            }
+            Event::TextMessageStart(e) => self.messages.open(
+                &e.message_id,
+                e.role.unwrap_or_default().into(),
+                e.name.as_ref(),
+                tag,
+            ),
             Event::TextMessageContent(e) => self.messages.text(&e.message_id)?.proceed(tag),
             Event::TextMessageEnd(e) => self.messages.text(&e.message_id)?.close(tag),
-            Event::ReasoningMessageStart(e) => self.messages.open(&e.message_id, Role::Reasoning, None, tag),
-            Event::ReasoningMessageContent(e) => self.messages.reasoning(&e.message_id)?.proceed(tag),
+            Event::ReasoningMessageStart(e) => {
+                self.messages.open(&e.message_id, Role::Reasoning, None, tag)
+            }
+            Event::ReasoningMessageContent(e) => {
+                self.messages.reasoning(&e.message_id)?.proceed(tag)
+            }
             Event::ReasoningMessageEnd(e) => self.messages.reasoning(&e.message_id)?.close(tag),
             Event::ReasoningStart(e) => self.open_span(&e.message_id, tag),
             Event::ReasoningEnd(e) => self.close_span(&e.message_id, tag),
             Event::ReasoningEncryptedValue(e) => self.attach(e),
             Event::ToolCallStart(e) => {
                 // A call with an unknown parent message creates that message.
-                let parent = e.parent_message_id.as_ref().map(|id| self.messages.hold_call(id, tag)).transpose()?;
+                let parent = e
+                    .parent_message_id
+                    .as_ref()
+                    .map(|id| self.messages.hold_call(id, tag))
+                    .transpose()?;
                 self.calls.open(e, parent.unwrap_or_else(|| tag.cloned()))
             }
             Event::ToolCallArgs(e) => self.calls.open_call(&e.tool_call_id)?.proceed(tag),
@@ -91,22 +102,37 @@ impl Ledger {
             Event::ActivityDelta(e) => self.messages.amend_activity(e),
             Event::MessagesSnapshot(e) => self.reconcile(e),
             // These neither open nor close an item.
-            Event::StateSnapshot(_) | Event::StateDelta(_) | Event::Raw(_) | Event::Custom(_) => Ok(()),
-            Event::TextMessageChunk(_) | Event::ToolCallChunk(_) | Event::ReasoningMessageChunk(_) => {
-                Err("this server expands chunks".into())
+            Event::StateSnapshot(_) | Event::StateDelta(_) | Event::Raw(_) | Event::Custom(_) => {
+                Ok(())
             }
+            Event::TextMessageChunk(_)
+            | Event::ToolCallChunk(_)
+            | Event::ReasoningMessageChunk(_) => Err("this server expands chunks".into()),
             Event::RunStarted(_) => Err("the run has started already".into()),
-            Event::RunFinished(_) | Event::RunError(_) => Err("events follow the terminal one".into()),
+            Event::RunFinished(_) | Event::RunError(_) => {
+                Err("events follow the terminal one".into())
+            }
             _ => Err("an event this checker does not know".into()),
         }
     }
 
     /// The open items, which have to be closed before RUN_FINISHED.
     pub(super) fn open(&self) -> Vec<String> {
-        let spans = self.spans.iter().filter(|(_, (_, open))| *open).map(|(id, _)| format!("span {id:?}"));
+        let spans =
+            self.spans.iter().filter(|(_, (_, open))| *open).map(|(id, _)| format!("span {id:?}"));
         let steps = self.steps.iter().map(|(owner, name)| format!("step {name:?} of {owner:?}"));
-        let subagents = self.subagents.iter().filter(|(_, active)| **active).map(|(id, _)| format!("subagent {id:?}"));
-        self.messages.open_ones().chain(self.calls.open_calls()).chain(spans).chain(steps).chain(subagents).collect()
+        let subagents = self
+            .subagents
+            .iter()
+            .filter(|(_, active)| **active)
+            .map(|(id, _)| format!("subagent {id:?}"));
+        self.messages
+            .open_ones()
+            .chain(self.calls.open_calls())
+            .chain(spans)
+            .chain(steps)
+            .chain(subagents)
+            .collect()
     }
 
     /// The calls that this run has started and not answered, in the order of their starts.
@@ -140,11 +166,17 @@ impl Ledger {
 
     fn announce(&mut self, event: &SubagentStarted) -> Verdict {
         let id = &event.subagent_run_id;
-        demand(!self.attributed.contains(id), || format!("{id:?} is announced after an event was attributed to it"))?;
+        demand(!self.attributed.contains(id), || {
+            format!("{id:?} is announced after an event was attributed to it")
+        })?;
         if let Some(parent) = &event.parent_subagent_run_id {
-            demand(self.subagents.contains_key(parent), || format!("the parent {parent:?} was never announced"))?;
+            demand(self.subagents.contains_key(parent), || {
+                format!("the parent {parent:?} was never announced")
+            })?;
         }
-        demand(self.subagents.insert(id.clone(), true).is_none(), || format!("{id:?} is announced again"))
+        demand(self.subagents.insert(id.clone(), true).is_none(), || {
+            format!("{id:?} is announced again")
+        })
     }
 
     fn retire(&mut self, id: &SubagentRunId) -> Verdict {
@@ -160,12 +192,16 @@ impl Ledger {
             demand(ids.insert(id), || format!("the message {id:?} is there twice"))?;
             self.messages.demand_role_if_open(id, message.role())?;
             for call in calls_of(message) {
-                demand(call_ids.insert(&call.id), || format!("the call {:?} is there twice", call.id))?;
+                demand(call_ids.insert(&call.id), || {
+                    format!("the call {:?} is there twice", call.id)
+                })?;
             }
         }
         for message in &event.messages {
             // The official client keeps one owner for a span and a reasoning message of the same id.
-            if let (Role::Reasoning, Some((owner, _))) = (message.role(), self.spans.get_mut(message.id())) {
+            if let (Role::Reasoning, Some((owner, _))) =
+                (message.role(), self.spans.get_mut(message.id()))
+            {
                 *owner = message.subagent_run_id().cloned();
             }
             self.messages.restate(message);

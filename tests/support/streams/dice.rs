@@ -28,7 +28,11 @@ impl<'a> Dice<'a> {
         options[self.below(options.len())]
     }
 
-    pub(super) fn maybe<T>(&mut self, one_in: usize, make: impl FnOnce(&mut Self) -> T) -> Option<T> {
+    pub(super) fn maybe<T>(
+        &mut self,
+        one_in: usize,
+        make: impl FnOnce(&mut Self) -> T,
+    ) -> Option<T> {
         self.chance(one_in).then(|| make(self))
     }
 
@@ -49,7 +53,8 @@ impl<'a> Dice<'a> {
 
     /// Returns an owner. The empty string is a valid id of an invocation.
     pub(super) fn owner(&mut self) -> Option<SubagentRunId> {
-        self.pick(&[None, None, None, None, None, None, Some("s"), Some("s"), Some("s1"), Some("")]).map(Into::into)
+        self.pick(&[None, None, None, None, None, None, Some("s"), Some("s"), Some("s1"), Some("")])
+            .map(Into::into)
     }
 
     pub(super) fn text(&mut self) -> &'static str {

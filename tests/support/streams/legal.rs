@@ -3,8 +3,8 @@
 use agui_server::{
     internal::Transcript,
     protocol::{
-        Event, JsonObject, Message, MessageId, PatchKind, PatchOperation, RunAgentInput, SubagentRunId, ToolCallId,
-        event::*,
+        Event, JsonObject, Message, MessageId, PatchKind, PatchOperation, RunAgentInput,
+        SubagentRunId, ToolCallId, event::*,
     },
 };
 use serde_json::json;
@@ -115,7 +115,12 @@ impl Walk {
     /// Closes the open items of the owners for which `of` is true.
     fn close_all(&mut self, of: impl Fn(&Owner) -> bool) {
         let mut ends = Vec::new();
-        for text in self.texts.iter_mut().map(|text| &mut text.item).filter(|item| item.open && of(&item.owner)) {
+        for text in self
+            .texts
+            .iter_mut()
+            .map(|text| &mut text.item)
+            .filter(|item| item.open && of(&item.owner))
+        {
             text.open = false;
             ends.push(TextMessageEnd::new(text.id.clone()).into());
         }
@@ -161,7 +166,8 @@ impl Walk {
 
     fn start_text(&mut self, dice: &mut Dice<'_>) {
         let item = Item { id: self.fresh("m").into(), owner: self.owner(dice), open: true };
-        let role = dice.pick(&[None, Some(TextMessageRole::Assistant), Some(TextMessageRole::User)]);
+        let role =
+            dice.pick(&[None, Some(TextMessageRole::Assistant), Some(TextMessageRole::User)]);
         let name = dice.maybe(4, |_| "Ann".to_owned());
         self.texts.push(Text { item: item.clone(), unopened: false, role, name: name.clone() });
         self.send(TextMessageStart { role, name, ..TextMessageStart::new(item.id) }, item.owner);
@@ -200,19 +206,39 @@ impl Walk {
             0 => None,
             1 => {
                 let item = Item { id: self.fresh("m").into(), owner: owner.clone(), open: false };
-                self.texts.push(Text { item: item.clone(), unopened: true, role: None, name: None });
+                self.texts.push(Text {
+                    item: item.clone(),
+                    unopened: true,
+                    role: None,
+                    name: None,
+                });
                 Some(item.id)
             }
-            _ => pick_item(&mut self.texts, |text| text.role.unwrap_or_default() == TextMessageRole::Assistant, dice)
-                .map(|text| {
-                    owner = text.item.owner.clone();
-                    // In the reference client, a call inherits the owner only from a message with a start event.
-                    tag = if text.unopened { owner.clone() } else { self::tag(&owner, dice) };
-                    text.item.id.clone()
-                }),
+            _ => pick_item(
+                &mut self.texts,
+                |text| text.role.unwrap_or_default() == TextMessageRole::Assistant,
+                dice,
+            )
+            .map(|text| {
+                owner = text.item.owner.clone();
+                // In the reference client, a call inherits the owner only from a message with a start event.
+                tag = if text.unopened { owner.clone() } else { self::tag(&owner, dice) };
+                text.item.id.clone()
+            }),
         };
-        let start = ToolCallStart { parent_message_id: parent.clone(), ..ToolCallStart::new(id.clone(), name) };
-        self.calls.push(Call { id, name, parent, tag: tag.clone(), owner, open: true, answered: false });
+        let start = ToolCallStart {
+            parent_message_id: parent.clone(),
+            ..ToolCallStart::new(id.clone(), name)
+        };
+        self.calls.push(Call {
+            id,
+            name,
+            parent,
+            tag: tag.clone(),
+            owner,
+            open: true,
+            answered: false,
+        });
         self.send(start, tag);
     }
 
@@ -228,10 +254,15 @@ impl Walk {
     }
 
     fn reopen_call(&mut self, dice: &mut Dice<'_>) {
-        let Some(call) = pick_item(&mut self.calls, |call| !call.open && !call.answered, dice) else { return };
+        let Some(call) = pick_item(&mut self.calls, |call| !call.open && !call.answered, dice)
+        else {
+            return;
+        };
         call.open = true;
-        let start =
-            ToolCallStart { parent_message_id: call.parent.clone(), ..ToolCallStart::new(call.id.clone(), call.name) };
+        let start = ToolCallStart {
+            parent_message_id: call.parent.clone(),
+            ..ToolCallStart::new(call.id.clone(), call.name)
+        };
         let tag = call.tag.clone();
         self.send(start, tag);
     }
@@ -239,7 +270,9 @@ impl Walk {
     /// Sends the result of a call of the agent's own tools, or of an unknown call.
     fn answer(&mut self, dice: &mut Dice<'_>) {
         let frontend = self.frontend.clone();
-        let own = |call: &Call| !call.open && !call.answered && !frontend.iter().any(|name| name == call.name);
+        let own = |call: &Call| {
+            !call.open && !call.answered && !frontend.iter().any(|name| name == call.name)
+        };
         let call = match pick_item(&mut self.calls, own, dice) {
             Some(call) => {
                 call.answered = true;
@@ -283,16 +316,23 @@ impl Walk {
     }
 
     fn encrypt(&mut self, dice: &mut Dice<'_>) {
-        let message = pick_item(&mut self.reasonings, |_| true, dice).map(|item| (item.id.clone(), item.owner.clone()));
-        let call = pick_item(&mut self.calls, |_| true, dice).map(|call| (call.id.clone(), call.owner.clone()));
+        let message = pick_item(&mut self.reasonings, |_| true, dice)
+            .map(|item| (item.id.clone(), item.owner.clone()));
+        let call = pick_item(&mut self.calls, |_| true, dice)
+            .map(|call| (call.id.clone(), call.owner.clone()));
         let (event, owner) = match (dice.below(2), message, call) {
-            (0, Some((id, owner)), _) => {
-                (ReasoningEncryptedValue::new(EncryptedValueSubtype::Message, &*id, "sealed"), owner)
-            }
-            (_, _, Some((id, owner))) => {
-                (ReasoningEncryptedValue::new(EncryptedValueSubtype::ToolCall, &*id, "sealed"), owner)
-            }
-            _ => (ReasoningEncryptedValue::new(EncryptedValueSubtype::Message, "unknown", "sealed"), None),
+            (0, Some((id, owner)), _) => (
+                ReasoningEncryptedValue::new(EncryptedValueSubtype::Message, &*id, "sealed"),
+                owner,
+            ),
+            (_, _, Some((id, owner))) => (
+                ReasoningEncryptedValue::new(EncryptedValueSubtype::ToolCall, &*id, "sealed"),
+                owner,
+            ),
+            _ => (
+                ReasoningEncryptedValue::new(EncryptedValueSubtype::Message, "unknown", "sealed"),
+                None,
+            ),
         };
         let tag = tag(&owner, dice);
         self.send(event, tag);
@@ -320,13 +360,19 @@ impl Walk {
             let (id, owner) = (MessageId::from(self.fresh("m")), self.owner(dice));
             self.activities.push((id.clone(), owner.clone()));
             let replace = dice.maybe(3, |_| false);
-            return self.send(ActivitySnapshot { replace, ..ActivitySnapshot::new(id, "search", content(0)) }, owner);
+            return self.send(
+                ActivitySnapshot { replace, ..ActivitySnapshot::new(id, "search", content(0)) },
+                owner,
+            );
         };
         match dice.below(5) {
             0 => {
                 let tag = tag(&owner, dice);
                 self.send(
-                    ActivitySnapshot { replace: Some(false), ..ActivitySnapshot::new(id, "other", content(1)) },
+                    ActivitySnapshot {
+                        replace: Some(false),
+                        ..ActivitySnapshot::new(id, "other", content(1))
+                    },
                     tag,
                 );
             }
@@ -377,7 +423,8 @@ impl Walk {
             };
         }
         let mut started = SubagentStarted::new(self.fresh("s"), "researcher");
-        started.parent_subagent_run_id = pick_item(&mut self.subagents, |_| true, dice).map(|(id, _)| id.clone());
+        started.parent_subagent_run_id =
+            pick_item(&mut self.subagents, |_| true, dice).map(|(id, _)| id.clone());
         self.subagents.push((started.subagent_run_id.clone(), true));
         self.send(started, None);
     }
@@ -394,7 +441,8 @@ impl Walk {
     fn restate(&mut self, dice: &mut Dice<'_>) {
         let mut messages = self.transcript.messages().to_vec();
         if dice.chance(2) {
-            messages.retain(|message| !matches!(message, Message::Activity(_) | Message::Reasoning(_)));
+            messages
+                .retain(|message| !matches!(message, Message::Activity(_) | Message::Reasoning(_)));
         }
         self.send(MessagesSnapshot::new(messages), None);
     }
@@ -409,8 +457,17 @@ impl Text {
             Message::User(_) => TextMessageRole::User,
             _ => return None,
         };
-        let item = Item { id: message.id().clone(), owner: message.subagent_run_id().cloned(), open: false };
-        Some(Self { item, unopened: true, role: Some(role), name: message.name().map(str::to_owned) })
+        let item = Item {
+            id: message.id().clone(),
+            owner: message.subagent_run_id().cloned(),
+            open: false,
+        };
+        Some(Self {
+            item,
+            unopened: true,
+            role: Some(role),
+            name: message.name().map(str::to_owned),
+        })
     }
 }
 
@@ -419,7 +476,11 @@ fn tag(owner: &Owner, dice: &mut Dice<'_>) -> Owner {
     owner.clone().filter(|_| dice.chance(2))
 }
 
-fn pick_item<'a, T>(items: &'a mut [T], fits: impl Fn(&T) -> bool, dice: &mut Dice<'_>) -> Option<&'a mut T> {
+fn pick_item<'a, T>(
+    items: &'a mut [T],
+    fits: impl Fn(&T) -> bool,
+    dice: &mut Dice<'_>,
+) -> Option<&'a mut T> {
     let mut fitting: Vec<_> = items.iter_mut().filter(|item| fits(item)).collect();
     let index = dice.below(fitting.len());
     (index < fitting.len()).then(|| fitting.swap_remove(index))

@@ -1,9 +1,10 @@
 //! Random inputs, and random events with random content.
 
 use agui_server::protocol::{
-    AssistantMessage, ContentPart, DeveloperMessage, Event, EventType, Interrupt, Message, MessageContent, PartSource,
-    PatchKind, PatchOperation, ReasoningMessage, ResumeEntry, ResumeStatus, RunAgentInput, SystemMessage, TokenUsage,
-    ToolCall, ToolDefinition, ToolMessage, UserMessage, event::*,
+    AssistantMessage, ContentPart, DeveloperMessage, Event, EventType, Interrupt, Message,
+    MessageContent, PartSource, PatchKind, PatchOperation, ReasoningMessage, ResumeEntry,
+    ResumeStatus, RunAgentInput, SystemMessage, TokenUsage, ToolCall, ToolDefinition, ToolMessage,
+    UserMessage, event::*,
 };
 use serde_json::Value;
 
@@ -16,7 +17,12 @@ pub(super) fn input(dice: &mut Dice<'_>) -> RunAgentInput {
     for name in ["search", "confirm"] {
         if dice.chance(2) {
             let (name, description) = (name.to_owned(), "A tool of the application".to_owned());
-            input.tools.push(ToolDefinition { name, description, parameters: None, metadata: None });
+            input.tools.push(ToolDefinition {
+                name,
+                description,
+                parameters: None,
+                metadata: None,
+            });
         }
     }
     input.state = dice.maybe(2, |dice| Value::Object(dice.object()));
@@ -40,7 +46,11 @@ fn messages(dice: &mut Dice<'_>, ids: &[&str]) -> Vec<Message> {
     ids[..count].iter().map(|id| message(id, dice, &mut calls)).collect()
 }
 
-fn message<'a>(id: &str, dice: &mut Dice<'_>, calls: &mut impl Iterator<Item = &'a str>) -> Message {
+fn message<'a>(
+    id: &str,
+    dice: &mut Dice<'_>,
+    calls: &mut impl Iterator<Item = &'a str>,
+) -> Message {
     let id = id.into();
     let metadata = dice.maybe(4, Dice::object).map(Into::into);
     let subagent_run_id = dice.maybe(6, |_| "s".into());
@@ -62,7 +72,8 @@ fn message<'a>(id: &str, dice: &mut Dice<'_>, calls: &mut impl Iterator<Item = &
         }
         2..=4 => {
             let call = dice.maybe(2, |dice| (dice.pick(&["search", "own"]), dice.text()));
-            let call = call.and_then(|(name, arguments)| Some(ToolCall::new(calls.next()?, name, arguments)));
+            let call = call
+                .and_then(|(name, arguments)| Some(ToolCall::new(calls.next()?, name, arguments)));
             Message::Assistant(AssistantMessage {
                 content: Some(content).filter(|_| call.is_none()),
                 tool_calls: call.map(|call| vec![call]),
@@ -120,7 +131,11 @@ fn text_or_parts(dice: &mut Dice<'_>) -> MessageContent {
         0 | 1 => dice.text().into(),
         _ => {
             let (value, mime_type) = ("https://example.com/cat.png".to_owned(), None);
-            vec![ContentPart::text(dice.text()), ContentPart::image(PartSource::Url { value, mime_type })].into()
+            vec![
+                ContentPart::text(dice.text()),
+                ContentPart::image(PartSource::Url { value, mime_type }),
+            ]
+            .into()
         }
     }
 }
@@ -140,7 +155,8 @@ pub(super) fn event(dice: &mut Dice<'_>) -> Event {
 fn event_of_type(kind: EventType, dice: &mut Dice<'_>) -> Event {
     match kind {
         EventType::TextMessageStart => {
-            let (role, name) = (text_role(dice), dice.maybe(6, |dice| dice.pick(&["Ann", "Dee"]).to_owned()));
+            let (role, name) =
+                (text_role(dice), dice.maybe(6, |dice| dice.pick(&["Ann", "Dee"]).to_owned()));
             TextMessageStart { role, name, ..TextMessageStart::new(dice.id()) }.into()
         }
         EventType::TextMessageContent => TextMessageContent::new(dice.id(), dice.text()).into(),
@@ -168,7 +184,9 @@ fn event_of_type(kind: EventType, dice: &mut Dice<'_>) -> Event {
             ..Default::default()
         }
         .into(),
-        EventType::ToolCallResult => ToolCallResult::new(dice.id(), dice.call_id(), text_or_parts(dice)).into(),
+        EventType::ToolCallResult => {
+            ToolCallResult::new(dice.id(), dice.call_id(), text_or_parts(dice)).into()
+        }
         EventType::StateSnapshot => StateSnapshot::new(dice.json()).into(),
         EventType::StateDelta => StateDelta::new(patch(dice)).into(),
         EventType::MessagesSnapshot => {
@@ -181,10 +199,18 @@ fn event_of_type(kind: EventType, dice: &mut Dice<'_>) -> Event {
         }
         EventType::ActivitySnapshot => {
             let replace = dice.pick(&[None, None, Some(false), Some(true)]);
-            ActivitySnapshot { replace, ..ActivitySnapshot::new(dice.id(), "search", dice.object()) }.into()
+            ActivitySnapshot {
+                replace,
+                ..ActivitySnapshot::new(dice.id(), "search", dice.object())
+            }
+            .into()
         }
-        EventType::ActivityDelta => ActivityDelta::new(dice.id(), dice.pick(&["search", "plan"]), patch(dice)).into(),
-        EventType::Raw => Raw { source: dice.maybe(2, |_| "openai".to_owned()), ..Raw::new(dice.json()) }.into(),
+        EventType::ActivityDelta => {
+            ActivityDelta::new(dice.id(), dice.pick(&["search", "plan"]), patch(dice)).into()
+        }
+        EventType::Raw => {
+            Raw { source: dice.maybe(2, |_| "openai".to_owned()), ..Raw::new(dice.json()) }.into()
+        }
         EventType::Custom => Custom::new("com.example.event", dice.json()).into(),
         EventType::RunStarted => RunStarted::new(dice.id().into(), dice.id().into()).into(),
         EventType::RunFinished => run_finished(dice),
@@ -193,7 +219,9 @@ fn event_of_type(kind: EventType, dice: &mut Dice<'_>) -> Event {
         EventType::StepFinished => StepFinished::new(dice.pick(&["plan", "act"])).into(),
         EventType::ReasoningStart => ReasoningStart::new(dice.id()).into(),
         EventType::ReasoningMessageStart => ReasoningMessageStart::new(dice.id()).into(),
-        EventType::ReasoningMessageContent => ReasoningMessageContent::new(dice.id(), dice.text()).into(),
+        EventType::ReasoningMessageContent => {
+            ReasoningMessageContent::new(dice.id(), dice.text()).into()
+        }
         EventType::ReasoningMessageEnd => ReasoningMessageEnd::new(dice.id()).into(),
         EventType::ReasoningMessageChunk => ReasoningMessageChunk {
             message_id: dice.maybe(2, |dice| dice.id().into()),
@@ -203,8 +231,14 @@ fn event_of_type(kind: EventType, dice: &mut Dice<'_>) -> Event {
         .into(),
         EventType::ReasoningEnd => ReasoningEnd::new(dice.id()).into(),
         EventType::ReasoningEncryptedValue => match dice.below(2) {
-            0 => ReasoningEncryptedValue::new(EncryptedValueSubtype::Message, dice.id(), "sealed").into(),
-            _ => ReasoningEncryptedValue::new(EncryptedValueSubtype::ToolCall, dice.call_id(), "sealed").into(),
+            0 => ReasoningEncryptedValue::new(EncryptedValueSubtype::Message, dice.id(), "sealed")
+                .into(),
+            _ => ReasoningEncryptedValue::new(
+                EncryptedValueSubtype::ToolCall,
+                dice.call_id(),
+                "sealed",
+            )
+            .into(),
         },
         EventType::SubagentStarted => {
             let mut started = SubagentStarted::new(subagent(dice), "researcher");
@@ -245,14 +279,17 @@ fn run_finished(dice: &mut Dice<'_>) -> Event {
         3 => Some(RunOutcome::Cancelled),
         _ => {
             let ids: Vec<_> = (0..dice.below(4)).map(|_| dice.pick(&["i", "j"])).collect();
-            let interrupts = ids.into_iter().map(|id| Interrupt { id: id.into(), ..Interrupt::new("input_required") });
+            let interrupts = ids
+                .into_iter()
+                .map(|id| Interrupt { id: id.into(), ..Interrupt::new("input_required") });
             Some(RunOutcome::Interrupt { interrupts: interrupts.collect() })
         }
     };
     let mut finished = RunFinished::new(dice.id().into(), dice.id().into(), RunOutcome::success());
     finished.outcome = outcome;
     finished.result = dice.maybe(3, Dice::json);
-    let entry = || TokenUsage { model: Some("m".to_owned()), input_tokens: Some(3), ..Default::default() };
+    let entry =
+        || TokenUsage { model: Some("m".to_owned()), input_tokens: Some(3), ..Default::default() };
     finished.usage = (0..dice.below(3)).map(|_| entry()).collect();
     finished.into()
 }
@@ -266,7 +303,9 @@ fn operation(dice: &mut Dice<'_>) -> PatchOperation {
     let known = ["/a", "/list/0", "/list/-", "", "/a/b", "/x~1y", "/new"];
     let others = ["/list/9", "/list/2/b", "/list/x", "/list/01", "/missing/a", "a", "/~2"];
     let path = if dice.chance(3) { dice.pick(&others) } else { dice.pick(&known) }.to_owned();
-    let from = dice.pick(&["", "/a", "/list/0", "/list/2", "/a/b", "/new", "/missing", "/list/-"]).to_owned();
+    let from = dice
+        .pick(&["", "/a", "/list/0", "/list/2", "/a/b", "/new", "/missing", "/list/-"])
+        .to_owned();
     match dice.below(6) {
         0 => PatchOperation::add(path, dice.json()),
         1 => PatchOperation::remove(path),

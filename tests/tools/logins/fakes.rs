@@ -76,10 +76,13 @@ impl Authority {
 async fn metadata(State(authority): State<Authority>) -> Json<Value> {
     let known = authority.known();
     let mut metadata = json!({ "issuer": known.origin });
-    for (name, path) in
-        [("authorization_endpoint", "/auth"), ("token_endpoint", "/token"), ("registration_endpoint", "/register")]
-    {
-        metadata[name] = known.metadata.get(name).cloned().unwrap_or(format!("{}{path}", known.origin)).into();
+    for (name, path) in [
+        ("authorization_endpoint", "/auth"),
+        ("token_endpoint", "/token"),
+        ("registration_endpoint", "/register"),
+    ] {
+        metadata[name] =
+            known.metadata.get(name).cloned().unwrap_or(format!("{}{path}", known.origin)).into();
     }
     Json(metadata)
 }
@@ -98,12 +101,20 @@ async fn page(State(authority): State<Authority>, Query(mut asked): Query<Parame
         asked.extend(other.clone());
         return redirect(endpoint, &asked);
     }
-    let is_registered = known.clients.get(&asked["client_id"]).is_some_and(|uri| *uri == asked["redirect_uri"]);
-    if !is_registered || asked["response_type"] != "code" || asked["code_challenge_method"] != "S256" {
-        return (StatusCode::BAD_REQUEST, "the client or its redirect address is not registered").into_response();
+    let is_registered =
+        known.clients.get(&asked["client_id"]).is_some_and(|uri| *uri == asked["redirect_uri"]);
+    if !is_registered
+        || asked["response_type"] != "code"
+        || asked["code_challenge_method"] != "S256"
+    {
+        return (StatusCode::BAD_REQUEST, "the client or its redirect address is not registered")
+            .into_response();
     }
     let code = format!("code-{}", known.codes.len());
-    let answer = Parameters::from([("code".to_owned(), code.clone()), ("state".to_owned(), asked["state"].clone())]);
+    let answer = Parameters::from([
+        ("code".to_owned(), code.clone()),
+        ("state".to_owned(), asked["state"].clone()),
+    ]);
     let response = redirect(&asked["redirect_uri"], &answer);
     known.codes.insert(code, asked);
     response
@@ -117,7 +128,8 @@ fn redirect(url: &str, parameters: &Parameters) -> Response {
 
 async fn token(State(authority): State<Authority>, body: Bytes) -> Response {
     let body = String::from_utf8(body.to_vec()).unwrap();
-    let asked: Parameters = Url::parse(&format!("http://form/?{body}")).unwrap().query_pairs().into_owned().collect();
+    let asked: Parameters =
+        Url::parse(&format!("http://form/?{body}")).unwrap().query_pairs().into_owned().collect();
     let mut known = authority.known();
     known.token_requests.push(asked.clone());
     let fits = known.codes.remove(&asked["code"]).is_some_and(|code| {
@@ -126,7 +138,8 @@ async fn token(State(authority): State<Authority>, body: Bytes) -> Response {
             && ["client_id", "redirect_uri"].iter().all(|member| code[*member] == asked[*member])
     });
     if !fits {
-        return (StatusCode::BAD_REQUEST, Json(json!({ "error": "invalid_grant" }))).into_response();
+        return (StatusCode::BAD_REQUEST, Json(json!({ "error": "invalid_grant" })))
+            .into_response();
     }
     Json(json!({ "access_token": "token-of-the-person", "token_type": "Bearer" })).into_response()
 }
@@ -168,7 +181,8 @@ impl Browser {
         let cookie = response.headers()[header::SET_COOKIE].to_str().unwrap();
         self.cookie = Some(cookie.split(';').next().unwrap().to_owned());
         let page = response.text().await.unwrap();
-        let (_, action) = page.split_once("<form method=\"post\" action=\"").expect("the page has a button");
+        let (_, action) =
+            page.split_once("<form method=\"post\" action=\"").expect("the page has a button");
         let action = action.split('"').next().unwrap().replace("&amp;", "&");
         Url::parse(link).unwrap().join(&action).unwrap().into()
     }
@@ -176,9 +190,11 @@ impl Browser {
     /// Presses a button. Returns the status, and where it leads.
     pub(super) async fn press(&self, button: &str, headers: &[(&str, &str)]) -> (u16, String) {
         let request = self.request("POST", button);
-        let request = headers.iter().fold(request, |request, (name, value)| request.header(*name, *value));
+        let request =
+            headers.iter().fold(request, |request, (name, value)| request.header(*name, *value));
         let response = request.send().await.unwrap();
-        let location = response.headers().get(header::LOCATION).map(|url| url.to_str().unwrap().to_owned());
+        let location =
+            response.headers().get(header::LOCATION).map(|url| url.to_str().unwrap().to_owned());
         (response.status().as_u16(), location.unwrap_or_default())
     }
 

@@ -75,21 +75,24 @@ impl Assistant {
     /// Answers an interrupt. Returns the result of the call.
     async fn answer(&self, input: &Value, reply: Value) -> String {
         let mut input = input.clone();
-        (input["runId"], input["messages"], input["resume"]) = ("r2".into(), json!([]), json!([reply]));
+        (input["runId"], input["messages"], input["resume"]) =
+            ("r2".into(), json!([]), json!([reply]));
         let events = self.run(json!({ "content": "Well." }), &input).await;
         let result = events.iter().find(|event| event["type"] == "TOOL_CALL_RESULT");
         result.unwrap_or_else(|| panic!("{events:?}"))["content"].as_str().unwrap().to_owned()
     }
 
     async fn connections(&self) -> usize {
-        let response = self.client.get(format!("{}/connections", self.process.url)).send().await.unwrap();
+        let response =
+            self.client.get(format!("{}/connections", self.process.url)).send().await.unwrap();
         response.json::<Value>().await.unwrap()["connections"].as_array().unwrap().len()
     }
 }
 
 async fn with_mcp(authority: &Authority) -> Assistant {
     let mcp = start_mcp(authority).await;
-    Assistant::start(&["mcp:notes"], &format!("[mcp.notes]\nurl = \"{mcp}\"\nlogin = \"person\"\n")).await
+    Assistant::start(&["mcp:notes"], &format!("[mcp.notes]\nurl = \"{mcp}\"\nlogin = \"person\"\n"))
+        .await
 }
 
 #[tokio::test]
@@ -157,17 +160,21 @@ async fn one_link_registers_one_client_also_when_it_is_used_200_times_at_once() 
 }
 
 #[tokio::test]
-async fn a_hostile_mcp_server_gets_neither_the_code_nor_the_verifier_of_an_honest_authorization_server() {
+async fn a_hostile_mcp_server_gets_neither_the_code_nor_the_verifier_of_an_honest_authorization_server()
+ {
     let (honest, hostile) = (Authority::start().await, Authority::start().await);
     let (good, evil) = (start_mcp(&honest).await, start_mcp(&hostile).await);
-    let tables =
-        format!("[mcp.good]\nurl = \"{good}\"\nlogin = \"person\"\n[mcp.evil]\nurl = \"{evil}\"\nlogin = \"person\"\n");
+    let tables = format!(
+        "[mcp.good]\nurl = \"{good}\"\nlogin = \"person\"\n[mcp.evil]\nurl = \"{evil}\"\nlogin = \"person\"\n"
+    );
     let server = Assistant::start(&["mcp:good", "mcp:evil"], &tables).await;
     let (status, page) = Browser::new().log_in(&server.link("good_connect").await).await;
     assert_eq!((status, server.connections().await), (200, 1), "{page}");
     // Everybody who has logged in there knows the client and its address.
-    let (client, registered) = honest.known().clients.iter().map(|(id, uri)| (id.clone(), uri.clone())).next().unwrap();
-    let of_issuer = registered.rsplit_once("/connections/callback/").map(|(_, digest)| digest.len());
+    let (client, registered) =
+        honest.known().clients.iter().map(|(id, uri)| (id.clone(), uri.clone())).next().unwrap();
+    let of_issuer =
+        registered.rsplit_once("/connections/callback/").map(|(_, digest)| digest.len());
     assert_eq!(of_issuer, Some(32), "{registered}");
 
     let page_of_honest = format!("{}/auth", honest.origin());
@@ -182,7 +189,12 @@ async fn a_hostile_mcp_server_gets_neither_the_code_nor_the_verifier_of_an_hones
             None,
             "sends people to another one",
         ),
-        ("its page leads to that of the honest one", same.clone(), Some(same.clone()), "not registered"),
+        (
+            "its page leads to that of the honest one",
+            same.clone(),
+            Some(same.clone()),
+            "not registered",
+        ),
         (
             "and with the address of the honest one",
             same.clone(),
@@ -228,7 +240,10 @@ async fn a_declined_login_never_runs_the_call_also_if_the_person_has_logged_in_e
     let server = Assistant::start(&["order"], &table).await;
     let callback = format!("{}/connections/callback", server.process.url);
     authority.known().clients.insert("agui".to_owned(), callback);
-    let replies = [json!({ "status": "cancelled" }), json!({ "status": "resolved", "payload": { "approved": false } })];
+    let replies = [
+        json!({ "status": "cancelled" }),
+        json!({ "status": "resolved", "payload": { "approved": false } }),
+    ];
     let mut asked = Vec::new();
     for _ in 0..3 {
         asked.push(server.ask("order").await);
@@ -239,12 +254,18 @@ async fn a_declined_login_never_runs_the_call_also_if_the_person_has_logged_in_e
         let mut reply = reply.clone();
         reply["interruptId"] = interrupt["id"].clone();
         let result = server.answer(input, reply).await;
-        assert_eq!(result, "The call was not run: the user declined to log in or to open a page for it.");
+        assert_eq!(
+            result,
+            "The call was not run: the user declined to log in or to open a page for it."
+        );
     }
     assert_eq!(calls.load(Ordering::Relaxed), 0);
     let (input, interrupt) = &asked[2];
     let done = json!({ "interruptId": interrupt["id"], "status": "resolved", "payload": { "done": true } });
-    assert_eq!((server.answer(input, done).await.as_str(), calls.load(Ordering::Relaxed)), ("\"ordered\"", 1));
+    assert_eq!(
+        (server.answer(input, done).await.as_str(), calls.load(Ordering::Relaxed)),
+        ("\"ordered\"", 1)
+    );
 }
 
 // The fakes answer while the command runs.
@@ -253,27 +274,43 @@ async fn check_prints_the_redirect_address_of_a_configured_client() {
     let authority = Authority::start().await;
     let origin = authority.origin();
     let check = |table: &str, more: &[&str]| {
-        let config = write_config(&format!("[server]\npublic_url = \"https://agents.example.com/ai/\"\n{table}"));
+        let config = write_config(&format!(
+            "[server]\npublic_url = \"https://agents.example.com/ai/\"\n{table}"
+        ));
         let arguments = ["check", "--config", config.path().to_str().unwrap()];
-        let output = std::process::Command::new(BINARY).args(arguments).args(more).envs([KEY]).output().unwrap();
+        let output = std::process::Command::new(BINARY)
+            .args(arguments)
+            .args(more)
+            .envs([KEY])
+            .output()
+            .unwrap();
         String::from_utf8(output.stdout).unwrap()
     };
     let shared = "https://agents.example.com/ai/connections/callback";
     let (table, _) = web_service(&authority, "").await;
     let printed = check(&table, &[]);
-    let line = printed.lines().find(|line| line.starts_with("login at 127.0.0.1:")).expect(&printed);
-    assert!(line.contains(&format!("the redirect URI is {shared}, as that of other logins")), "{line}");
+    let line =
+        printed.lines().find(|line| line.starts_with("login at 127.0.0.1:")).expect(&printed);
+    assert!(
+        line.contains(&format!("the redirect URI is {shared}, as that of other logins")),
+        "{line}"
+    );
     let own = line.split_once("register ").unwrap().1.split_once(' ').unwrap().0;
     assert!(
-        own.starts_with(&format!("{shared}/")) && line.ends_with(&format!("`login_issuer = {origin:?}`")),
+        own.starts_with(&format!("{shared}/"))
+            && line.ends_with(&format!("`login_issuer = {origin:?}`")),
         "{line}"
     );
     let (table, _) = web_service(&authority, &format!("login_issuer = {origin:?}\n")).await;
     assert!(check(&table, &[]).contains(&format!("the redirect URI to register is {own}\n")));
     // An MCP server is asked for its issuer.
     let mcp = start_mcp(&authority).await;
-    let table = format!("[mcp.notes]\nurl = \"{mcp}\"\nlogin = \"person\"\nlogin_client_id = \"agui\"\n");
+    let table =
+        format!("[mcp.notes]\nurl = \"{mcp}\"\nlogin = \"person\"\nlogin_client_id = \"agui\"\n");
     assert!(check(&table, &[]).contains("`check --online` finds the issuer"));
-    assert!(check(&table, &["--online"]).contains(&format!("register {own} and set `login_issuer = {origin:?}`")));
+    assert!(
+        check(&table, &["--online"])
+            .contains(&format!("register {own} and set `login_issuer = {origin:?}`"))
+    );
     assert_eq!(authority.known().clients.len(), 0, "nothing is registered by a check");
 }

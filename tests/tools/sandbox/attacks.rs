@@ -27,7 +27,11 @@ fn perl(script: &str) -> String {
 
 /// Returns the bytes that all workspaces of a sandbox take on disk. `du` descends below the longest path.
 fn bytes_on_disk(sandbox: &TestSandbox) -> u64 {
-    let output = Command::new("du").args(["-s", "--block-size=1"]).arg(sandbox.folder.path()).output().unwrap();
+    let output = Command::new("du")
+        .args(["-s", "--block-size=1"])
+        .arg(sandbox.folder.path())
+        .output()
+        .unwrap();
     let text = String::from_utf8(output.stdout).unwrap();
     text.split_whitespace().next().unwrap().parse().unwrap()
 }
@@ -41,7 +45,9 @@ fn assert_bounded(told: &Value) {
 
 #[tokio::test]
 async fn memory_outside_of_processes_is_bounded() {
-    let Some(sandbox) = TestSandbox::new(|options| options.memory_bytes = 100 * MEGABYTE) else { return };
+    let Some(sandbox) = TestSandbox::new(|options| options.memory_bytes = 100 * MEGABYTE) else {
+        return;
+    };
     let memfd = format!(
         "for (1..10) {{ my $name = \"m\"; my $fd = syscall({}, $name, 0); die $! if $fd < 0; open($f[$_], \">&=\", $fd); \
          for my $i (1..30) {{ syswrite($f[$_], \"a\" x 1_000_000) or die $!; }} }} print \"had it\"; sleep 2",
@@ -75,7 +81,9 @@ async fn memory_outside_of_processes_is_bounded() {
 
 #[tokio::test]
 async fn memory_in_sockets_is_bounded() {
-    let Some(sandbox) = TestSandbox::new(|options| options.memory_bytes = 100 * MEGABYTE) else { return };
+    let Some(sandbox) = TestSandbox::new(|options| options.memory_bytes = 100 * MEGABYTE) else {
+        return;
+    };
     if sandbox.sandbox.lack_of_cgroups().is_none() {
         return;
     }
@@ -86,10 +94,13 @@ async fn memory_in_sockets_is_bounded() {
     );
     let told = sandbox.shell(&format!("{fill}; echo done")).await;
     assert_eq!(told["stopped"], "it took more than 100 MB of memory", "{told}");
-    let connect =
-        perl("use Socket; for (AF_UNIX, AF_INET) { die if socket(my $s, $_, SOCK_STREAM, 0); } print \"none\"");
+    let connect = perl(
+        "use Socket; for (AF_UNIX, AF_INET) { die if socket(my $s, $_, SOCK_STREAM, 0); } print \"none\"",
+    );
     assert_eq!(sandbox.print(&connect).await, "none");
-    let pair = perl("use Socket; socketpair(my $a, my $b, AF_UNIX, SOCK_STREAM, 0) or die $!; print \"pair\"");
+    let pair = perl(
+        "use Socket; socketpair(my $a, my $b, AF_UNIX, SOCK_STREAM, 0) or die $!; print \"pair\"",
+    );
     assert_eq!(sandbox.print(&pair).await, "pair");
 }
 
@@ -109,7 +120,10 @@ async fn namespaces_and_mounts_cannot_be_made() {
     }
     for flag in [libc::CLONE_NEWUSER, libc::CLONE_NEWNS, libc::CLONE_NEWPID, libc::CLONE_NEWNET] {
         let flags = flag | libc::SIGCHLD;
-        let script = format!("my $id = syscall({}, {flags}, 0, 0, 0, 0); exit 9 if !$id; print $!", libc::SYS_clone);
+        let script = format!(
+            "my $id = syscall({}, {flags}, 0, 0, 0, 0); exit 9 if !$id; print $!",
+            libc::SYS_clone
+        );
         assert_eq!(sandbox.print(&perl(&script)).await, "Function not implemented", "{flag:x}");
     }
 }
@@ -136,12 +150,17 @@ async fn dangerous_system_calls_are_missing() {
     // The same calls by the numbers of other architectures.
     let x32 = perl(&format!("syscall({} | 0x40000000, 0, 0); print $!", libc::SYS_unshare));
     assert_eq!(sandbox.print(&x32).await, "Function not implemented");
-    assert_eq!(sandbox.print("(true & wait); perl -e 'fork or exit 3; wait; print $? >> 8'").await, "3");
+    assert_eq!(
+        sandbox.print("(true & wait); perl -e 'fork or exit 3; wait; print $? >> 8'").await,
+        "3"
+    );
 }
 
 #[tokio::test]
 async fn short_commands_cannot_fill_the_disk() {
-    let Some(sandbox) = TestSandbox::new(|options| options.workspace_bytes = 5 * MEGABYTE) else { return };
+    let Some(sandbox) = TestSandbox::new(|options| options.workspace_bytes = 5 * MEGABYTE) else {
+        return;
+    };
     let mut refused = 0;
     for round in 0..20 {
         let command = format!("for i in 1 2; do head -c 1500000 /dev/zero > f{round}-$i; done");
@@ -164,26 +183,39 @@ async fn short_commands_cannot_fill_the_disk() {
 
 #[tokio::test]
 async fn no_command_starts_when_less_than_a_workspace_is_free() {
-    let Some(sandbox) = TestSandbox::new(|options| options.workspace_bytes = 1 << 60) else { return };
+    let Some(sandbox) = TestSandbox::new(|options| options.workspace_bytes = 1 << 60) else {
+        return;
+    };
     let refused = sandbox.refused("run_command", json!({ "command": "true" })).await;
     assert!(refused.contains("the disk of the workspaces is almost full"), "{refused}");
 }
 
 #[tokio::test]
 async fn files_below_the_longest_path_count_and_can_be_removed() {
-    let Some(sandbox) = TestSandbox::new(|options| options.workspace_bytes = 30 * MEGABYTE) else { return };
+    let Some(sandbox) = TestSandbox::new(|options| options.workspace_bytes = 30 * MEGABYTE) else {
+        return;
+    };
     let deep = perl(
         "my $name = \"d\" x 200; for (1..40) { mkdir $name; chdir $name or die $!; } \
          open(F, \">\", \"f\") or die $!; print F \"a\" x 20_000_000; close F; print \"nested\"",
     );
     assert_eq!(sandbox.print(&deep).await, "nested");
     let told = sandbox.shell("head -c 20000000 /dev/zero > g").await;
-    assert!(told["exit_code"] != 0 && bytes_on_disk(&sandbox) < 31 * MEGABYTE, "{told} {}", bytes_on_disk(&sandbox));
+    assert!(
+        told["exit_code"] != 0 && bytes_on_disk(&sandbox) < 31 * MEGABYTE,
+        "{told} {}",
+        bytes_on_disk(&sandbox)
+    );
     // Too many levels count as a full workspace.
     let deeper = perl("for (1..3000) { mkdir \"d\"; chdir \"d\" or die $!; } print \"nested\"");
     sandbox.call("remove_files", json!({ "path": "." })).await.unwrap();
     sandbox.shell(&deeper).await;
-    assert!(sandbox.refused("run_command", json!({ "command": "ls" })).await.contains("levels of folders"));
+    assert!(
+        sandbox
+            .refused("run_command", json!({ "command": "ls" }))
+            .await
+            .contains("levels of folders")
+    );
     sandbox.call("remove_files", json!({ "path": "." })).await.unwrap();
     sandbox.print("true").await;
 }
@@ -211,7 +243,11 @@ async fn unlinked_files_that_are_open_count() {
 #[tokio::test]
 async fn commands_wait_when_the_server_runs_its_maximum() {
     let Some(sandbox) = TestSandbox::new(|options| options.max_commands = 1) else { return };
-    let mut first = Box::pin(sandbox.call_on("a", "run_command", json!({ "command": "touch begun; sleep 20" })));
+    let mut first = Box::pin(sandbox.call_on(
+        "a",
+        "run_command",
+        json!({ "command": "touch begun; sleep 20" }),
+    ));
     let begun = async {
         let marked = || walk(sandbox.folder.path()).iter().any(|name| name == "begun");
         while !marked() {
@@ -219,7 +255,8 @@ async fn commands_wait_when_the_server_runs_its_maximum() {
         }
     };
     tokio::select! { told = &mut first => panic!("{told:?}"), () = begun => {} }
-    let mut second = Box::pin(sandbox.call_on("b", "run_command", json!({ "command": "echo ran" })));
+    let mut second =
+        Box::pin(sandbox.call_on("b", "run_command", json!({ "command": "echo ran" })));
     tokio::select! {
         biased;
         told = &mut second => panic!("{told:?}"),
@@ -268,8 +305,14 @@ async fn commands_of_one_thread_run_together_and_see_no_other_thread() {
     };
     // Each waits for the other's file.
     let (one, two, stranger) = tokio::join!(
-        on("t", "touch one; for i in $(seq 500); do [ -e two ] && break; sleep 0.01; done; [ -e two ] && echo both"),
-        on("t", "touch two; for i in $(seq 500); do [ -e one ] && break; sleep 0.01; done; [ -e one ] && echo both"),
+        on(
+            "t",
+            "touch one; for i in $(seq 500); do [ -e two ] && break; sleep 0.01; done; [ -e two ] && echo both"
+        ),
+        on(
+            "t",
+            "touch two; for i in $(seq 500); do [ -e one ] && break; sleep 0.01; done; [ -e one ] && echo both"
+        ),
         on("u", "sleep 0.2; ls -a / /workspace; ls /proc | grep -c \"^[0-9]\""),
     );
     assert!(one.unwrap().contains("both") && two.unwrap().contains("both"));
@@ -299,10 +342,17 @@ async fn folders_that_the_server_cannot_read_count_as_full() {
     let server = TestServer::of_nobody(&provider, "[sandbox]\nworkspace_mb = 5\nmemory_mb = 100\n");
     let hide = "mkdir -p p/q; for i in 1 2 3; do head -c 4000000 /dev/zero > p/q/f$i; done; chmod 000 p; echo hidden";
     let run = |command: &str| ("run_command", json!({ "command": command }));
-    let memfd = perl(&format!("my $n = \"m\"; syscall({}, $n, 0); print $!", libc::SYS_memfd_create));
+    let memfd =
+        perl(&format!("my $n = \"m\"; syscall({}, $n, 0); print $!", libc::SYS_memfd_create));
     let clear = ("remove_files", json!({ "path": "." }));
-    let calls =
-        [run("unshare -U true || echo no"), run(&memfd), run(hide), run("echo more"), clear, run("ls; echo empty")];
+    let calls = [
+        run("unshare -U true || echo no"),
+        run(&memfd),
+        run(hide),
+        run("echo more"),
+        clear,
+        run("ls; echo empty"),
+    ];
     let told = results(&server, &provider, &calls).await;
     assert!(told[0].contains("no\\n"), "{told:?}");
     assert!(told[1].contains("not implemented"), "{told:?}");
@@ -328,7 +378,8 @@ async fn descriptors_that_the_server_inherited_are_closed_for_commands() {
     let server = TestServer::new(Process::launch(command, data, &["--config", &config], &[]), None);
     let open = format!("/proc/{}/fd/9", server.process.child.id());
     assert_eq!(std::fs::read_to_string(open).unwrap(), "key", "the server has the descriptor");
-    let calls = [("run_command", json!({ "command": "cat <&9; cat /proc/self/fd/9; ls /proc/1/fd" }))];
+    let calls =
+        [("run_command", json!({ "command": "cat <&9; cat /proc/self/fd/9; ls /proc/1/fd" }))];
     let told = results(&server, &provider, &calls).await;
     assert!(!told[0].contains("key") && told[0].contains("ad"), "{told:?}");
 }

@@ -53,11 +53,17 @@ impl TestSandbox {
         let folder = tempfile::tempdir().unwrap();
         let mut options = SandboxOptions::default();
         change(&mut options);
-        let sandbox = Sandbox::new(folder.path().join("workspaces"), options).unwrap_or_else(|error| panic!("{error}"));
+        let sandbox = Sandbox::new(folder.path().join("workspaces"), options)
+            .unwrap_or_else(|error| panic!("{error}"));
         Some(Self { tools: sandbox.tools(), sandbox, folder })
     }
 
-    pub(crate) async fn call_on(&self, thread: &str, name: &str, arguments: Value) -> Result<String, ToolError> {
+    pub(crate) async fn call_on(
+        &self,
+        thread: &str,
+        name: &str,
+        arguments: Value,
+    ) -> Result<String, ToolError> {
         self.call_of(None, thread, name, arguments).await
     }
 
@@ -94,7 +100,10 @@ impl TestSandbox {
     }
 
     pub(crate) async fn shell(&self, command: &str) -> Value {
-        serde_json::from_str(&self.call("run_command", json!({ "command": command })).await.unwrap()).unwrap()
+        serde_json::from_str(
+            &self.call("run_command", json!({ "command": command })).await.unwrap(),
+        )
+        .unwrap()
     }
 
     /// Runs a command that must succeed, and returns its output.
@@ -112,8 +121,11 @@ impl TestSandbox {
 /// Returns how many processes of this machine have this argument.
 fn processes_with(argument: &str) -> usize {
     let processes = std::fs::read_dir("/proc").unwrap().flatten();
-    let commands = processes.filter_map(|process| std::fs::read(process.path().join("cmdline")).ok());
-    commands.filter(|command| command.split(|byte| *byte == 0).any(|word| word == argument.as_bytes())).count()
+    let commands =
+        processes.filter_map(|process| std::fs::read(process.path().join("cmdline")).ok());
+    commands
+        .filter(|command| command.split(|byte| *byte == 0).any(|word| word == argument.as_bytes()))
+        .count()
 }
 
 /// Makes an argument of `sleep` that no other process of this machine has.
@@ -124,7 +136,10 @@ fn marked(seconds: u32) -> String {
 async fn wait_until_gone(argument: &str) {
     let deadline = Instant::now() + Duration::from_secs(20);
     while processes_with(argument) > 0 {
-        assert!(Instant::now() < deadline, "a process with the argument {argument} is still running");
+        assert!(
+            Instant::now() < deadline,
+            "a process with the argument {argument} is still running"
+        );
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
 }
@@ -132,14 +147,24 @@ async fn wait_until_gone(argument: &str) {
 #[tokio::test]
 async fn each_thread_has_its_own_files() {
     let Some(sandbox) = TestSandbox::new(|_| {}) else { return };
-    let wrote = sandbox.call("write_file", json!({ "path": "a/b c.txt", "content": "héllo\n" })).await.unwrap();
+    let wrote = sandbox
+        .call("write_file", json!({ "path": "a/b c.txt", "content": "héllo\n" }))
+        .await
+        .unwrap();
     assert_eq!(wrote, "Wrote 7 bytes.");
-    assert_eq!(sandbox.print("cat 'a/b c.txt'; pwd; id -u | grep -cx 0 || true").await, "héllo\n/workspace\n0\n");
+    assert_eq!(
+        sandbox.print("cat 'a/b c.txt'; pwd; id -u | grep -cx 0 || true").await,
+        "héllo\n/workspace\n0\n"
+    );
     sandbox.print("echo more >> 'a/b c.txt'; ln -s a link").await;
     for path in ["a/b c.txt", "/workspace/a/b c.txt", "link/b c.txt"] {
-        assert_eq!(sandbox.call("read_file", json!({ "path": path })).await.unwrap(), "héllo\nmore\n");
+        assert_eq!(
+            sandbox.call("read_file", json!({ "path": path })).await.unwrap(),
+            "héllo\nmore\n"
+        );
     }
-    let listed: Value = serde_json::from_str(&sandbox.call("list_files", json!({})).await.unwrap()).unwrap();
+    let listed: Value =
+        serde_json::from_str(&sandbox.call("list_files", json!({})).await.unwrap()).unwrap();
     let expected = json!({ "files": [
         { "path": "a", "type": "folder" },
         { "path": "a/b c.txt", "type": "file", "size": 12 },
@@ -158,8 +183,9 @@ async fn there_is_no_network() {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     listener.set_nonblocking(true).unwrap();
     let port = listener.local_addr().unwrap().port();
-    let connect =
-        format!("perl -MIO::Socket::INET -e 'exit(IO::Socket::INET->new(PeerAddr => \"127.0.0.1:{port}\") ? 0 : 7)'");
+    let connect = format!(
+        "perl -MIO::Socket::INET -e 'exit(IO::Socket::INET->new(PeerAddr => \"127.0.0.1:{port}\") ? 0 : 7)'"
+    );
     // The listener is reachable from outside the sandbox.
     assert!(Command::new("sh").args(["-c", &connect]).status().unwrap().success());
     listener.accept().unwrap();
@@ -174,20 +200,37 @@ async fn commands_write_only_to_the_workspace_and_see_no_secrets() {
     let secret = sandbox.folder.path().join("secret");
     std::fs::write(&secret, "key").unwrap();
     let secret = secret.to_str().unwrap();
-    for place in ["/x", "/usr/x", "/usr/bin/x", "/etc/x", "/tmp/x", "/dev/x", "/dev/shm/x", "/proc/sys/kernel/hostname"]
-    {
+    for place in [
+        "/x",
+        "/usr/x",
+        "/usr/bin/x",
+        "/etc/x",
+        "/tmp/x",
+        "/dev/x",
+        "/dev/shm/x",
+        "/proc/sys/kernel/hostname",
+    ] {
         assert_ne!(sandbox.shell(&format!("echo x > {place}")).await["exit_code"], 0, "{place}");
     }
-    for hidden in [secret, "/etc/shadow", "/root", "/home", "/var", "/work", env!("CARGO_MANIFEST_DIR")] {
+    for hidden in
+        [secret, "/etc/shadow", "/root", "/home", "/var", "/work", env!("CARGO_MANIFEST_DIR")]
+    {
         assert_ne!(sandbox.shell(&format!("ls -d {hidden}")).await["exit_code"], 0, "{hidden}");
     }
     let environment = sandbox.print("env; cat /proc/*/environ | tr '\\0' '\\n'").await;
     for line in environment.lines().filter(|line| !line.is_empty()) {
         let name = line.split('=').next().unwrap();
-        assert!(["PATH", "HOME", "TMPDIR", "LANG", "SHELL", "USER", "PWD", "OLDPWD", "_"].contains(&name), "{line}");
+        assert!(
+            ["PATH", "HOME", "TMPDIR", "LANG", "SHELL", "USER", "PWD", "OLDPWD", "_"]
+                .contains(&name),
+            "{line}"
+        );
     }
     let arguments = sandbox.print("cat /proc/1/cmdline | tr '\\0' ' '").await;
-    assert!(arguments.contains("bwrap") && !arguments.contains(sandbox.folder.path().to_str().unwrap()), "{arguments}");
+    assert!(
+        arguments.contains("bwrap") && !arguments.contains(sandbox.folder.path().to_str().unwrap()),
+        "{arguments}"
+    );
     assert!(sandbox.print("ls /proc | grep -c '^[0-9]'").await.trim().parse::<u32>().unwrap() < 10);
     assert_ne!(sandbox.shell("mount -t tmpfs none /workspace").await["exit_code"], 0);
     assert_ne!(sandbox.shell("kill -9 1; mknod /workspace/n b 8 0").await["exit_code"], 0);
@@ -204,19 +247,31 @@ async fn paths_and_links_do_not_leave_the_workspace() {
             ("write_file", json!({ "path": path, "content": "x" })),
             ("list_files", json!({ "path": path })),
         ] {
-            assert!(sandbox.refused(tool, arguments).await.contains("is not a path in the workspace"), "{tool} {path}");
+            assert!(
+                sandbox.refused(tool, arguments).await.contains("is not a path in the workspace"),
+                "{tool} {path}"
+            );
         }
     }
     let folder = sandbox.folder.path().display();
-    sandbox.print(&format!("ln -s {folder}/secret a; ln -s {folder} b; ln -s / c; ln -s /proc/1/root d")).await;
+    sandbox
+        .print(&format!(
+            "ln -s {folder}/secret a; ln -s {folder} b; ln -s / c; ln -s /proc/1/root d"
+        ))
+        .await;
     for path in ["a", "b/secret", &format!("c{folder}/secret"), &format!("d{folder}/secret")] {
         let problem = sandbox.refused("read_file", json!({ "path": path })).await;
-        assert!(problem.contains("No such file") || problem.contains("Permission denied"), "{path}: {problem}");
+        assert!(
+            problem.contains("No such file") || problem.contains("Permission denied"),
+            "{path}: {problem}"
+        );
         sandbox.refused("write_file", json!({ "path": path, "content": "x" })).await;
     }
     assert_eq!(std::fs::read_to_string(&secret).unwrap(), "key");
     // Reading a pipe without a writer ends at the time limit.
-    let Some(sandbox) = TestSandbox::new(|options| options.timeout = Duration::from_secs(2)) else { return };
+    let Some(sandbox) = TestSandbox::new(|options| options.timeout = Duration::from_secs(2)) else {
+        return;
+    };
     sandbox.print("mkfifo pipe").await;
     assert!(sandbox.refused("read_file", json!({ "path": "pipe" })).await.contains("longer than"));
     assert_eq!(
@@ -227,12 +282,19 @@ async fn paths_and_links_do_not_leave_the_workspace() {
 
 #[tokio::test]
 async fn the_time_limit_covers_background_processes() {
-    let Some(sandbox) = TestSandbox::new(|options| options.timeout = Duration::from_secs(2)) else { return };
+    let Some(sandbox) = TestSandbox::new(|options| options.timeout = Duration::from_secs(2)) else {
+        return;
+    };
     let begin = Instant::now();
     let long = marked(86311);
-    let told = sandbox.shell(&format!("echo before; setsid sleep {long} & trap '' TERM INT HUP; sleep {long}")).await;
+    let told = sandbox
+        .shell(&format!("echo before; setsid sleep {long} & trap '' TERM INT HUP; sleep {long}"))
+        .await;
     assert!(begin.elapsed() < Duration::from_secs(20), "{:?}", begin.elapsed());
-    assert_eq!((&told["stopped"], &told["stdout"]), (&json!("it took longer than 2 seconds"), &json!("before\n")));
+    assert_eq!(
+        (&told["stopped"], &told["stdout"]),
+        (&json!("it took longer than 2 seconds"), &json!("before\n"))
+    );
     wait_until_gone(&long).await;
     // Background processes end with the command.
     let long = marked(86312);
@@ -245,7 +307,8 @@ async fn dropping_a_call_kills_its_processes() {
     let Some(sandbox) = TestSandbox::new(|_| {}) else { return };
     let long = marked(86313);
     {
-        let call = sandbox.call("run_command", json!({ "command": format!("sleep {long} & sleep {long}") }));
+        let call = sandbox
+            .call("run_command", json!({ "command": format!("sleep {long} & sleep {long}") }));
         let mut call = std::pin::pin!(call);
         let begun = async {
             while processes_with(&long) < 2 {
@@ -263,10 +326,14 @@ async fn dropping_a_call_kills_its_processes() {
 
 #[tokio::test]
 async fn memory_is_limited_for_each_process_and_for_all_together() {
-    let Some(sandbox) = TestSandbox::new(|options| options.memory_bytes = 100 << 20) else { return };
+    let Some(sandbox) = TestSandbox::new(|options| options.memory_bytes = 100 << 20) else {
+        return;
+    };
     let told = sandbox.shell("perl -e '$x = \"a\" x 200_000_000; print \"had it\"'").await;
     assert!(told["exit_code"] != 0 && told["stdout"] == "", "{told}");
-    let told = sandbox.shell("for i in 1 2 3 4 5; do perl -e '$x = \"a\" x 30_000_000; sleep 9' & done; wait").await;
+    let told = sandbox
+        .shell("for i in 1 2 3 4 5; do perl -e '$x = \"a\" x 30_000_000; sleep 9' & done; wait")
+        .await;
     assert_eq!(told["stopped"], "it took more than 100 MB of memory", "{told}");
 }
 
@@ -286,20 +353,29 @@ async fn output_and_files_are_limited() {
     };
     let Some(sandbox) = TestSandbox::new(limits) else { return };
     let told = sandbox.shell("yes | head -c 10000000; echo done >&2").await;
-    assert_eq!((&told["exit_code"], &told["truncated"], &told["stderr"]), (&json!(0), &json!(true), &json!("done\n")));
+    assert_eq!(
+        (&told["exit_code"], &told["truncated"], &told["stderr"]),
+        (&json!(0), &json!(true), &json!("done\n"))
+    );
     assert_eq!(told["stdout"].as_str().unwrap().len(), 1000);
     let told = sandbox.shell("head -c 9000000 /dev/zero > large").await;
     assert_ne!(told["exit_code"], 0);
-    let listed: Value = serde_json::from_str(&sandbox.call("list_files", json!({})).await.unwrap()).unwrap();
-    assert!((4 << 20..=5 << 20).contains(&listed["files"][0]["size"].as_u64().unwrap()), "{listed}");
+    let listed: Value =
+        serde_json::from_str(&sandbox.call("list_files", json!({})).await.unwrap()).unwrap();
+    assert!(
+        (4 << 20..=5 << 20).contains(&listed["files"][0]["size"].as_u64().unwrap()),
+        "{listed}"
+    );
     let read = sandbox.call("read_file", json!({ "path": "large" })).await.unwrap();
     assert!(read.ends_with("[The file is longer; this is its beginning.]"));
     sandbox.call("remove_files", json!({ "path": "large" })).await.unwrap();
-    let told = sandbox.shell("i=0; while :; do i=$((i+1)); head -c 100000 /dev/urandom > f$i; done").await;
+    let told =
+        sandbox.shell("i=0; while :; do i=$((i+1)); head -c 100000 /dev/urandom > f$i; done").await;
     assert_eq!(told["stopped"], "the workspace had more than 5 MB");
-    for (tool, arguments) in
-        [("write_file", json!({ "path": "x", "content": "x" })), ("run_command", json!({ "command": "ls" }))]
-    {
+    for (tool, arguments) in [
+        ("write_file", json!({ "path": "x", "content": "x" })),
+        ("run_command", json!({ "command": "ls" })),
+    ] {
         let full = sandbox.refused(tool, arguments).await;
         assert!(full.contains("the workspace is full") && full.contains("remove_files"), "{full}");
     }
@@ -311,14 +387,24 @@ async fn output_and_files_are_limited() {
 #[tokio::test]
 async fn files_and_folders_are_removed() {
     let Some(sandbox) = TestSandbox::new(|_| {}) else { return };
-    sandbox.print("mkdir -p a/b c; touch a/b/x c/y -- -z; ln -s c link; chmod 000 a/b; chmod 000 a").await;
+    sandbox
+        .print("mkdir -p a/b c; touch a/b/x c/y -- -z; ln -s c link; chmod 000 a/b; chmod 000 a")
+        .await;
     for path in ["a", "link", "-z"] {
-        assert_eq!(sandbox.call("remove_files", json!({ "path": path })).await.unwrap(), "Removed.");
+        assert_eq!(
+            sandbox.call("remove_files", json!({ "path": path })).await.unwrap(),
+            "Removed."
+        );
     }
     assert_eq!(sandbox.print("find . | sort").await, ".\n./c\n./c/y\n");
     let problem = sandbox.refused("remove_files", json!({ "path": "nothing" })).await;
     assert_eq!(problem, "./nothing: No such file or directory");
-    assert!(sandbox.refused("remove_files", json!({ "path": "../x" })).await.contains("not a path in the workspace"));
+    assert!(
+        sandbox
+            .refused("remove_files", json!({ "path": "../x" }))
+            .await
+            .contains("not a path in the workspace")
+    );
     sandbox.call("remove_files", json!({ "path": "." })).await.unwrap();
     assert_eq!(sandbox.print("find .").await, ".\n");
 }
@@ -326,7 +412,9 @@ async fn files_and_folders_are_removed() {
 #[tokio::test]
 async fn calls_can_need_approval() {
     let rule = ApprovalRule::when([("command", "rm|sudo")]).unwrap();
-    let change = |options: &mut SandboxOptions| drop(options.approval_of.insert("run_command".to_owned(), rule));
+    let change = |options: &mut SandboxOptions| {
+        drop(options.approval_of.insert("run_command".to_owned(), rule))
+    };
     let Some(sandbox) = TestSandbox::new(change) else { return };
     let approval = |name: &str, arguments: Value| {
         let tool = sandbox.tools.iter().find(|tool| tool.spec().name == name).unwrap();
@@ -342,7 +430,8 @@ async fn calls_can_need_approval() {
 async fn check_model_with_files(server: &TestServer, provider: &Provider) {
     let write = json!({ "path": "hello.txt", "content": "hello sandbox" });
     provider.answer(Answer::openai(&[call("c1", "write_file", &write)]));
-    let count = json!({ "command": "wc -c < hello.txt; id -u; cat /proc/self/status | grep CapEff" });
+    let count =
+        json!({ "command": "wc -c < hello.txt; id -u; cat /proc/self/status | grep CapEff" });
     provider.answer(Answer::openai(&[call("c2", "run_command", &count)]));
     provider.answer(Answer::openai(&[chunk(json!({ "content": "13 bytes." }))]));
     let frames = server.ask(AGENT, &on("t", "write and count")).await;
@@ -384,15 +473,25 @@ async fn a_command_can_need_approval() {
     let server = TestServer::with(&provider, "[\"sandbox\"]", rule);
     let content = json!({ "path": "a", "content": "kept" });
     provider.answer(Answer::openai(&[call("c1", "write_file", &content)]));
-    provider.answer(Answer::openai(&[call("c2", "run_command", &json!({ "command": "rm a; ls" }))]));
+    provider.answer(Answer::openai(&[call(
+        "c2",
+        "run_command",
+        &json!({ "command": "rm a; ls" }),
+    )]));
     let frames = server.ask(AGENT, &on("t", "tidy up")).await;
     let (name, question) = frames.last().unwrap();
     let action = &question["action_requests"][0];
     assert_eq!((name.as_str(), &action["arguments"]["command"]), ("interrupt", &json!("rm a; ls")));
     provider.answer(Answer::openai(&[chunk(json!({ "content": "Listed." }))]));
-    let edit = json!({ "actionId": action["actionId"], "type": "edit", "args": { "command": "ls" } });
+    let edit =
+        json!({ "actionId": action["actionId"], "type": "edit", "args": { "command": "ls" } });
     let frames = server.ask(AGENT, &on("t", json!({ "decisions": [edit] }))).await;
-    assert!(named(&frames, "tool_result")[0]["content"].as_str().unwrap().contains("\"stdout\":\"a\\n\""));
+    assert!(
+        named(&frames, "tool_result")[0]["content"]
+            .as_str()
+            .unwrap()
+            .contains("\"stdout\":\"a\\n\"")
+    );
 }
 
 /// A server of root isolates in another way than a server of another user.
@@ -416,12 +515,19 @@ fn without_isolation_the_server_does_not_start() {
     std::fs::write(&config, text).unwrap();
     let check = |path: &Path| {
         let mut command = Command::new(BINARY);
-        let output = command.args(["check", "--config", config.to_str().unwrap()]).env("PATH", path).output().unwrap();
+        let output = command
+            .args(["check", "--config", config.to_str().unwrap()])
+            .env("PATH", path)
+            .output()
+            .unwrap();
         (output.status.code(), String::from_utf8_lossy(&output.stderr).into_owned())
     };
     let (code, told) = check(folder.path());
     assert_eq!(code, Some(2), "{told}");
-    assert!(told.contains("server.toml:6:1") && told.contains("there is no `bwrap` in PATH"), "{told}");
+    assert!(
+        told.contains("server.toml:6:1") && told.contains("there is no `bwrap` in PATH"),
+        "{told}"
+    );
     // A `bwrap` that does not isolate is detected.
     let script = "#!/bin/sh\nwhile [ $# -gt 0 ]; do a=$1; shift; [ \"$a\" = -- ] && break; done\nexec \"$@\"\n";
     let bwrap = folder.path().join("bwrap");
@@ -430,7 +536,11 @@ fn without_isolation_the_server_does_not_start() {
     let (code, told) = check(folder.path());
     assert_eq!(code, Some(2), "{told}");
     assert!(told.contains("commands cannot be isolated here"), "{told}");
-    std::fs::write(&bwrap, "#!/bin/sh\necho 'bwrap: No permissions to create new namespace' >&2\nexit 1\n").unwrap();
+    std::fs::write(
+        &bwrap,
+        "#!/bin/sh\necho 'bwrap: No permissions to create new namespace' >&2\nexit 1\n",
+    )
+    .unwrap();
     let (code, told) = check(folder.path());
     assert_eq!(code, Some(2), "{told}");
     assert!(told.contains("No permissions to create new namespace"), "{told}");
@@ -441,9 +551,15 @@ async fn a_file_of_the_workspace_is_shared_and_nothing_else() {
     let Some(sandbox) = TestSandbox::new(|options| options.max_output_bytes = 100) else { return };
     sandbox.print("mkdir -p a && printf 'x,y\\n%0500d' 1 > 'a/my table.CSV' && ln -s 'a/my table.CSV' inner").await;
     let content = sandbox.share("a/my table.CSV").await.unwrap();
-    assert_eq!((&content["name"], &content["mimeType"]), (&json!("my table.CSV"), &json!("text/csv")));
+    assert_eq!(
+        (&content["name"], &content["mimeType"]),
+        (&json!("my table.CSV"), &json!("text/csv"))
+    );
     assert_eq!(content["bytes"], 504, "it is not cut like what a command prints");
-    assert!(content["url"].as_str().unwrap().starts_with("data:text/csv;base64,eCx5Cj"), "{content}");
+    assert!(
+        content["url"].as_str().unwrap().starts_with("data:text/csv;base64,eCx5Cj"),
+        "{content}"
+    );
     assert_eq!(sandbox.share("inner").await.unwrap()["bytes"], 504);
     sandbox
         .print("ln -s /usr/bin/find out; ln -s /usr folder; ln -s /proc/self/environ e; mkfifo pipe; : > empty")

@@ -55,11 +55,17 @@ async fn a_deleted_thread_takes_its_workspace_with_it() {
     let data = folder.path().to_owned();
     let server = start(&provider, "", folder);
     for thread in ["t", "u"] {
-        run(&server, &provider, thread, "perl -e 'for (1..200) { mkdir \"d\" x 100; chdir \"d\" x 100 }'; touch file")
-            .await;
+        run(
+            &server,
+            &provider,
+            thread,
+            "perl -e 'for (1..200) { mkdir \"d\" x 100; chdir \"d\" x 100 }'; touch file",
+        )
+        .await;
     }
     assert_eq!(workspaces(&data), 2);
-    let response = server.client.delete(format!("{}/threads/t", server.process.url)).send().await.unwrap();
+    let response =
+        server.client.delete(format!("{}/threads/t", server.process.url)).send().await.unwrap();
     assert_eq!(response.status(), 204);
     assert_eq!(workspaces(&data), 1);
     // A new thread with the same id begins with an empty workspace.

@@ -136,9 +136,14 @@ impl Agent for Remote {
     }
 
     fn capabilities(&self) -> AgentCapabilities {
-        let described =
-            |description| IdentityCapabilities { description: Some(description), ..IdentityCapabilities::default() };
-        AgentCapabilities { identity: self.description.clone().map(described), ..AgentCapabilities::default() }
+        let described = |description| IdentityCapabilities {
+            description: Some(description),
+            ..IdentityCapabilities::default()
+        };
+        AgentCapabilities {
+            identity: self.description.clone().map(described),
+            ..AgentCapabilities::default()
+        }
     }
 }
 
@@ -169,7 +174,9 @@ impl StreamedRuns {
     fn next(&mut self, event: Option<Event>, requested: &RunAgentInput) -> (Option<Event>, bool) {
         let ending = match event {
             None if self.ended.is_none() => return (None, false),
-            Some(Event::RunStarted(_)) if self.ended.is_some() && self.is_requested => return (None, true),
+            Some(Event::RunStarted(_)) if self.ended.is_some() && self.is_requested => {
+                return (None, true);
+            }
             Some(Event::RunStarted(started)) => {
                 self.begin(&started, requested);
                 return (None, false);
@@ -191,10 +198,14 @@ impl StreamedRuns {
                 match &event {
                     Event::StepStarted(step) => {
                         let subagent_run_id = step.subagent_run_id.clone();
-                        self.open_steps.push(StepFinished { subagent_run_id, ..StepFinished::new(&step.step_name) });
+                        self.open_steps.push(StepFinished {
+                            subagent_run_id,
+                            ..StepFinished::new(&step.step_name)
+                        });
                     }
                     Event::StepFinished(step) => self.open_steps.retain(|open| {
-                        (&open.subagent_run_id, &open.step_name) != (&step.subagent_run_id, &step.step_name)
+                        (&open.subagent_run_id, &open.step_name)
+                            != (&step.subagent_run_id, &step.step_name)
                     }),
                     _ => {}
                 }
@@ -221,20 +232,31 @@ impl StreamedRuns {
         self.deadline = None;
         let is_nested = std::mem::replace(&mut self.is_active, true);
         if is_nested {
-            tracing::warn!("the remote agent began a run before the end of another one; both are read as one run");
+            tracing::warn!(
+                "the remote agent began a run before the end of another one; both are read as one run"
+            );
         }
         self.is_requested = started.run_id == requested.run_id || (is_nested && self.is_requested);
         let has_other_ids = !self.is_requested || started.thread_id != requested.thread_id;
         if has_other_ids && !std::mem::replace(&mut self.is_warned, true) {
-            let (thread, run) =
-                (shortened(&started.thread_id, MAX_LOGGED_CHARS), shortened(&started.run_id, MAX_LOGGED_CHARS));
-            tracing::warn!(?thread, ?run, "the remote agent's RUN_STARTED has other ids than this run");
+            let (thread, run) = (
+                shortened(&started.thread_id, MAX_LOGGED_CHARS),
+                shortened(&started.run_id, MAX_LOGGED_CHARS),
+            );
+            tracing::warn!(
+                ?thread,
+                ?run,
+                "the remote agent's RUN_STARTED has other ids than this run"
+            );
         }
         if let Some(version) = started.protocol_version.as_deref()
             && classify_version(version) != VersionSupport::Supported
         {
             let version = shortened(version, MAX_LOGGED_CHARS);
-            tracing::warn!(?version, "the remote agent speaks a version of AG-UI that this server does not know");
+            tracing::warn!(
+                ?version,
+                "the remote agent speaks a version of AG-UI that this server does not know"
+            );
         }
     }
 }

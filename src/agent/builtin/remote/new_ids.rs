@@ -23,10 +23,14 @@ impl NewIds {
         for (name, value) in object {
             match (name.as_str(), value) {
                 ("messages" | "toolCalls", Value::Array(items)) => {
-                    items.iter_mut().filter_map(Value::as_object_mut).for_each(|item| self.replace_in(item));
+                    items
+                        .iter_mut()
+                        .filter_map(Value::as_object_mut)
+                        .for_each(|item| self.replace_in(item));
                 }
                 (
-                    "id" | "messageId" | "toolCallId" | "parentMessageId" | "parentToolCallId" | "entityId",
+                    "id" | "messageId" | "toolCallId" | "parentMessageId" | "parentToolCallId"
+                    | "entityId",
                     Value::String(id),
                 ) if self.taken_back.contains(id) => {
                     id.push_str(&format!("-{}", self.attempt));

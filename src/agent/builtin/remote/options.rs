@@ -59,10 +59,18 @@ pub struct RemoteOptions {
     #[serde(default)]
     pub pass_headers: Vec<String>,
     /// The time limit of connecting.
-    #[serde(default = "default_connect_timeout", rename = "connect_timeout_secs", with = "units::Seconds")]
+    #[serde(
+        default = "default_connect_timeout",
+        rename = "connect_timeout_secs",
+        with = "units::Seconds"
+    )]
     pub connect_timeout: Duration,
     /// The time limit of silence. A comment in the stream ends the silence.
-    #[serde(default = "default_idle_timeout", rename = "idle_timeout_secs", with = "units::Seconds")]
+    #[serde(
+        default = "default_idle_timeout",
+        rename = "idle_timeout_secs",
+        with = "units::Seconds"
+    )]
     pub idle_timeout: Duration,
     /// With `kind = "remote"`: true if the endpoint is an agui-server. A detached run is then detached there,
     /// too, and goes on if this server, the endpoint or the connection is lost.
@@ -114,7 +122,8 @@ impl RemoteOptions {
     pub fn check(&self) -> Result<(), InvalidOption> {
         let url = self.parsed_url()?;
         if self.resumable && !url.path().ends_with(SEND_MESSAGE) {
-            let problem = format!("the endpoint is an agui-server, so `url` ends with {SEND_MESSAGE}");
+            let problem =
+                format!("the endpoint is an agui-server, so `url` ends with {SEND_MESSAGE}");
             return Err(InvalidOption::new("resumable", problem));
         }
         let own = self.headers.iter().map(|(name, _)| ("headers", name));
@@ -124,16 +133,19 @@ impl RemoteOptions {
         for (option, name) in own.chain(passed) {
             let header = header_name(option, name)?;
             if CONNECTION_HEADERS.contains(&header.as_str()) {
-                let problem = format!("`{name}` describes the connection or the body and cannot be set or passed on");
+                let problem = format!(
+                    "`{name}` describes the connection or the body and cannot be set or passed on"
+                );
                 return Err(InvalidOption::new(option, problem));
             }
             if !seen.insert(header) {
                 return Err(InvalidOption::new(option, format!("`{name}` is named twice")));
             }
         }
-        for (option, timeout) in
-            [("connect_timeout_secs", self.connect_timeout), ("idle_timeout_secs", self.idle_timeout)]
-        {
+        for (option, timeout) in [
+            ("connect_timeout_secs", self.connect_timeout),
+            ("idle_timeout_secs", self.idle_timeout),
+        ] {
             if timeout.is_zero() {
                 return Err(InvalidOption::new(option, "at least 1 is needed"));
             }
@@ -149,7 +161,8 @@ impl RemoteOptions {
     pub(super) fn resolved_headers(&self) -> Result<Vec<(String, SecretString)>, InvalidOption> {
         let mut headers = self.headers.clone();
         for (name, variable) in &self.headers_env {
-            let value = secret_variable(variable).map_err(|problem| InvalidOption::new("headers_env", problem))?;
+            let value = secret_variable(variable)
+                .map_err(|problem| InvalidOption::new("headers_env", problem))?;
             headers.push((name.clone(), value.into()));
         }
         Ok(headers)
@@ -157,7 +170,8 @@ impl RemoteOptions {
 }
 
 pub(super) fn header_name(option: &str, name: &str) -> Result<HeaderName, InvalidOption> {
-    HeaderName::try_from(name).map_err(|_| InvalidOption::new(option, format!("{name:?} is not a valid header name")))
+    HeaderName::try_from(name)
+        .map_err(|_| InvalidOption::new(option, format!("{name:?} is not a valid header name")))
 }
 
 #[cfg(test)]
@@ -173,7 +187,10 @@ mod tests {
             (options.idle_timeout, options.connect_timeout),
             (Duration::from_secs(5), upstream::CONNECT_TIMEOUT)
         );
-        assert_eq!((&*options.headers_env["Authorization"], options.max_event_bytes), ("TOKEN", 4 << 20));
+        assert_eq!(
+            (&*options.headers_env["Authorization"], options.max_event_bytes),
+            ("TOKEN", 4 << 20)
+        );
         options.check().unwrap();
     }
 
@@ -187,16 +204,25 @@ mod tests {
                 "url = \"http://h\"\nheaders_env = { \"a b\" = \"X\" }",
                 "headers_env: \"a b\" is not a valid header name",
             ),
-            ("url = \"http://h\"\npass_headers = [\"Host\"]", "pass_headers: `Host` describes the connection"),
-            ("url = \"http://h\"\npass_headers = [\"a\", \"A\"]", "pass_headers: `A` is named twice"),
+            (
+                "url = \"http://h\"\npass_headers = [\"Host\"]",
+                "pass_headers: `Host` describes the connection",
+            ),
+            (
+                "url = \"http://h\"\npass_headers = [\"a\", \"A\"]",
+                "pass_headers: `A` is named twice",
+            ),
             ("url = \"http://h\"\nidle_timeout_secs = 0", "idle_timeout_secs: at least 1"),
             ("url = \"http://h\"\nconnect_timeout_secs = 0", "connect_timeout_secs: at least 1"),
         ] {
-            let error = toml::from_str::<RemoteOptions>(text).unwrap().check().unwrap_err().to_string();
+            let error =
+                toml::from_str::<RemoteOptions>(text).unwrap().check().unwrap_err().to_string();
             assert!(error.starts_with(expected), "{text}\n{error}");
         }
-        let error =
-            toml::from_str::<RemoteOptions>("url = \"http://h\"\nheaders_env = { A = \"AGUI_NOT_SET\" }").unwrap();
+        let error = toml::from_str::<RemoteOptions>(
+            "url = \"http://h\"\nheaders_env = { A = \"AGUI_NOT_SET\" }",
+        )
+        .unwrap();
         let error = error.resolved_headers().unwrap_err().to_string();
         assert_eq!(error, "headers_env: the environment variable AGUI_NOT_SET is not set");
     }

@@ -60,11 +60,12 @@ impl Reader {
     /// What is wrong with it, for the client.
     pub(super) fn read(&mut self, data: &str) -> Result<Option<Event>, String> {
         self.number += 1;
-        let (mut object, has_halves) = match lenient_json::parse_piece(data, "delta", Partner::RemoteAgent) {
-            Ok(Piece { value: Value::Object(object), has_halves }) => (object, has_halves),
-            Ok(_) => return Err(self.malformed("", "not an object")),
-            Err(error) => return Err(self.malformed("", format!("not JSON: {error}"))),
-        };
+        let (mut object, has_halves) =
+            match lenient_json::parse_piece(data, "delta", Partner::RemoteAgent) {
+                Ok(Piece { value: Value::Object(object), has_halves }) => (object, has_halves),
+                Ok(_) => return Err(self.malformed("", "not an object")),
+                Err(error) => return Err(self.malformed("", format!("not JSON: {error}"))),
+            };
         let name = match object.get("type") {
             Some(Value::String(name)) => name.clone(),
             Some(_) => return Err(self.malformed("", "type: expected a string")),
@@ -72,7 +73,8 @@ impl Reader {
         };
         let kind = if let Some(kind) = self.convert_thinking(&name, &mut object) {
             kind
-        } else if let Some(kind) = EventType::ALL.iter().copied().find(|kind| kind.as_str() == name) {
+        } else if let Some(kind) = EventType::ALL.iter().copied().find(|kind| kind.as_str() == name)
+        {
             kind
         } else {
             self.warn("an event of a type that AG-UI does not know was left out", &name);
@@ -121,7 +123,10 @@ impl Reader {
                 if let Some(subtype) = object.get("subtype").and_then(Value::as_str)
                     && !["tool-call", "message"].contains(&subtype) =>
             {
-                self.warn("an encrypted value of something that AG-UI does not know was left out", subtype);
+                self.warn(
+                    "an encrypted value of something that AG-UI does not know was left out",
+                    subtype,
+                );
                 return Ok(None);
             }
             EventType::StateDelta => self.drop_unknown_operations(object.get_mut("delta")),
@@ -134,7 +139,9 @@ impl Reader {
         }
         let mut members = Vec::new();
         if self.checked.insert(kind) {
-            members.extend(object.iter().filter(|(_, value)| !is_empty(value)).map(|(name, _)| name.clone()));
+            members.extend(
+                object.iter().filter(|(_, value)| !is_empty(value)).map(|(name, _)| name.clone()),
+            );
         }
         let event = Event::deserialize(Value::Object(object)).map_err(|error| error.to_string())?;
         if !members.is_empty() {
@@ -174,7 +181,10 @@ impl Reader {
         let Ok(described) = serde_json::to_value(event) else { return };
         let kind = event.event_type().as_str();
         for name in members.iter().filter(|name| described.get(name).is_none()) {
-            self.warn("a member that AG-UI does not describe was left out", &format!("{kind}.{name}"));
+            self.warn(
+                "a member that AG-UI does not describe was left out",
+                &format!("{kind}.{name}"),
+            );
         }
     }
 
@@ -207,17 +217,22 @@ impl Reader {
     fn messages_snapshot(&mut self, mut object: JsonObject) -> Result<Event, String> {
         let messages = object.insert("messages".to_owned(), json!([])).unwrap_or_default();
         let messages = self.messages(messages).map_err(|error| error.to_string())?;
-        let snapshot = MessagesSnapshot::deserialize(Value::Object(object)).map_err(|error| error.to_string())?;
+        let snapshot = MessagesSnapshot::deserialize(Value::Object(object))
+            .map_err(|error| error.to_string())?;
         Ok(MessagesSnapshot { messages: messages.into(), ..snapshot }.into())
     }
 
     fn result_of_parts(&mut self, mut object: JsonObject) -> Result<Event, String> {
         let content = object.insert("content".to_owned(), json!("")).unwrap_or_default();
         let message = json!([{ "id": "m", "role": "tool", "toolCallId": "c", "content": content }]);
-        let mut messages =
-            self.messages(message).map_err(|error| error.to_string().trim_start_matches("messages[0].").to_owned())?;
-        let Some(Message::Tool(message)) = messages.pop() else { return Err("content: unreadable".to_owned()) };
-        let result = ToolCallResult::deserialize(Value::Object(object)).map_err(|error| error.to_string())?;
+        let mut messages = self
+            .messages(message)
+            .map_err(|error| error.to_string().trim_start_matches("messages[0].").to_owned())?;
+        let Some(Message::Tool(message)) = messages.pop() else {
+            return Err("content: unreadable".to_owned());
+        };
+        let result = ToolCallResult::deserialize(Value::Object(object))
+            .map_err(|error| error.to_string())?;
         Ok(ToolCallResult { content: message.content, ..result }.into())
     }
 
@@ -240,18 +255,25 @@ impl Reader {
                 }
                 (EventType::ReasoningStart, self.reasoning_id.insert(MessageId::random()).clone())
             }
-            "THINKING_END" => (EventType::ReasoningEnd, self.reasoning_id.take().unwrap_or_else(MessageId::random)),
+            "THINKING_END" => (
+                EventType::ReasoningEnd,
+                self.reasoning_id.take().unwrap_or_else(MessageId::random),
+            ),
             "THINKING_TEXT_MESSAGE_START" => {
                 object.insert("role".to_owned(), json!("reasoning"));
-                (EventType::ReasoningMessageStart, self.reasoning_message_id.insert(MessageId::random()).clone())
+                (
+                    EventType::ReasoningMessageStart,
+                    self.reasoning_message_id.insert(MessageId::random()).clone(),
+                )
             }
             "THINKING_TEXT_MESSAGE_CONTENT" => {
                 let id = self.reasoning_message_id.get_or_insert_with(MessageId::random).clone();
                 (EventType::ReasoningMessageContent, id)
             }
-            "THINKING_TEXT_MESSAGE_END" => {
-                (EventType::ReasoningMessageEnd, self.reasoning_message_id.take().unwrap_or_else(MessageId::random))
-            }
+            "THINKING_TEXT_MESSAGE_END" => (
+                EventType::ReasoningMessageEnd,
+                self.reasoning_message_id.take().unwrap_or_else(MessageId::random),
+            ),
             _ => return None,
         };
         object.insert("type".to_owned(), kind.as_str().into());
@@ -284,7 +306,8 @@ fn is_empty(value: &Value) -> bool {
 /// Converts a timestamp such as `1.0` to an integer. Some languages write all numbers as floats.
 fn whole_timestamp(object: &mut JsonObject) {
     if let Some(timestamp) = object.get_mut("timestamp")
-        && let Some(number) = timestamp.as_f64().filter(|number| timestamp.is_f64() && number.fract() == 0.0)
+        && let Some(number) =
+            timestamp.as_f64().filter(|number| timestamp.is_f64() && number.fract() == 0.0)
         && number.abs() < 9e15
     {
         *timestamp = json!(number as i64);

@@ -47,7 +47,8 @@ impl Endpoint {
         let mut headers = HeaderMap::new();
         for (name, value) in &options.resolved_headers()? {
             let mut value = HeaderValue::from_str(value.expose_secret()).map_err(|_| {
-                let problem = format!("the value of {name:?} has characters that a header cannot have");
+                let problem =
+                    format!("the value of {name:?} has characters that a header cannot have");
                 InvalidOption::new("headers", problem)
             })?;
             value.set_sensitive(true);
@@ -57,18 +58,31 @@ impl Endpoint {
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
         Ok(Self {
             client: upstream::client(&ClientOptions { connect_timeout: options.connect_timeout })
-                .map_err(|error| InvalidOption::whole(format!("the HTTP client cannot be created: {error}")))?,
+                .map_err(|error| {
+                InvalidOption::whole(format!("the HTTP client cannot be created: {error}"))
+            })?,
             url: options.parsed_url()?,
             headers,
-            pass: options.pass_headers.iter().map(|name| header_name("headers", name)).collect::<Result<_, _>>()?,
-            watch: StreamLimits { max_event_bytes: options.max_event_bytes, idle_timeout: options.idle_timeout },
+            pass: options
+                .pass_headers
+                .iter()
+                .map(|name| header_name("headers", name))
+                .collect::<Result<_, _>>()?,
+            watch: StreamLimits {
+                max_event_bytes: options.max_event_bytes,
+                idle_timeout: options.idle_timeout,
+            },
             head_timeout: options.connect_timeout.saturating_add(options.idle_timeout),
             is_resumable: options.resumable,
             thread_ids: options.thread_ids,
         })
     }
 
-    pub(super) async fn send(&self, input: RunAgentInput, cx: &RunContext) -> Result<ServerEvents, AgentError> {
+    pub(super) async fn send(
+        &self,
+        input: RunAgentInput,
+        cx: &RunContext,
+    ) -> Result<ServerEvents, AgentError> {
         let body = serde_json::to_vec(&outgoing(input))?;
         let headers = self.request_headers(cx);
         let response = self.post(self.url.clone(), body, headers.clone()).await?;
@@ -89,7 +103,11 @@ impl Endpoint {
         match response.status() {
             StatusCode::NOT_FOUND => Ok(None),
             StatusCode::NO_CONTENT => Ok(Some(stream::empty().boxed())),
-            _ => Ok(Some(events(require_event_stream(response, &headers).await?, self.watch, &cx.owner()))),
+            _ => Ok(Some(events(
+                require_event_stream(response, &headers).await?,
+                self.watch,
+                &cx.owner(),
+            ))),
         }
     }
 
@@ -105,7 +123,9 @@ impl Endpoint {
         }
         match self.post(url, Vec::new(), self.request_headers(cx)).await {
             Ok(response) if response.status().is_success() => {}
-            Ok(response) => tracing::warn!(status = %response.status(), "the remote agent's run was not cancelled"),
+            Ok(response) => {
+                tracing::warn!(status = %response.status(), "the remote agent's run was not cancelled")
+            }
             Err(error) => tracing::warn!(?error, "the remote agent's run was not cancelled"),
         }
     }
@@ -125,11 +145,19 @@ impl Endpoint {
         headers
     }
 
-    async fn post(&self, url: Url, body: Vec<u8>, headers: HeaderMap) -> Result<Response, AgentError> {
+    async fn post(
+        &self,
+        url: Url,
+        body: Vec<u8>,
+        headers: HeaderMap,
+    ) -> Result<Response, AgentError> {
         let sending = self.client.post(url).headers(headers).body(body).send();
         let sent = timeout(self.head_timeout, sending).await.map_err(|_| timed_out())?;
         sent.map_err(|error| {
-            let unreachable = AgentError::new(RunErrorCode::RemoteUnreachable, "the remote agent cannot be reached");
+            let unreachable = AgentError::new(
+                RunErrorCode::RemoteUnreachable,
+                "the remote agent cannot be reached",
+            );
             unreachable.caused_by(error.without_url())
         })
     }
@@ -153,7 +181,10 @@ fn outgoing(mut input: RunAgentInput) -> RunAgentInput {
 }
 
 /// The response may repeat the request's headers.
-async fn require_event_stream(response: Response, sent: &HeaderMap) -> Result<Response, AgentError> {
+async fn require_event_stream(
+    response: Response,
+    sent: &HeaderMap,
+) -> Result<Response, AgentError> {
     let status = response.status();
     if status != StatusCode::OK {
         let server = |does: &str| format!("the remote agent's server {does} ({status})");
@@ -164,17 +195,27 @@ async fn require_event_stream(response: Response, sent: &HeaderMap) -> Result<Re
         } else if status.is_client_error() {
             (RunErrorCode::RemoteRejected, server("refused the request"))
         } else {
-            (RunErrorCode::RemoteProtocol, format!("the remote agent answered with {status} in place of a stream"))
+            (
+                RunErrorCode::RemoteProtocol,
+                format!("the remote agent answered with {status} in place of a stream"),
+            )
         };
         let body = read_excerpt(response, MAX_EXCERPT_BYTES, EXCERPT_TIMEOUT).await;
-        let secrets = sent.values().filter(|value| value.is_sensitive()).filter_map(|value| value.to_str().ok());
+        let secrets = sent
+            .values()
+            .filter(|value| value.is_sensitive())
+            .filter_map(|value| value.to_str().ok());
         let secrets = secrets.flat_map(str::split_whitespace).map(str::to_owned).collect();
         let body = Scrubber::new(secrets, "").scrub(&String::from_utf8_lossy(&body));
-        return Err(AgentError::new(code, message).caused_by(format!("its response begins with {body:?}")));
+        return Err(
+            AgentError::new(code, message).caused_by(format!("its response begins with {body:?}"))
+        );
     }
     let headers = response.headers();
-    let content_type = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
-    let is_uncompressed = headers.get(CONTENT_ENCODING).is_none_or(|encoding| encoding == "identity");
+    let content_type =
+        headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    let is_uncompressed =
+        headers.get(CONTENT_ENCODING).is_none_or(|encoding| encoding == "identity");
     if essence(content_type) != "text/event-stream" || !is_uncompressed {
         let cause = format!("{:?} {:?}", headers.get(CONTENT_TYPE), headers.get(CONTENT_ENCODING));
         let problem = "the remote agent's response is not an uncompressed event stream";
@@ -184,7 +225,10 @@ async fn require_event_stream(response: Response, sent: &HeaderMap) -> Result<Re
 }
 
 pub(super) fn incomplete() -> AgentError {
-    AgentError::new(RunErrorCode::RemoteIncomplete, "the remote agent's stream stopped before its run ended")
+    AgentError::new(
+        RunErrorCode::RemoteIncomplete,
+        "the remote agent's stream stopped before its run ended",
+    )
 }
 
 pub(super) fn timed_out() -> AgentError {
@@ -192,7 +236,10 @@ pub(super) fn timed_out() -> AgentError {
 }
 
 pub(super) fn malformed_event(problem: String) -> AgentError {
-    AgentError::new(RunErrorCode::RemoteProtocol, format!("the remote agent broke the protocol: {problem}"))
+    AgentError::new(
+        RunErrorCode::RemoteProtocol,
+        format!("the remote agent broke the protocol: {problem}"),
+    )
 }
 
 /// The stream cannot be read further than to this event, counted from 1.
@@ -228,7 +275,8 @@ mod tests {
         let mut secret = HeaderValue::from_static("Bearer plainwordsfortests");
         secret.set_sensitive(true);
         sent.insert("authorization", secret);
-        let response = http::Response::builder().status(403).body("no entry with plainwordsfortests").unwrap();
+        let response =
+            http::Response::builder().status(403).body("no entry with plainwordsfortests").unwrap();
         let error = require_event_stream(response.into(), &sent).await.unwrap_err();
         let log = format!("{error:?}");
         assert!(log.contains("no entry with [secret]") && !log.contains("plainwords"), "{log}");
@@ -239,7 +287,10 @@ mod tests {
         let mut options = RemoteOptions::new("http://h/");
         options.headers = vec![("Authorization".to_owned(), "s3cret\n".into())];
         let error = Endpoint::new(&options).err().unwrap().to_string();
-        assert_eq!(error, "headers: the value of \"Authorization\" has characters that a header cannot have");
+        assert_eq!(
+            error,
+            "headers: the value of \"Authorization\" has characters that a header cannot have"
+        );
         assert!(!format!("{options:?}").contains("s3cret"));
     }
 }

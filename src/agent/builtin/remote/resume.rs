@@ -44,7 +44,8 @@ impl RunStream {
         cx: RunContext,
     ) -> Result<Self, AgentError> {
         cx.replace_ids(&mut input, endpoint.thread_ids).await.map_err(|error| {
-            AgentError::new(RunErrorCode::StoreUnavailable, "the remote agent cannot be asked now").caused_by(error)
+            AgentError::new(RunErrorCode::StoreUnavailable, "the remote agent cannot be asked now")
+                .caused_by(error)
         })?;
         let is_kept = endpoint.is_resumable && cx.is_journaled();
         if is_kept {
@@ -53,8 +54,11 @@ impl RunStream {
                 props.insert("onDisconnect".to_owned(), "continue".into());
             }
         }
-        let last = cx.continuation().map(|it| it.marks.iter().rev().find_map(|mark| mark[AFTER].as_u64()).unwrap_or(0));
-        let mut run = Self { endpoint, cx, input, frames: stream::empty().boxed(), last, open: 0, is_kept };
+        let last = cx
+            .continuation()
+            .map(|it| it.marks.iter().rev().find_map(|mark| mark[AFTER].as_u64()).unwrap_or(0));
+        let mut run =
+            Self { endpoint, cx, input, frames: stream::empty().boxed(), last, open: 0, is_kept };
         run.frames = match run.rest(&mut (0..MAX_ATTEMPTS)).await {
             Some(rest) => rest,
             None => run.endpoint.send(run.input.clone(), &run.cx).await?,
@@ -68,7 +72,8 @@ impl RunStream {
             let broken = match self.frames.next().await {
                 Some(Ok(frame)) if !frame.is_cut_off => {
                     if self.is_kept {
-                        self.last = frame.id.as_deref().and_then(|id| id.parse().ok()).or(self.last);
+                        self.last =
+                            frame.id.as_deref().and_then(|id| id.parse().ok()).or(self.last);
                     }
                     return Some(Ok(frame));
                 }
@@ -88,7 +93,11 @@ impl RunStream {
         for attempt in attempts {
             match self.endpoint.resume(self.input.clone(), &self.cx, last).await {
                 Ok(rest) => return rest,
-                Err(error) => tracing::debug!(?error, attempt, "a run of a remote agent cannot be resumed yet"),
+                Err(error) => tracing::debug!(
+                    ?error,
+                    attempt,
+                    "a run of a remote agent cannot be resumed yet"
+                ),
             }
             sleep(RETRY_INTERVAL).await;
         }
@@ -144,7 +153,8 @@ impl Drop for RunStream {
     /// An endpoint that keeps runs does not notice that this server has stopped its own.
     fn drop(&mut self) {
         if self.is_kept && !self.cx.is_left_to_another_server() {
-            let (endpoint, input, cx) = (self.endpoint.clone(), std::mem::take(&mut self.input), self.cx.clone());
+            let (endpoint, input, cx) =
+                (self.endpoint.clone(), std::mem::take(&mut self.input), self.cx.clone());
             tokio::spawn(async move { endpoint.cancel(&input, &cx).await }.in_current_span());
         }
     }

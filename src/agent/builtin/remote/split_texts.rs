@@ -25,11 +25,19 @@ impl SplitTexts {
     /// Takes the texts out that end with or before an event. Returns an event for the half at the end of each.
     pub(super) fn ended_by(&mut self, kind: EventType, object: &JsonObject) -> Vec<JsonObject> {
         let id = id_of(object);
-        self.0.extract_if(.., |text| text.is_ended_by(kind, id)).filter_map(SplitText::into_rest).collect()
+        self.0
+            .extract_if(.., |text| text.is_ended_by(kind, id))
+            .filter_map(SplitText::into_rest)
+            .collect()
     }
 
     /// Joins the piece of an event to the one before. Returns `false` if nothing of the event is left.
-    pub(super) fn join(&mut self, kind: EventType, object: &mut JsonObject, has_halves: bool) -> bool {
+    pub(super) fn join(
+        &mut self,
+        kind: EventType,
+        object: &mut JsonObject,
+        has_halves: bool,
+    ) -> bool {
         let at = self.0.iter().position(|text| text.goes_on_with(kind, id_of(object)));
         if !has_halves && at.is_none() {
             return true;
@@ -42,7 +50,12 @@ impl SplitTexts {
         joined.piece(delta);
         let is_empty = delta.is_empty();
         if joined.is_held() {
-            self.0.push(SplitText { kind, id: id.or(earlier_id.flatten()), joined, last: object.clone() });
+            self.0.push(SplitText {
+                kind,
+                id: id.or(earlier_id.flatten()),
+                joined,
+                last: object.clone(),
+            });
         }
         if is_empty {
             object.remove(DELTA);
@@ -80,7 +93,10 @@ impl SplitText {
 }
 
 fn is_chunk(kind: EventType) -> bool {
-    matches!(kind, EventType::TextMessageChunk | EventType::ToolCallChunk | EventType::ReasoningMessageChunk)
+    matches!(
+        kind,
+        EventType::TextMessageChunk | EventType::ToolCallChunk | EventType::ReasoningMessageChunk
+    )
 }
 
 fn id_of(object: &JsonObject) -> Option<&str> {

@@ -52,7 +52,10 @@ impl Replay {
         recordings.retain(|recording| {
             let is_whole = recording.is_whole();
             if !is_whole {
-                tracing::warn!(name = recording.name, "left out a recording without the end of its run");
+                tracing::warn!(
+                    name = recording.name,
+                    "left out a recording without the end of its run"
+                );
             }
             is_whole
         });
@@ -147,13 +150,25 @@ mod tests {
         let input = RunAgentInput::new("t", "r", vec![Message::user("u", "Hi")]);
         let head = RecordingHead::new("a".to_owned(), 0, input.clone()).to_line();
         let folder = tempfile::tempdir().unwrap();
-        let recording = events.fold(head, |lines, event: Event| [lines, line(0, "event", &event)].concat());
+        let recording =
+            events.fold(head, |lines, event: Event| [lines, line(0, "event", &event)].concat());
         std::fs::write(folder.path().join("a.jsonl"), recording).unwrap();
-        let options = ReplayOptions { fault: Some(ReplayFault::Cut), fault_after: Some(2), ..Default::default() };
+        let options = ReplayOptions {
+            fault: Some(ReplayFault::Cut),
+            fault_after: Some(2),
+            ..Default::default()
+        };
         let replay = Replay::open(folder.path(), options).unwrap();
-        let played: Vec<_> = replay.run(input, RunContext::new("t", "r", "a")).map(Result::unwrap).collect().await;
-        assert!(matches!(played[..2], [Event::TextMessageStart(_), Event::TextMessageContent(_)]), "{played:?}");
-        assert_eq!(played.iter().map(cuts_connection).collect::<Vec<_>>(), [false, false, true, false]);
+        let played: Vec<_> =
+            replay.run(input, RunContext::new("t", "r", "a")).map(Result::unwrap).collect().await;
+        assert!(
+            matches!(played[..2], [Event::TextMessageStart(_), Event::TextMessageContent(_)]),
+            "{played:?}"
+        );
+        assert_eq!(
+            played.iter().map(cuts_connection).collect::<Vec<_>>(),
+            [false, false, true, false]
+        );
         let Event::RunFinished(end) = &played[3] else { panic!("{played:?}") };
         assert_eq!(end.outcome, Some(RunOutcome::Cancelled));
     }

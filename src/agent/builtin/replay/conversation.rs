@@ -41,8 +41,9 @@ impl Conversations {
 fn keys(input: &RunAgentInput) -> [Key; 2] {
     let messages = || input.messages.iter().enumerate();
     let last = input.messages.iter().rposition(|message| matches!(message, Message::Assistant(_)));
-    let of_client = messages()
-        .filter(|(position, message)| matches!(message, Message::User(_)) || last.is_none_or(|last| *position > last));
+    let of_client = messages().filter(|(position, message)| {
+        matches!(message, Message::User(_)) || last.is_none_or(|last| *position > last)
+    });
     [
         key("whole", messages().filter_map(|(_, message)| part(message)), input),
         key("client", of_client.filter_map(|(_, message)| part(message)), input),
@@ -58,7 +59,8 @@ fn part(message: &Message) -> Option<Value> {
         Message::Tool(message) => json!(["result", without_sources(&message.content)]),
         Message::Assistant(message) => {
             let text = message.content.as_deref().unwrap_or_default();
-            let calls: Vec<_> = message.tool_calls().iter().map(|call| json!(call.function)).collect();
+            let calls: Vec<_> =
+                message.tool_calls().iter().map(|call| json!(call.function)).collect();
             json!(["assistant", text, calls])
         }
         Message::Activity(_) | Message::Reasoning(_) => return None,

@@ -61,9 +61,14 @@ impl ReplayOptions {
     /// Returns the options with those of a request in their place.
     pub(super) fn of_request(&self, input: &RunAgentInput) -> Result<Self, AgentError> {
         let Some(options) = input.forwarded_prop(REQUEST_OPTIONS) else { return Ok(self.clone()) };
-        let invalid =
-            |problem: String| AgentError::new(RunErrorCode::InvalidReplay, format!("forwardedProps.replay: {problem}"));
-        let options = RequestOptions::deserialize(options).map_err(|error| invalid(error.to_string()))?;
+        let invalid = |problem: String| {
+            AgentError::new(
+                RunErrorCode::InvalidReplay,
+                format!("forwardedProps.replay: {problem}"),
+            )
+        };
+        let options =
+            RequestOptions::deserialize(options).map_err(|error| invalid(error.to_string()))?;
         let pace = options.pace.unwrap_or(self.pace);
         if !Self::is_pace(pace) {
             return Err(invalid("pace: a number from 0 to 1000 is needed".to_owned()));

@@ -7,7 +7,8 @@ use super::{
 use crate::protocol::{
     AgentCapabilities, JsonObject,
     capabilities::{
-        HumanInTheLoopCapabilities, IdentityCapabilities, ReasoningCapabilities, StateCapabilities, ToolsCapabilities,
+        HumanInTheLoopCapabilities, IdentityCapabilities, ReasoningCapabilities, StateCapabilities,
+        ToolsCapabilities,
     },
 };
 
@@ -17,7 +18,8 @@ pub(super) fn declare(
     answers: &[Answer],
     questions: &Questions,
 ) -> AgentCapabilities {
-    let actions = || answers.iter().flat_map(|answer| &answer.play).map(|action| &action.get_ref().0);
+    let actions =
+        || answers.iter().flat_map(|answer| &answer.play).map(|action| &action.get_ref().0);
     let has = |test: fn(&ActionKind) -> bool| Some(actions().any(test));
     let asks = |test: fn(&QuestionKind) -> bool| Some(questions.values().any(test));
     AgentCapabilities {
@@ -28,7 +30,9 @@ pub(super) fn declare(
         }),
         tools: Some(ToolsCapabilities {
             supported: has(|action| matches!(action, ActionKind::Calls { .. })),
-            parallel_calls: has(|action| matches!(action, ActionKind::Calls { calls, .. } if calls.len() > 1)),
+            parallel_calls: has(
+                |action| matches!(action, ActionKind::Calls { calls, .. } if calls.len() > 1),
+            ),
             client_provided: Some(answers.iter().any(|answer| answer.when.offers.is_some())),
             items: None,
         }),
@@ -49,7 +53,8 @@ pub(super) fn declare(
             approve_with_edits: asks(|kind| *kind == QuestionKind::Call { is_editable: true }),
             ..HumanInTheLoopCapabilities::default()
         }),
-        custom: starters.map(|starters| JsonObject::from_iter([("starters".to_owned(), starters.into())])),
+        custom: starters
+            .map(|starters| JsonObject::from_iter([("starters".to_owned(), starters.into())])),
         ..AgentCapabilities::default()
     }
 }

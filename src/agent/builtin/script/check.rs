@@ -13,19 +13,26 @@ use super::{
 use crate::protocol::PatchOperation;
 
 /// The names of placeholders. `args.NAME` and `reply.NAME` have a meaning, too.
-const PLACEHOLDERS: [&str; 8] = ["text", "result", "error", "result.count", "result.list", "reply", "results", "args"];
+const PLACEHOLDERS: [&str; 8] =
+    ["text", "result", "error", "result.count", "result.list", "reply", "results", "args"];
 
 /// Returns the answers, with flattened steps, and the kinds of the questions that they ask.
-pub(super) fn check(mut answers: Vec<Spanned<Answer>>) -> Result<(Vec<Answer>, Questions), ScriptError> {
+pub(super) fn check(
+    mut answers: Vec<Spanned<Answer>>,
+) -> Result<(Vec<Answer>, Questions), ScriptError> {
     for answer in &mut answers {
         let span = answer.span();
         let answer = answer.get_mut();
-        check_conditions(&answer.when).map_err(|message| ScriptError { message, span: Some(span) })?;
+        check_conditions(&answer.when)
+            .map_err(|message| ScriptError { message, span: Some(span) })?;
         flatten_steps(answer)?;
         check_actions(answer)?;
     }
     if answers.is_empty() {
-        return Err(ScriptError { message: "a script needs at least one [[answer]]".to_owned(), span: None });
+        return Err(ScriptError {
+            message: "a script needs at least one [[answer]]".to_owned(),
+            span: None,
+        });
     }
     let answers: Vec<Answer> = answers.into_iter().map(Spanned::into_inner).collect();
     let questions = questions(&answers);
@@ -60,7 +67,11 @@ fn check_conditions(when: &When) -> Result<(), String> {
 
 /// Puts the actions of each step between its start and its end.
 fn flatten_steps(answer: &mut Answer) -> Result<(), ScriptError> {
-    fn flatten(action: Action, open: &mut Vec<String>, flat: &mut Vec<Action>) -> Result<(), String> {
+    fn flatten(
+        action: Action,
+        open: &mut Vec<String>,
+        flat: &mut Vec<Action>,
+    ) -> Result<(), String> {
         let ActionKind::Step { step, play } = action.0 else {
             flat.push(action);
             return Ok(());
@@ -86,12 +97,17 @@ fn flatten_steps(answer: &mut Answer) -> Result<(), ScriptError> {
 }
 
 fn check_actions(answer: &Answer) -> Result<(), ScriptError> {
-    let expressions = [&answer.when.user, &answer.when.result].into_iter().flatten().chain(answer.when.reply.values());
-    let groups: HashSet<&str> = expressions.flat_map(|expression| expression.0.capture_names().flatten()).collect();
+    let expressions = [&answer.when.user, &answer.when.result]
+        .into_iter()
+        .flatten()
+        .chain(answer.when.reply.values());
+    let groups: HashSet<&str> =
+        expressions.flat_map(|expression| expression.0.capture_names().flatten()).collect();
     let mut before = Before::default();
     for (index, action) in answer.play.iter().enumerate() {
         let is_last = index + 1 == answer.play.len() && !answer.goes_on;
-        let unknown = action.get_ref().templates().into_iter().flat_map(|template| template.placeholders());
+        let unknown =
+            action.get_ref().templates().into_iter().flat_map(|template| template.placeholders());
         let unknown = unknown.into_iter().find(|name| !is_known(name) && !groups.contains(name));
         match unknown {
             Some(name) => Err(format!("the placeholder {{{name}}} is unknown here")),
@@ -104,7 +120,9 @@ fn check_actions(answer: &Answer) -> Result<(), ScriptError> {
 
 fn is_known(name: &str) -> bool {
     PLACEHOLDERS.contains(&name)
-        || ["args.", "reply."].iter().any(|prefix| name.strip_prefix(prefix).is_some_and(|member| !member.is_empty()))
+        || ["args.", "reply."]
+            .iter()
+            .any(|prefix| name.strip_prefix(prefix).is_some_and(|member| !member.is_empty()))
 }
 
 /// What stands before an action in its answer.
@@ -125,15 +143,24 @@ impl<'a> Before<'a> {
                 return Err("`within` needs a message before the call".to_owned());
             }
             ActionKind::Calls { calls, .. } => {
-                self.open_calls.extend(calls.iter().filter(|call| call.result.is_none()).map(|call| &*call.call));
+                self.open_calls.extend(
+                    calls.iter().filter(|call| call.result.is_none()).map(|call| &*call.call),
+                );
             }
             ActionKind::Activity { activity, content: Some(_), patch } if patch.is_empty() => {
                 self.activities.insert(activity);
             }
-            ActionKind::Activity { content: None, patch, .. } if !patch.iter().all(PatchOperation::keeps_object) => {
-                return Err("the content of an activity stays a table: the patch puts something else there".to_owned());
+            ActionKind::Activity { content: None, patch, .. }
+                if !patch.iter().all(PatchOperation::keeps_object) =>
+            {
+                return Err(
+                    "the content of an activity stays a table: the patch puts something else there"
+                        .to_owned(),
+                );
             }
-            ActionKind::Activity { activity, content: None, .. } if !self.activities.contains(&**activity) => {
+            ActionKind::Activity { activity, content: None, .. }
+                if !self.activities.contains(&**activity) =>
+            {
                 return Err(format!("the activity {activity:?} has no `content` yet to patch"));
             }
             ActionKind::Activity { content: Some(_), .. } => {
@@ -155,8 +182,11 @@ impl<'a> Before<'a> {
         for question in questions {
             match (&question.call, &question.name) {
                 (Some(tool), None) => {
-                    let Some(position) = self.open_calls.iter().position(|open| open == tool) else {
-                        return Err(format!("this answer has no call of {tool:?} before this that waits for a reply"));
+                    let Some(position) = self.open_calls.iter().position(|open| open == tool)
+                    else {
+                        return Err(format!(
+                            "this answer has no call of {tool:?} before this that waits for a reply"
+                        ));
                     };
                     self.open_calls.remove(position);
                 }

@@ -217,10 +217,13 @@ impl Action {
     /// The templates of the action, but not those of the actions in a step.
     pub(super) fn templates(&self) -> Vec<&Template> {
         match &self.0 {
-            ActionKind::Text { text, .. } | ActionKind::Think { think: text, .. } => text.iter().collect(),
+            ActionKind::Text { text, .. } | ActionKind::Think { think: text, .. } => {
+                text.iter().collect()
+            }
             ActionKind::Count { count, .. } => vec![count],
             ActionKind::Calls { calls, .. } => {
-                let args = calls.iter().filter_map(|call| call.args.as_ref()).flat_map(|args| &args.texts);
+                let args =
+                    calls.iter().filter_map(|call| call.args.as_ref()).flat_map(|args| &args.texts);
                 calls.iter().filter_map(|call| call.result.as_ref()).chain(args).collect()
             }
             ActionKind::State { state } => state.texts.iter().collect(),
@@ -232,9 +235,10 @@ impl Action {
             ActionKind::Interrupts { interrupts } => {
                 interrupts.iter().filter_map(|question| question.message.as_ref()).collect()
             }
-            ActionKind::Step { .. } | ActionKind::StepEnd(_) | ActionKind::Patch { .. } | ActionKind::WaitMs { .. } => {
-                Vec::new()
-            }
+            ActionKind::Step { .. }
+            | ActionKind::StepEnd(_)
+            | ActionKind::Patch { .. }
+            | ActionKind::WaitMs { .. } => Vec::new(),
         }
     }
 }
@@ -285,8 +289,10 @@ mod tests {
 
     #[test]
     fn each_kind_of_action_is_looked_up_and_documented() {
-        let unknown = serde_json::from_value::<ActionKind>(json!({ "?": {} })).unwrap_err().to_string();
-        let kinds: Vec<_> = KINDS.iter().filter(|kind| **kind != "call").map(|kind| format!("`{kind}`")).collect();
+        let unknown =
+            serde_json::from_value::<ActionKind>(json!({ "?": {} })).unwrap_err().to_string();
+        let kinds: Vec<_> =
+            KINDS.iter().filter(|kind| **kind != "call").map(|kind| format!("`{kind}`")).collect();
         assert_eq!(unknown, format!("unknown variant `?`, expected one of {}", kinds.join(", ")));
         for kind in KINDS {
             assert!(include_str!("mod.rs").contains(&format!("//! | `{kind}` | ")), "{kind}");

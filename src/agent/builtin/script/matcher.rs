@@ -44,18 +44,24 @@ pub(super) struct Match {
 impl<'a> Matcher<'a> {
     pub(super) fn of(input: &'a RunAgentInput, questions: &Questions) -> Self {
         let replies = replies(input, questions);
-        let last = input.messages.iter().rev().find(|m| !matches!(m, Message::Activity(_) | Message::Reasoning(_)));
+        let last = input
+            .messages
+            .iter()
+            .rev()
+            .find(|m| !matches!(m, Message::Activity(_) | Message::Reasoning(_)));
         let answered = match last {
             // A run that replies to interrupts is about the replies, not about the last tool result.
             Some(Message::Tool(result)) if replies.is_empty() => {
                 let mut calls = input.messages.iter().rev().flat_map(Message::tool_calls);
                 let call = calls.find(|call| call.id == result.tool_call_id);
-                let (name, args) = call.map_or(("", "{}"), |call| (&*call.function.name, &*call.function.arguments));
+                let (name, args) = call
+                    .map_or(("", "{}"), |call| (&*call.function.name, &*call.function.arguments));
                 Some(AnsweredTool { result, name, args })
             }
             _ => None,
         };
-        let (user, deep_thinking) = (input.last_user_text().unwrap_or_default(), input.deep_thinking());
+        let (user, deep_thinking) =
+            (input.last_user_text().unwrap_or_default(), input.deep_thinking());
         Self { input, user, answered, replies, deep_thinking }
     }
 
@@ -80,12 +86,18 @@ impl<'a> Matcher<'a> {
             texts.into_iter().filter_map(|(wanted, text)| Some((wanted.as_ref()?, text))).collect();
         for (member, expression) in &when.reply {
             let member = format!("reply.{member}");
-            wanted.push((expression, self.replies.iter().find_map(|reply| reply.values.get(&member))?));
+            wanted.push((
+                expression,
+                self.replies.iter().find_map(|reply| reply.values.get(&member))?,
+            ));
         }
         for (Expression(regex), text) in wanted {
             let groups = regex.captures(text)?;
             for name in regex.capture_names().flatten() {
-                values.insert(name.to_owned(), groups.name(name).map_or("", |group| group.as_str()).to_owned());
+                values.insert(
+                    name.to_owned(),
+                    groups.name(name).map_or("", |group| group.as_str()).to_owned(),
+                );
             }
         }
         values.insert("text".to_owned(), self.user.to_string());
@@ -99,7 +111,8 @@ impl<'a> Matcher<'a> {
 
     /// Returns whether the run replies to exactly the interrupts that `when.replies` names.
     fn replies_match(&self, when: &When) -> bool {
-        let answered = |name: &String| name == "*" || self.replies.iter().any(|reply| reply.name == *name);
+        let answered =
+            |name: &String| name == "*" || self.replies.iter().any(|reply| reply.name == *name);
         let takes = |name: &String| when.replies.iter().any(|reply| reply == name || reply == "*");
         let approved = self.replies.iter().all(|reply| reply.approved);
         self.replies.is_empty() == when.replies.is_empty()
@@ -115,7 +128,10 @@ impl AnsweredTool<'_> {
         let text = self.result.content.text();
         if let Ok(Value::Array(items)) = serde_json::from_str(&text) {
             values.insert("result.count".to_owned(), items.len().to_string());
-            values.insert("result.list".to_owned(), items.iter().map(plain).collect::<Vec<_>>().join(join));
+            values.insert(
+                "result.list".to_owned(),
+                items.iter().map(plain).collect::<Vec<_>>().join(join),
+            );
         }
         if let Ok(Value::Object(args)) = serde_json::from_str(self.args) {
             add_args(&args, &mut values);

@@ -134,10 +134,13 @@ impl Script {
     /// # Errors
     /// A [`ScriptError`] for the first error in the text.
     pub fn parse(text: &str) -> Result<Self, ScriptError> {
-        let file: ScriptFile = toml::from_str(text)
-            .map_err(|error| ScriptError { message: error.message().to_owned(), span: error.span() })?;
+        let file: ScriptFile = toml::from_str(text).map_err(|error| ScriptError {
+            message: error.message().to_owned(),
+            span: error.span(),
+        })?;
         let (answers, questions) = check::check(file.answer)?;
-        let capabilities = capabilities::declare(file.description, file.starters, &answers, &questions);
+        let capabilities =
+            capabilities::declare(file.description, file.starters, &answers, &questions);
         Ok(Self { answers: answers.into(), questions: questions.into(), capabilities })
     }
 }
@@ -148,7 +151,11 @@ impl Agent for Script {
         let mut played = Vec::new();
         for (index, answer) in self.answers.iter().enumerate() {
             let Some(matched) = matcher.matches(answer) else { continue };
-            tracing::debug!(agent = cx.agent(), answer = index + 1, "playing an answer of the script");
+            tracing::debug!(
+                agent = cx.agent(),
+                answer = index + 1,
+                "playing an answer of the script"
+            );
             // Boxed, because the list has space for four: an idle run would keep 3 KB more.
             played.push(play::play(self.answers.clone(), index, matched, cx.clone()).boxed());
             if !answer.goes_on {

@@ -68,33 +68,47 @@ impl<'a> Player<'a> {
     fn perform<'b>(&'b mut self, action: &'a ActionKind) -> Result<Beats<'b>, AgentError> {
         Ok(match action {
             ActionKind::Text { text, every_ms } => {
-                let (message, values) = (self.last_message.insert(TextMessage::new()), &self.matched.values);
+                let (message, values) =
+                    (self.last_message.insert(TextMessage::new()), &self.matched.values);
                 message_beats(message, text.iter().map(|delta| delta.fill(values)), *every_ms)
             }
             ActionKind::Count { count, most, every_ms } => {
                 let last = number(count, &self.matched.values).min(*most);
-                let numbers = (1..=last).map(move |n| if n < last { format!("{n} ") } else { n.to_string() });
+                let numbers =
+                    (1..=last).map(move |n| if n < last { format!("{n} ") } else { n.to_string() });
                 message_beats(self.last_message.insert(TextMessage::new()), numbers, *every_ms)
             }
             ActionKind::Think { .. } if self.matched.without_thinking => at_once([]),
             ActionKind::Think { think, every_ms } => {
                 let (reasoning, values) = (ReasoningSpan::new(), &self.matched.values);
                 let (start, end) = (reasoning.start(), reasoning.end());
-                paced(start, think.iter().map(move |delta| reasoning.delta(delta.fill(values))), end, *every_ms)
+                paced(
+                    start,
+                    think.iter().map(move |delta| reasoning.delta(delta.fill(values))),
+                    end,
+                    *every_ms,
+                )
             }
             ActionKind::Calls { calls, within } => at_once(self.call(calls, *within)),
             ActionKind::Step { step, .. } => at_once([Step::new(step).start()]),
             ActionKind::StepEnd(step) => at_once([Step::new(step).finish()]),
-            ActionKind::State { state } => at_once([StateSnapshot::new(state.fill(&self.matched.values)).into()]),
+            ActionKind::State { state } => {
+                at_once([StateSnapshot::new(state.fill(&self.matched.values)).into()])
+            }
             ActionKind::Patch { patch } => at_once([StateDelta::new(patch.clone()).into()]),
             ActionKind::Activity { activity, content, patch } => {
                 at_once(self.activity(activity, content.as_ref(), patch))
             }
             ActionKind::Custom { custom, value } => {
-                let value = value.as_ref().map(|value| value.fill(&self.matched.values)).unwrap_or_default();
+                let value = value
+                    .as_ref()
+                    .map(|value| value.fill(&self.matched.values))
+                    .unwrap_or_default();
                 at_once([Custom::new(custom, value).into()])
             }
-            ActionKind::WaitMs { wait_ms } => Box::new(iter::once((Duration::from_millis(*wait_ms), None))),
+            ActionKind::WaitMs { wait_ms } => {
+                Box::new(iter::once((Duration::from_millis(*wait_ms), None)))
+            }
             ActionKind::Fail { fail, code } => {
                 let code = code.clone().unwrap_or_else(|| "script_failure".to_owned());
                 return Err(AgentError::new(code, fail.fill(&self.matched.values)));
@@ -104,7 +118,9 @@ impl<'a> Player<'a> {
             }
             ActionKind::Interrupts { interrupts } => {
                 let values = &self.matched.values;
-                let asked = interrupts.iter().filter_map(|question| question.ask(&mut self.open_calls, values));
+                let asked = interrupts
+                    .iter()
+                    .filter_map(|question| question.ask(&mut self.open_calls, values));
                 at_once([interrupt(&self.cx, asked.collect())])
             }
         })
@@ -124,24 +140,40 @@ impl<'a> Player<'a> {
                 events = events.within(parent);
             }
             let result = call.result.as_ref().map(|result| result.fill(&self.matched.values));
-            let args = call.args.as_ref().map_or_else(|| json!({}), |args| args.fill(&self.matched.values));
+            let args = call
+                .args
+                .as_ref()
+                .map_or_else(|| json!({}), |args| args.fill(&self.matched.values));
             if let (None, Value::Object(args)) = (&result, &args) {
                 let mut values = Values::new();
                 add_args(args, &mut values);
-                self.open_calls.push(OpenCall { tool: call.call.clone(), id: events.id().clone(), args: values });
+                self.open_calls.push(OpenCall {
+                    tool: call.call.clone(),
+                    id: events.id().clone(),
+                    args: values,
+                });
             }
             played.push((events, split(&args.to_string(), pieces), result));
         }
         let mut events: Vec<Event> = played.iter().map(|(call, ..)| call.start()).collect();
         for piece in 0..pieces {
-            events.extend(played.iter().filter_map(|(call, args, _)| Some(call.delta(args.get(piece)?))));
+            events.extend(
+                played.iter().filter_map(|(call, args, _)| Some(call.delta(args.get(piece)?))),
+            );
         }
         events.extend(played.iter().map(|(call, ..)| call.end()));
-        events.extend(played.iter().filter_map(|(call, _, result)| Some(call.result(result.clone()?))));
+        events.extend(
+            played.iter().filter_map(|(call, _, result)| Some(call.result(result.clone()?))),
+        );
         events
     }
 
-    fn activity(&mut self, kind: &'a str, content: Option<&JsonTemplate>, patch: &JsonPatch) -> Option<Event> {
+    fn activity(
+        &mut self,
+        kind: &'a str,
+        content: Option<&JsonTemplate>,
+        patch: &JsonPatch,
+    ) -> Option<Event> {
         let id = self.activities.entry(kind).or_insert_with(MessageId::random).clone();
         match content.map(|content| content.fill(&self.matched.values)) {
             Some(Value::Object(content)) => Some(ActivitySnapshot::new(id, kind, content).into()),
@@ -153,7 +185,8 @@ impl<'a> Player<'a> {
     /// Returns the results of the answered calls of a tool.
     fn result_of(&mut self, tool: &str, approved: &Template, declined: &Template) -> Vec<Event> {
         let mut events = Vec::new();
-        for reply in self.matched.replies.extract_if(.., |reply| tool == "*" || tool == reply.name) {
+        for reply in self.matched.replies.extract_if(.., |reply| tool == "*" || tool == reply.name)
+        {
             let Some(call) = reply.call else { continue };
             let mut values = self.matched.common.clone();
             values.extend(reply.values);

@@ -66,7 +66,9 @@ impl ScriptQuestion {
         let is_editable = self.schema.as_ref().is_some_and(allows_edits);
         match (&self.call, &self.schema) {
             (Some(_), _) => QuestionKind::Call { is_editable },
-            (None, Some(schema)) if asks_for_approval(schema) => QuestionKind::Review { is_editable },
+            (None, Some(schema)) if asks_for_approval(schema) => {
+                QuestionKind::Review { is_editable }
+            }
             _ => QuestionKind::Form,
         }
     }
@@ -77,17 +79,21 @@ impl ScriptQuestion {
             Some(tool) => Some(open.remove(open.iter().position(|call| call.tool == *tool)?)),
             None => None,
         };
-        let mut interrupt = Interrupt::new(if call.is_some() { "tool_call" } else { "input_required" });
+        let mut interrupt =
+            Interrupt::new(if call.is_some() { "tool_call" } else { "input_required" });
         interrupt.id = match &call {
             Some(call) => format!("{ID_PREFIX}{}", call.id).into(),
             None => format!("{}-{}", interrupt.id, self.name()).into(),
         };
         interrupt.message = self.message.as_ref().map(|message| match &call {
-            Some(call) => message.fill(&values.iter().chain(&call.args).map(|(k, v)| (k.clone(), v.clone())).collect()),
+            Some(call) => message.fill(
+                &values.iter().chain(&call.args).map(|(k, v)| (k.clone(), v.clone())).collect(),
+            ),
             None => message.fill(values),
         });
         // With the schema, the server refuses replies that are neither a yes nor a no.
-        interrupt.response_schema = self.schema.clone().or_else(|| call.is_some().then(|| approval_schema(None)));
+        interrupt.response_schema =
+            self.schema.clone().or_else(|| call.is_some().then(|| approval_schema(None)));
         interrupt.tool_call_id = call.map(|call| call.id);
         interrupt.expires_at = self.expires_in_secs.and_then(expiry);
         interrupt.metadata = self.metadata.clone().map(Metadata::from);

@@ -13,7 +13,8 @@ use super::{
     template::{Values, add_members, plain},
 };
 use crate::protocol::{
-    JsonObject, Message, ResumeEntry, ResumeStatus, RunAgentInput, ToolCallId, approval::ApprovalDecision,
+    JsonObject, Message, ResumeEntry, ResumeStatus, RunAgentInput, ToolCallId,
+    approval::ApprovalDecision,
 };
 
 #[derive(Debug, Clone)]
@@ -40,7 +41,9 @@ pub(super) fn replies(input: &RunAgentInput, questions: &Questions) -> Vec<Reply
     let (mut calls, mut results) = (IndexMap::new(), HashSet::new());
     for message in &input.messages {
         match message {
-            Message::Assistant(assistant) => calls.extend(assistant.tool_calls().iter().map(|call| (&*call.id, call))),
+            Message::Assistant(assistant) => {
+                calls.extend(assistant.tool_calls().iter().map(|call| (&*call.id, call)))
+            }
             Message::Tool(result) => drop(results.insert(&result.tool_call_id)),
             _ => {}
         }
@@ -48,21 +51,31 @@ pub(super) fn replies(input: &RunAgentInput, questions: &Questions) -> Vec<Reply
     let mut replies: Vec<(usize, Reply)> = Vec::new();
     for entry in &input.resume {
         let subject = entry.interrupt_id.strip_prefix(ID_PREFIX);
-        let call = subject.and_then(|id| calls.get_full(id)).map(|(position, _, call)| (position, *call));
+        let call =
+            subject.and_then(|id| calls.get_full(id)).map(|(position, _, call)| (position, *call));
         let name = match call {
             Some((_, call)) => Some(&*call.function.name),
             None => subject.and_then(|subject| subject.split_once('-')).map(|(_, name)| name),
         };
         let question = name.and_then(|name| Some((name, *questions.get(name)?)));
-        let Some((name, kind)) = question.filter(|(_, kind)| kind.is_call() == call.is_some()) else {
+        let Some((name, kind)) = question.filter(|(_, kind)| kind.is_call() == call.is_some())
+        else {
             tracing::warn!(
                 interrupt = entry.interrupt_id.as_str(),
                 "ignored the reply to an interrupt that the script never raises"
             );
             continue;
         };
-        let mut reply = Reply::new(name, entry, decide(entry, kind), call.map(|(_, call)| &*call.function.arguments));
-        reply.call = call.map(|(_, call)| AnsweredCall { id: call.id.clone(), has_result: results.contains(&call.id) });
+        let mut reply = Reply::new(
+            name,
+            entry,
+            decide(entry, kind),
+            call.map(|(_, call)| &*call.function.arguments),
+        );
+        reply.call = call.map(|(_, call)| AnsweredCall {
+            id: call.id.clone(),
+            has_result: results.contains(&call.id),
+        });
         replies.push((call.map_or(usize::MAX, |(position, _)| position), reply));
     }
     replies.sort_by_key(|(position, _)| *position);
@@ -70,7 +83,12 @@ pub(super) fn replies(input: &RunAgentInput, questions: &Questions) -> Vec<Reply
 }
 
 impl Reply {
-    fn new(name: &str, entry: &ResumeEntry, decision: ApprovalDecision, proposed: Option<&str>) -> Self {
+    fn new(
+        name: &str,
+        entry: &ResumeEntry,
+        decision: ApprovalDecision,
+        proposed: Option<&str>,
+    ) -> Self {
         let mut values = Values::new();
         if let (ResumeStatus::Resolved, Some(payload)) = (entry.status, &entry.payload) {
             values.insert("reply".to_owned(), plain(payload));

@@ -48,7 +48,9 @@ impl TryFrom<String> for Template {
                 continue;
             }
             let Some((name, behind)) = rest.split_once('}').filter(|_| opening) else {
-                return Err(format!("{text:?} has a brace that is not part of a placeholder; double it"));
+                return Err(format!(
+                    "{text:?} has a brace that is not part of a placeholder; double it"
+                ));
             };
             pieces.push(Piece::Text(std::mem::take(&mut literal)));
             pieces.push(Piece::Placeholder(name.to_owned()));
@@ -100,7 +102,9 @@ impl TryFrom<Value> for JsonTemplate {
 impl JsonTemplate {
     pub(super) fn fill(&self, values: &Values) -> Value {
         let (mut json, mut texts) = (self.json.clone(), self.texts.iter());
-        for_each_text(&mut json, &mut |text| text.extend(texts.next().map(|template| template.fill(values))));
+        for_each_text(&mut json, &mut |text| {
+            text.extend(texts.next().map(|template| template.fill(values)))
+        });
         json
     }
 }
@@ -110,7 +114,9 @@ fn for_each_text(json: &mut Value, change: &mut impl FnMut(&mut String)) {
     match json {
         Value::String(text) => change(text),
         Value::Array(items) => items.iter_mut().for_each(|item| for_each_text(item, change)),
-        Value::Object(members) => members.values_mut().for_each(|member| for_each_text(member, change)),
+        Value::Object(members) => {
+            members.values_mut().for_each(|member| for_each_text(member, change))
+        }
         _ => {}
     }
 }

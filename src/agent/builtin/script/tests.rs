@@ -10,7 +10,8 @@ const DEMO: &str = include_str!("../../../../config/scripts/demo.toml");
 
 /// Returns the script's events as JSON, with ids numbered in the order of their appearance: `msg1`, `call1`…
 async fn play(script: &Script, messages: Value, tools: &[&str]) -> Vec<Value> {
-    let tools: Vec<Value> = tools.iter().map(|name| json!({ "name": name, "description": "" })).collect();
+    let tools: Vec<Value> =
+        tools.iter().map(|name| json!({ "name": name, "description": "" })).collect();
     let input = json!({ "threadId": "t", "runId": "r", "messages": messages, "tools": tools });
     let input: RunAgentInput = serde_json::from_value(input).unwrap();
     let events: Vec<_> = script.run(input, RunContext::new("t", "r", "demo")).collect().await;
@@ -18,7 +19,9 @@ async fn play(script: &Script, messages: Value, tools: &[&str]) -> Vec<Value> {
     let plain = events.into_iter().map(|event| match event {
         Ok(event) => {
             let mut event = serde_json::to_value(event).unwrap();
-            for (member, prefix) in [("messageId", "msg"), ("parentMessageId", "msg"), ("toolCallId", "call")] {
+            for (member, prefix) in
+                [("messageId", "msg"), ("parentMessageId", "msg"), ("toolCallId", "call")]
+            {
                 if let Some(id) = event.get(member).and_then(Value::as_str).map(str::to_owned) {
                     if !ids.contains(&(prefix, id.clone())) {
                         ids.push((prefix, id.clone()));
@@ -56,7 +59,8 @@ fn answered(question: &str, tool: &str, arguments: &str, result: Value) -> Value
 }
 
 fn text(message: &str, deltas: &[&str]) -> Vec<Value> {
-    let mut events = vec![json!({ "type": "TEXT_MESSAGE_START", "messageId": message, "role": "assistant" })];
+    let mut events =
+        vec![json!({ "type": "TEXT_MESSAGE_START", "messageId": message, "role": "assistant" })];
     let content = |delta: &&str| json!({ "type": "TEXT_MESSAGE_CONTENT", "messageId": message, "delta": delta });
     events.extend(deltas.iter().map(content));
     events.push(json!({ "type": "TEXT_MESSAGE_END", "messageId": message }));
@@ -64,7 +68,8 @@ fn text(message: &str, deltas: &[&str]) -> Vec<Value> {
 }
 
 fn call(tool: &str, parent: Option<&str>, arguments: &str) -> Vec<Value> {
-    let mut start = json!({ "type": "TOOL_CALL_START", "toolCallId": "call1", "toolCallName": tool });
+    let mut start =
+        json!({ "type": "TOOL_CALL_START", "toolCallId": "call1", "toolCallName": tool });
     if let Some(parent) = parent {
         start["parentMessageId"] = parent.into();
     }
@@ -76,7 +81,9 @@ fn call(tool: &str, parent: Option<&str>, arguments: &str) -> Vec<Value> {
 }
 
 fn result(message: &str, content: &str) -> Vec<Value> {
-    vec![json!({ "type": "TOOL_CALL_RESULT", "messageId": message, "toolCallId": "call1", "content": content })]
+    vec![
+        json!({ "type": "TOOL_CALL_RESULT", "messageId": message, "toolCallId": "call1", "content": content }),
+    ]
 }
 
 #[tokio::test]
@@ -94,7 +101,12 @@ async fn the_guides_first_example_and_its_scenarios_are_answered_with_their_even
     let (sunny, sunny_zh) = ("Sunny, 25°C", "晴天,25°C");
     assert_eq!(
         reply("What's the weather like in Beijing today?", &["get_weather"]).await,
-        weather("Beijing", "Let me check", sunny, "Beijing is sunny today with a temperature of 25°C.")
+        weather(
+            "Beijing",
+            "Let me check",
+            sunny,
+            "Beijing is sunny today with a temperature of 25°C."
+        )
     );
     assert_eq!(
         reply("今天北京天气怎么样?", &["get_weather"]).await,
@@ -115,11 +127,19 @@ async fn the_guides_first_example_and_its_scenarios_are_answered_with_their_even
         reply("What's the weather like in Beijing?", &[]).await,
         weather("Beijing", "Let me check", sunny, "Beijing is sunny today, 25°C.")
     );
-    assert_eq!(reply("北京天气怎么样?", &[]).await, weather("北京", "让我查一下", sunny_zh, "北京今天晴天,25°C。"));
-    let confirm = |says, arguments| [text("msg1", &[says]), call("confirmAction", Some("msg1"), arguments)].concat();
+    assert_eq!(
+        reply("北京天气怎么样?", &[]).await,
+        weather("北京", "让我查一下", sunny_zh, "北京今天晴天,25°C。")
+    );
+    let confirm = |says, arguments| {
+        [text("msg1", &[says]), call("confirmAction", Some("msg1"), arguments)].concat()
+    };
     assert_eq!(
         reply("Delete all temporary files", &["confirmAction"]).await,
-        confirm("About to delete 15 temporary files", "{\"action\":\"delete temporary files\",\"count\":15}")
+        confirm(
+            "About to delete 15 temporary files",
+            "{\"action\":\"delete temporary files\",\"count\":15}"
+        )
     );
     assert_eq!(
         reply("删除所有临时文件", &["confirmAction"]).await,
@@ -142,7 +162,8 @@ fn chinese_answers_have_full_width_punctuation() {
     let played = DEMO.lines().filter(|line| !line.starts_with("when.") && !line.starts_with('#'));
     for line in played {
         let line = DOCUMENTED.iter().fold(line.to_owned(), |line, text| line.replace(text, "\"\""));
-        for text in line.split('"').filter(|text| text.chars().any(|c| ('一'..='鿿').contains(&c))) {
+        for text in line.split('"').filter(|text| text.chars().any(|c| ('一'..='鿿').contains(&c)))
+        {
             assert!(!half_width.is_match(text) && !text.contains("代理"), "{text}");
         }
     }
@@ -157,12 +178,18 @@ async fn each_starter_has_a_answer_of_its_own_and_the_fallback_names_all_of_them
         let help = help["delta"].as_str().unwrap();
         let offered = offers["value"].as_array().unwrap();
         let starters = starters[language].as_array().unwrap();
-        assert!(starters.len() == 16 && offered.iter().all(|starter| starters.contains(starter)), "{offered:?}");
+        assert!(
+            starters.len() == 16 && offered.iter().all(|starter| starters.contains(starter)),
+            "{offered:?}"
+        );
         assert_eq!(help.split(['、', ',']).count(), starters.len(), "{help}");
         for starter in starters {
             let tools = ["search_local_files", "confirmAction"];
             let events = reply(starter.as_str().unwrap(), &tools).await;
-            assert!(events.iter().all(|event| event["delta"] != help), "{starter} is not understood");
+            assert!(
+                events.iter().all(|event| event["delta"] != help),
+                "{starter} is not understood"
+            );
         }
     }
 }
@@ -170,12 +197,15 @@ async fn each_starter_has_a_answer_of_its_own_and_the_fallback_names_all_of_them
 #[tokio::test]
 async fn a_phrase_may_be_polite_alone_or_with_a_digit() {
     let ends = async |text: &str| reply(text, &[]).await.pop().unwrap();
-    let messages = async |text: &str| ends(text).await["outcome"]["interrupts"].as_array().map(Vec::len);
+    let messages =
+        async |text: &str| ends(text).await["outcome"]["interrupts"].as_array().map(Vec::len);
     assert_eq!([messages("please approve").await, messages("请批准").await], [Some(1), Some(1)]);
     assert_eq!([messages("approve 2").await, messages("批准 2").await], [Some(2), Some(2)]);
-    for (alone, says) in
-        [("think", "There is no question, "), ("Please think …", "There is no question, "), ("思考", "没有问题，")]
-    {
+    for (alone, says) in [
+        ("think", "There is no question, "),
+        ("Please think …", "There is no question, "),
+        ("思考", "没有问题，"),
+    ] {
         assert!(reply(alone, &[]).await.iter().any(|event| event["delta"] == says), "{alone}");
     }
 }
@@ -189,15 +219,35 @@ async fn a_tools_result_is_answered_with_what_it_says() {
     let says = |content: &str| json!({ "content": content });
     let failed = json!({ "error": "no access" });
     for (question, tool, result, expected) in [
-        (report, "search_local_files", found, "Found 2 files: 2024_annual_report.pdf and Q3_report.docx"),
-        (report_zh, "search_local_files", found_zh, "找到了 2 个文件:2024年度报告.pdf 和 Q3报告.docx"),
+        (
+            report,
+            "search_local_files",
+            found,
+            "Found 2 files: 2024_annual_report.pdf and Q3_report.docx",
+        ),
+        (
+            report_zh,
+            "search_local_files",
+            found_zh,
+            "找到了 2 个文件:2024年度报告.pdf 和 Q3报告.docx",
+        ),
         (report, "search_local_files", says("[]"), "Found no files."),
         (report, "search_local_files", says("[\"a.pdf\"]"), "Found 1 file: a.pdf"),
         (report_zh, "search_local_files", says(" [ ] "), "没有找到文件。"),
         (report, "search_local_files", failed.clone(), "The search failed: no access"),
-        (report, "search_local_files", says("nothing much"), "Thank you, the tool answered: nothing much"),
+        (
+            report,
+            "search_local_files",
+            says("nothing much"),
+            "Thank you, the tool answered: nothing much",
+        ),
         (delete, "confirmAction", says("confirmed"), "Successfully deleted 15 temporary files."),
-        (delete, "confirmAction", says("{\"confirmed\": true}"), "Successfully deleted 15 temporary files."),
+        (
+            delete,
+            "confirmAction",
+            says("{\"confirmed\": true}"),
+            "Successfully deleted 15 temporary files.",
+        ),
         (delete, "confirmAction", says("Yes!"), "Successfully deleted 15 temporary files."),
         (delete, "confirmAction", says("确认"), "Successfully deleted 15 temporary files."),
         (delete_zh, "confirmAction", says("confirmed"), "已删除 15 个临时文件。"),
@@ -206,7 +256,12 @@ async fn a_tools_result_is_answered_with_what_it_says() {
         (delete_zh, "confirmAction", says("不可以"), "好的，没有删除任何文件。"),
         (delete, "confirmAction", says("declined"), "All right, nothing was deleted."),
         (delete, "confirmAction", says("not confirmed"), "All right, nothing was deleted."),
-        (delete, "confirmAction", says("{\"confirmed\": false}"), "All right, nothing was deleted."),
+        (
+            delete,
+            "confirmAction",
+            says("{\"confirmed\": false}"),
+            "All right, nothing was deleted.",
+        ),
         (delete, "confirmAction", says("confirmed: false"), "All right, nothing was deleted."),
         (delete, "confirmAction", says("true-ish"), "All right, nothing was deleted."),
         (delete, "confirmAction", says(""), "All right, nothing was deleted."),
@@ -217,7 +272,12 @@ async fn a_tools_result_is_answered_with_what_it_says() {
             failed.clone(),
             "I could not get your confirmation (no access), so nothing was deleted.",
         ),
-        ("What's the weather like in Rome?", "get_weather", says("Rain"), "The weather in Rome: Rain"),
+        (
+            "What's the weather like in Rome?",
+            "get_weather",
+            says("Rain"),
+            "The weather in Rome: Rain",
+        ),
         ("Hello", "unknown", says("7"), "Thank you, the tool answered: 7"),
         ("Hello", "unknown", failed, "The tool failed: no access"),
     ] {
@@ -249,7 +309,8 @@ async fn what_the_application_offers_is_its_own_to_reply() {
     let rome = reply("What's the weather like in Rome?", &["get_weather"]).await;
     assert_eq!(
         rome,
-        [text("msg1", &["Let me check"]), call("get_weather", Some("msg1"), "{\"city\":\"Rome\"}")].concat()
+        [text("msg1", &["Let me check"]), call("get_weather", Some("msg1"), "{\"city\":\"Rome\"}")]
+            .concat()
     );
     for (question, tool) in [
         ("Help me search for report files locally", "search_local_files"),
@@ -273,7 +334,14 @@ async fn the_demo_shows_every_kind_of_event() {
     assert!(think.iter().any(|event| event["delta"] == "tea"));
     let plan = reply("plan a party", &[]).await;
     assert_eq!(plan[0]["snapshot"]["goal"], "a party");
-    for kind in ["STATE_DELTA", "ACTIVITY_SNAPSHOT", "ACTIVITY_DELTA", "STEP_STARTED", "STEP_FINISHED", "CUSTOM"] {
+    for kind in [
+        "STATE_DELTA",
+        "ACTIVITY_SNAPSHOT",
+        "ACTIVITY_DELTA",
+        "STEP_STARTED",
+        "STEP_FINISHED",
+        "CUSTOM",
+    ] {
         assert!(types(&plan).contains(&kind.to_owned()), "{kind}");
     }
     let parallel = reply("parallel", &[]).await;
@@ -283,14 +351,21 @@ async fn the_demo_shows_every_kind_of_event() {
         ["call1", "call2"].repeat(3)
     );
     let arguments = |id: &str| {
-        args.iter().filter(|e| e["toolCallId"] == id).map(|e| e["delta"].as_str().unwrap()).collect::<String>()
+        args.iter()
+            .filter(|e| e["toolCallId"] == id)
+            .map(|e| e["delta"].as_str().unwrap())
+            .collect::<String>()
     };
-    let parents: Vec<_> = parallel.iter().filter_map(|event| event["parentMessageId"].as_str()).collect();
+    let parents: Vec<_> =
+        parallel.iter().filter_map(|event| event["parentMessageId"].as_str()).collect();
     assert_eq!(parents, ["msg1", "msg1"]);
     assert_eq!(arguments("call1"), "{\"city\":\"Beijing\"}");
     assert_eq!(arguments("call2"), "{\"city\":\"Beijing\",\"format\":\"24h\"}");
     let fail = reply("fail", &[]).await;
-    assert_eq!(fail[3], json!({ "error": "demo_failure", "message": "The demo was asked to fail." }));
+    assert_eq!(
+        fail[3],
+        json!({ "error": "demo_failure", "message": "The demo was asked to fail." })
+    );
     for question in ["what?", "什么?", "", "planet", "failure", "count to 0"] {
         assert_eq!(reply(question, &[]).await.len(), 4, "{question}");
         assert_eq!(types(&reply(question, &[]).await)[1], "TEXT_MESSAGE_CONTENT", "{question}");
@@ -309,7 +384,8 @@ async fn counting_takes_a_tenth_of_a_second_a_number_and_has_an_end() {
 
 #[tokio::test]
 async fn calls_without_a_message_share_one_that_has_no_text() {
-    let script = Script::parse("[[answer]]\nplay = [{ calls = [{ call = 'f' }, { call = 'g' }] }]").unwrap();
+    let script =
+        Script::parse("[[answer]]\nplay = [{ calls = [{ call = 'f' }, { call = 'g' }] }]").unwrap();
     let events = play(&script, json!([user("x")]), &[]).await;
     assert_eq!(events[0]["toolCallName"], "f");
     assert_eq!(events[1]["toolCallName"], "g");
@@ -333,8 +409,16 @@ fn a_wrong_script_is_refused_with_its_place() {
     let answer = |play: &str| format!("[[answer]]\nplay = [{play}]");
     for (script, place, expected) in [
         (String::new(), "", "a script needs at least one [[answer]]"),
-        ("[[answer]]\nwhen.user = '('\nplay = []".to_owned(), "'('", "not a regular expression: unclosed group"),
-        ("[[answer]]\nwhen.usr = ''\nplay = []".to_owned(), "usr", "unknown field `usr`, expected one of"),
+        (
+            "[[answer]]\nwhen.user = '('\nplay = []".to_owned(),
+            "'('",
+            "not a regular expression: unclosed group",
+        ),
+        (
+            "[[answer]]\nwhen.usr = ''\nplay = []".to_owned(),
+            "usr",
+            "unknown field `usr`, expected one of",
+        ),
         (
             "[[answer]]\nwhen.result = 'x'\nplay = []".to_owned(),
             "[[answer]]",
@@ -345,36 +429,72 @@ fn a_wrong_script_is_refused_with_its_place() {
             "{ interrupts",
             "`interrupts` end the run",
         ),
-        (answer("{ text = 'a' }, { txt = 'b' }"), "{ txt", "an action needs one of `text`, `think`"),
-        (answer("{ text = 'a', txt = 'b' }"), "{ text", "unknown field `txt`, expected `text` or `every_ms`"),
+        (
+            answer("{ text = 'a' }, { txt = 'b' }"),
+            "{ txt",
+            "an action needs one of `text`, `think`",
+        ),
+        (
+            answer("{ text = 'a', txt = 'b' }"),
+            "{ text",
+            "unknown field `txt`, expected `text` or `every_ms`",
+        ),
         (answer("'a'"), "'a'", "invalid type: string \"a\", expected an action: a table"),
         (answer("{ every_ms = 5 }"), "{ every_ms", "an action needs one of `text`, `think`"),
-        (answer("{ text = 'a', think = 'b' }"), "{ text", "unknown field `think`, expected `text` or `every_ms`"),
-        (answer("{ text = 'a', code = 'b' }"), "{ text", "unknown field `code`, expected `text` or `every_ms`"),
+        (
+            answer("{ text = 'a', think = 'b' }"),
+            "{ text",
+            "unknown field `think`, expected `text` or `every_ms`",
+        ),
+        (
+            answer("{ text = 'a', code = 'b' }"),
+            "{ text",
+            "unknown field `code`, expected `text` or `every_ms`",
+        ),
         (answer("{ text = '' }"), "{ text", "there is no text"),
         (answer("{ text = '{name}' }"), "{ text", "the placeholder {name} is unknown here"),
-        (answer("{ call = 'f', within = true }"), "{ call", "`within` needs a message before the call"),
-        (answer("{ state = 1, every_ms = 5 }"), "{ state", "unknown field `every_ms`, expected `state`"),
+        (
+            answer("{ call = 'f', within = true }"),
+            "{ call",
+            "`within` needs a message before the call",
+        ),
+        (
+            answer("{ state = 1, every_ms = 5 }"),
+            "{ state",
+            "unknown field `every_ms`, expected `state`",
+        ),
         (answer("{ step = 'a' }"), "{ step", "missing field `play`"),
         (
             answer("{ step = 'a', play = [{ step = 'a', play = [] }] }"),
             "{ step = 'a', play = [{",
             "the step \"a\" is already open here",
         ),
-        (answer("{ activity = 'a', patch = [] }"), "{ activity", "the activity \"a\" has no `content` yet"),
         (
-            answer("{ activity = 'a', content = {}, patch = [{ op = 'test', path = '/a', value = 1 }] }"),
+            answer("{ activity = 'a', patch = [] }"),
+            "{ activity",
+            "the activity \"a\" has no `content` yet",
+        ),
+        (
+            answer(
+                "{ activity = 'a', content = {}, patch = [{ op = 'test', path = '/a', value = 1 }] }",
+            ),
             "{ activity",
             "`activity` needs either `content` or `patch`",
         ),
-        (answer("{ patch = [{ op = 'add', path = 'a', value = 1 }] }"), "{ patch", "\"a\" is not a JSON Pointer"),
+        (
+            answer("{ patch = [{ op = 'add', path = 'a', value = 1 }] }"),
+            "{ patch",
+            "\"a\" is not a JSON Pointer",
+        ),
         (
             answer("{ patch = [{ op = 'move', from = '/a', path = '/a/b' }] }"),
             "{ patch",
             "\"/a\" is moved into itself, to \"/a/b\"",
         ),
         (
-            answer("{ activity = 'a', content = {} }, { activity = 'a', patch = [{ op = 'remove', path = '' }] }"),
+            answer(
+                "{ activity = 'a', content = {} }, { activity = 'a', patch = [{ op = 'remove', path = '' }] }",
+            ),
             "{ activity = 'a', patch",
             "the content of an activity stays a table",
         ),
@@ -392,7 +512,10 @@ fn a_wrong_script_is_refused_with_its_place() {
 #[test]
 fn what_a_script_does_can_be_read_from_its_capabilities() {
     let declared = serde_json::to_value(Script::parse(DEMO).unwrap().capabilities()).unwrap();
-    assert_eq!(declared["tools"], json!({ "supported": true, "parallelCalls": true, "clientProvided": true }));
+    assert_eq!(
+        declared["tools"],
+        json!({ "supported": true, "parallelCalls": true, "clientProvided": true })
+    );
     assert_eq!(declared["reasoning"]["supported"], true);
     let plain = Script::parse("[[answer]]\nplay = [{ text = 'a' }]").unwrap().capabilities();
     assert_eq!(plain.tools.unwrap().supported, Some(false));

@@ -12,7 +12,10 @@ use utoipa::ToSchema;
 
 use super::{CopilotKitOptions, agents::find_agent, restate::restate};
 use crate::{
-    http::{ApiResult, App, Caller, ClientEncoder, Path, accepted, read_body, refuse, response, sse_response},
+    http::{
+        ApiResult, App, Caller, ClientEncoder, Path, accepted, read_body, refuse, response,
+        sse_response,
+    },
     protocol::{
         ThreadId,
         decode::decode_members,
@@ -54,8 +57,10 @@ pub(super) async fn connect_copilot_thread(
         declared => StreamVersion::for_declared(declared),
     };
     let encoder = Encoder::negotiate(accepted(&head.headers)).for_version(version);
-    let without_subagents = protocol_version.is_none() && app.options.without_subagents.contains(agent.name());
-    let encoder = ClientEncoder::new(&app, &caller, encoder).await.without_subagents(without_subagents);
+    let without_subagents =
+        protocol_version.is_none() && app.options.without_subagents.contains(agent.name());
+    let encoder =
+        ClientEncoder::new(&app, &caller, encoder).await.without_subagents(without_subagents);
     let key = caller.key(thread_id);
     let permit = app.response_permit(&key).await?;
     let connection = app.threads.connect(&key, options.restated_runs).await?;

@@ -14,7 +14,9 @@ use serde_json::value::RawValue;
 use utoipa::ToSchema;
 
 use crate::{
-    http::{ApiError, ApiResult, App, Caller, ClientFiles, is_from_this_machine, refuse, sse_response},
+    http::{
+        ApiError, ApiResult, App, Caller, ClientFiles, is_from_this_machine, refuse, sse_response,
+    },
     protocol::{Event, RunId, ThreadId},
     run::{DebugEvent, StartError},
     store::now,

@@ -17,7 +17,10 @@ use utoipa::ToSchema;
 
 use crate::{
     base::text::path_segment,
-    http::{ApiError, ApiResult, App, accept::media_type::require_json, fallback, read_body, refuse, response},
+    http::{
+        ApiError, ApiResult, App, accept::media_type::require_json, fallback, read_body, refuse,
+        response,
+    },
     protocol::decode::decode_members,
 };
 
@@ -54,7 +57,9 @@ pub(super) struct EnvelopeRoutes {
 
 impl EnvelopeRoutes {
     pub(super) fn new(routes: Router<App>) -> Self {
-        let routes = routes.fallback(fallback::no_such_route).method_not_allowed_fallback(fallback::method_not_allowed);
+        let routes = routes
+            .fallback(fallback::no_such_route)
+            .method_not_allowed_fallback(fallback::method_not_allowed);
         Self { routes, with_state: OnceLock::new() }
     }
 }
@@ -108,14 +113,20 @@ impl Envelope<'_> {
             }
             "resource/request" => {
                 let path = params.path.as_deref().filter(|path| path.starts_with("/threads"));
-                let path = path.ok_or_else(|| ApiError::invalid_input("params.path", "a path below /threads"))?;
+                let path = path.ok_or_else(|| {
+                    ApiError::invalid_input("params.path", "a path below /threads")
+                })?;
                 let method = params.http_method.as_deref().and_then(|method| method.parse().ok());
-                let method = method.ok_or_else(|| ApiError::invalid_input("params.httpMethod", "an HTTP method"))?;
+                let method = method.ok_or_else(|| {
+                    ApiError::invalid_input("params.httpMethod", "an HTTP method")
+                })?;
                 (method, path.to_owned())
             }
             _ => return Err(ApiError::invalid_input("method", "a method such as \"agent/run\"")),
         };
-        let uri = path.parse().map_err(|_| ApiError::invalid_input("params.path", "a percent-encoded path"))?;
+        let uri = path
+            .parse()
+            .map_err(|_| ApiError::invalid_input("params.path", "a percent-encoded path"))?;
         Ok((method, uri))
     }
 }

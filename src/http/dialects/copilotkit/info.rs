@@ -100,20 +100,24 @@ pub(super) async fn read_copilot_info(
 ) -> Json<CopilotInfo> {
     let caller = caller.principal.as_ref();
     // The socket is beside this route, on the host that the client knows.
-    let intelligence = OwnAddress::of(&head).socket_url(SOCKET_PATH).map(|ws_url| LiveList { ws_url });
+    let intelligence =
+        OwnAddress::of(&head).socket_url(SOCKET_PATH).map(|ws_url| LiveList { ws_url });
     let thread_endpoints = CopilotThreadEndpoints {
         list: true,
         inspect: true,
         mutations: true,
         realtime_metadata: intelligence.is_some(),
     };
-    let mut entries: IndexMap<_, _> = app.agents(caller).map(|entry| (entry.name().to_owned(), entry)).collect();
+    let mut entries: IndexMap<_, _> =
+        app.agents(caller).map(|entry| (entry.name().to_owned(), entry)).collect();
     if let Some(default) = app.runs.agent(None).filter(|entry| app.allows(entry, caller)) {
         entries.entry(DEFAULT_AGENT.to_owned()).or_insert(default);
     }
     let draws = |entry: &AgentEntry| entry.agent.a2ui().is_some_and(|a2ui| a2ui.is_enabled);
-    let drawing: Vec<_> = entries.iter().filter(|(_, entry)| draws(entry)).map(|(name, _)| name.clone()).collect();
-    let agents = entries.into_iter().map(|(name, entry)| (name, CopilotAgent::of(&app, &entry))).collect();
+    let drawing: Vec<_> =
+        entries.iter().filter(|(_, entry)| draws(entry)).map(|(name, _)| name.clone()).collect();
+    let agents =
+        entries.into_iter().map(|(name, entry)| (name, CopilotAgent::of(&app, &entry))).collect();
     Json(CopilotInfo {
         version: env!("CARGO_PKG_VERSION"),
         agents,
@@ -133,7 +137,8 @@ pub(super) async fn read_copilot_info(
 impl CopilotAgent {
     fn of(app: &App, entry: &AgentEntry) -> Self {
         let capabilities = declared(app, entry);
-        let description = capabilities.identity.as_ref().and_then(|identity| identity.description.clone());
+        let description =
+            capabilities.identity.as_ref().and_then(|identity| identity.description.clone());
         Self { name: entry.name().to_owned(), description, capabilities }
     }
 }

@@ -57,9 +57,14 @@ pub(super) struct CopilotEvents {
         refuse::Store, refuse::Thread,
     ),
 )]
-pub(super) async fn read_copilot_messages(id: Path<ThreadId>, own: OwnThreads) -> ApiResult<Json<CopilotMessages>> {
+pub(super) async fn read_copilot_messages(
+    id: Path<ThreadId>,
+    own: OwnThreads,
+) -> ApiResult<Json<CopilotMessages>> {
     let view = read_thread(id, own).await?;
-    Ok(Json(CopilotMessages { messages: view.current_branch().into_iter().map(CopilotMessage::from).collect() }))
+    Ok(Json(CopilotMessages {
+        messages: view.current_branch().into_iter().map(CopilotMessage::from).collect(),
+    }))
 }
 
 /// Returns the state of a thread.
@@ -71,9 +76,14 @@ pub(super) async fn read_copilot_messages(id: Path<ThreadId>, own: OwnThreads) -
         refuse::Store, refuse::Thread,
     ),
 )]
-pub(super) async fn read_copilot_state(id: Path<ThreadId>, own: OwnThreads) -> ApiResult<Json<CopilotState>> {
+pub(super) async fn read_copilot_state(
+    id: Path<ThreadId>,
+    own: OwnThreads,
+) -> ApiResult<Json<CopilotState>> {
     let view = read_thread(id, own).await?;
-    Ok(Json(CopilotState { state: view.thread.state.map_or_else(|| json!({}), |(_, state)| state) }))
+    Ok(Json(CopilotState {
+        state: view.thread.state.map_or_else(|| json!({}), |(_, state)| state),
+    }))
 }
 
 /// Returns the events of the newest runs whose logs are stored, at most 4 MB.
@@ -87,14 +97,19 @@ pub(super) async fn read_copilot_state(id: Path<ThreadId>, own: OwnThreads) -> A
         refuse::Store, refuse::Thread,
     ),
 )]
-pub(super) async fn read_copilot_events(Path(id): Path<ThreadId>, own: OwnThreads) -> ApiResult<Json<CopilotEvents>> {
+pub(super) async fn read_copilot_events(
+    Path(id): Path<ThreadId>,
+    own: OwnThreads,
+) -> ApiResult<Json<CopilotEvents>> {
     let mut lines = own.threads.newest_events(&own.caller.key(id.clone())).await?;
     if lines.is_empty() {
         let view = read_thread(Path(id), own).await?;
         let events = snapshots(&view.thread.key.id, &view.thread.run_id, Some(&view));
         lines.extend(events.iter().filter_map(|event| serde_json::to_string(event).ok()));
     } else if let Some(urls) = own.urls() {
-        lines.iter_mut().for_each(|line| *line = urls.line(line).unwrap_or_else(|| std::mem::take(line)));
+        lines
+            .iter_mut()
+            .for_each(|line| *line = urls.line(line).unwrap_or_else(|| std::mem::take(line)));
     }
     // A line that is no JSON is damaged, and was reported when it was read.
     let events = lines.into_iter().filter_map(|line| RawValue::from_string(line).ok()).collect();

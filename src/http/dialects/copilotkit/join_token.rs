@@ -66,7 +66,9 @@ impl JoinTokens {
         let mut tokens = self.kept.lock();
         let of_principal = tokens.entry(key.clone()).or_insert_with(VecDeque::new);
         let is_same = |entry: &&Entry| entry.principal.expires_at() == principal.expires_at();
-        if let Some(entry) = of_principal.iter().find(is_same).filter(|entry| entry.age(now) < LIFETIME / 2) {
+        if let Some(entry) =
+            of_principal.iter().find(is_same).filter(|entry| entry.age(now) < LIFETIME / 2)
+        {
             return format!("{key}.{}", entry.secret);
         }
         of_principal.retain(|entry| !is_same(&entry));
@@ -87,16 +89,26 @@ impl JoinTokens {
         }
         let tokens = self.kept.lock();
         let is_same = |entry: &&Entry| bool::from(entry.secret.as_bytes().ct_eq(secret.as_bytes()));
-        let entry = tokens.peek(key)?.iter().find(is_same).filter(|entry| entry.age(now) < LIFETIME)?;
-        let has_expired = entry.principal.expires_at().is_some_and(|time| time <= SystemTime::now());
+        let entry =
+            tokens.peek(key)?.iter().find(is_same).filter(|entry| entry.age(now) < LIFETIME)?;
+        let has_expired =
+            entry.principal.expires_at().is_some_and(|time| time <= SystemTime::now());
         (!has_expired).then(|| entry.principal.clone())
     }
 
-    fn check_signed(&self, token: &str, key: &str, step: u64, now: SystemTime) -> Option<Principal> {
+    fn check_signed(
+        &self,
+        token: &str,
+        key: &str,
+        step: u64,
+        now: SystemTime,
+    ) -> Option<Principal> {
         let is_same = |api_key: &&ApiKey| {
-            signed(api_key, key, step).is_some_and(|own| own.as_bytes().ct_eq(token.as_bytes()).into())
+            signed(api_key, key, step)
+                .is_some_and(|own| own.as_bytes().ct_eq(token.as_bytes()).into())
         };
-        let mut of_principal = self.keys.iter().filter(|api_key| key_of(api_key.principal()) == key);
+        let mut of_principal =
+            self.keys.iter().filter(|api_key| key_of(api_key.principal()) == key);
         let api_key = of_principal.find(is_same).filter(|_| step >= step_of(now))?;
         Some(api_key.principal().clone())
     }
@@ -113,7 +125,8 @@ fn signed(api_key: &ApiKey, key: &str, step: u64) -> Option<String> {
 }
 
 fn step_of(time: SystemTime) -> u64 {
-    time.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_secs() / SIGNED_STEP.as_secs()
+    time.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_secs()
+        / SIGNED_STEP.as_secs()
 }
 
 impl Entry {
@@ -128,10 +141,14 @@ mod tests {
 
     #[test]
     fn a_token_is_given_for_half_of_its_lifetime_and_then_replaced() {
-        let (tokens, ann, start) = (JoinTokens::default(), Principal::new("key", "ann"), Instant::now());
+        let (tokens, ann, start) =
+            (JoinTokens::default(), Principal::new("key", "ann"), Instant::now());
         let first = tokens.issue(&ann, start);
         assert_eq!(tokens.issue(&ann, start + LIFETIME / 2 - Duration::from_secs(1)), first);
-        assert_eq!(tokens.check(&first, start + LIFETIME - Duration::from_secs(1)), Some(ann.clone()));
+        assert_eq!(
+            tokens.check(&first, start + LIFETIME - Duration::from_secs(1)),
+            Some(ann.clone())
+        );
         assert_eq!(tokens.check(&first, start + LIFETIME), None);
         let second = tokens.issue(&ann, start + LIFETIME / 2);
         assert_ne!(second, first);
@@ -143,8 +160,10 @@ mod tests {
         let key = |name: &str, secret: &str| ApiKey::from_secret(name, secret);
         let server = |keys: &[ApiKey]| JoinTokens::of_keys(keys);
         let (ann, now) = (Principal::new("key", "ann"), Instant::now());
-        let (before, after) =
-            (server(&[key("ann", "a"), key("bob", "b")]), server(&[key("bob", "b"), key("ann", "a")]));
+        let (before, after) = (
+            server(&[key("ann", "a"), key("bob", "b")]),
+            server(&[key("bob", "b"), key("ann", "a")]),
+        );
         let token = before.issue(&ann, now);
         assert_eq!(after.check(&token, now), Some(ann.clone()));
         assert_eq!(after.issue(&ann, now), token);
@@ -153,15 +172,26 @@ mod tests {
         assert_eq!(server(&[key("bob", "a")]).check(&token, now), None);
         let of_digest = ApiKey::from_sha256("ann", &"ab".repeat(32)).unwrap();
         let unsigned = server(std::slice::from_ref(&of_digest)).issue(&ann, now);
-        assert!(unsigned.split('.').count() == 2 && server(&[of_digest]).check(&unsigned, now).is_none());
-        let [name, step, signature] = token.split('.').collect::<Vec<_>>()[..] else { panic!("{token}") };
+        assert!(
+            unsigned.split('.').count() == 2
+                && server(&[of_digest]).check(&unsigned, now).is_none()
+        );
+        let [name, step, signature] = token.split('.').collect::<Vec<_>>()[..] else {
+            panic!("{token}")
+        };
         let later: u64 = step.parse::<u64>().unwrap() + 1;
-        for wrong in [format!("{name}.{later}.{signature}"), format!("{name}.{step}."), format!("{name}.x.{signature}")]
-        {
+        for wrong in [
+            format!("{name}.{later}.{signature}"),
+            format!("{name}.{step}."),
+            format!("{name}.x.{signature}"),
+        ] {
             assert_eq!(after.check(&wrong, now), None, "{wrong}");
         }
         let check = |time: SystemTime| after.check_signed(&token, name, later - 1, time);
-        assert!(check(SystemTime::now() + SIGNED_STEP).is_some() && check(SystemTime::now() + LIFETIME).is_none());
+        assert!(
+            check(SystemTime::now() + SIGNED_STEP).is_some()
+                && check(SystemTime::now() + LIFETIME).is_none()
+        );
     }
 
     #[test]
@@ -182,9 +212,15 @@ mod tests {
         assert_ne!(tokens.issue(&bob, now), token);
         assert_eq!(tokens.check(&token, now), Some(ann));
         let (key, secret) = token.split_once('.').unwrap();
-        for wrong in
-            ["", ".", key, &token[1..], &format!("{key}."), &format!("{secret}.{secret}"), &format!("{token}0")]
-        {
+        for wrong in [
+            "",
+            ".",
+            key,
+            &token[1..],
+            &format!("{key}."),
+            &format!("{secret}.{secret}"),
+            &format!("{token}0"),
+        ] {
             assert_eq!(tokens.check(wrong, now), None, "{wrong}");
         }
         for n in 0..MAX_PRINCIPALS {

@@ -61,8 +61,16 @@ mod tests {
 
     #[test]
     fn a_prefix_is_a_path_that_no_other_route_has() {
-        let check = |prefix: &str| CopilotKitOptions { prefix: prefix.to_owned(), ..Default::default() }.check_prefix();
-        for valid in ["/copilotkit", "/api/copilotkit", "/v1.0/~me/copilot_kit", "/agents-of-mine", "/x/agents"] {
+        let check = |prefix: &str| {
+            CopilotKitOptions { prefix: prefix.to_owned(), ..Default::default() }.check_prefix()
+        };
+        for valid in [
+            "/copilotkit",
+            "/api/copilotkit",
+            "/v1.0/~me/copilot_kit",
+            "/agents-of-mine",
+            "/x/agents",
+        ] {
             assert!(check(valid).is_ok(), "{valid}");
         }
         for invalid in [

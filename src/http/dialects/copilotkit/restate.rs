@@ -14,7 +14,8 @@ use crate::{
     protocol::{
         ActivityMessage, AssistantMessage, Event, Message, Messages, RunId,
         event::{
-            ActivitySnapshot, MessagesSnapshot, RunFinished, RunOutcome, RunStarted, StateSnapshot, TextMessageChunk,
+            ActivitySnapshot, MessagesSnapshot, RunFinished, RunOutcome, RunStarted, StateSnapshot,
+            TextMessageChunk,
         },
     },
     store::{ThreadView, branch_of, json_len},
@@ -50,7 +51,10 @@ pub(super) fn restate(view: &ThreadView, followed: Option<&RunId>) -> RestatedTh
                 events.push(MessagesSnapshot::new(messages(view, runs)).into());
             }
             Some(before) => {
-                events.push(RunFinished::new(thread_id.clone(), before.id.clone(), RunOutcome::success()).into());
+                events.push(
+                    RunFinished::new(thread_id.clone(), before.id.clone(), RunOutcome::success())
+                        .into(),
+                );
                 events.push(RunStarted::new(thread_id.clone(), run.id.clone()).into());
                 events.extend(run.messages.iter().map(|message| completion(message)));
             }
@@ -72,16 +76,28 @@ fn runs<'v>(view: &'v ThreadView, followed: Option<&'v RunId>) -> Vec<RestatedRu
     for node in branch_of(&view.nodes, view.thread.head) {
         let run = node.origin.run().and_then(|number| records.get(&number).copied());
         if let Some(ended) = current.filter(|_| current != run) {
-            runs.push(RestatedRun { id: &ended.id, state: ended.state, messages: std::mem::take(&mut messages) });
+            runs.push(RestatedRun {
+                id: &ended.id,
+                state: ended.state,
+                messages: std::mem::take(&mut messages),
+            });
         }
         current = run;
         messages.push(&node.message);
     }
     if let Some(ended) = current {
-        runs.push(RestatedRun { id: &ended.id, state: ended.state, messages: std::mem::take(&mut messages) });
+        runs.push(RestatedRun {
+            id: &ended.id,
+            state: ended.state,
+            messages: std::mem::take(&mut messages),
+        });
     }
     if followed.is_some() || !messages.is_empty() || runs.is_empty() {
-        runs.push(RestatedRun { id: followed.unwrap_or(&view.thread.run_id), state: None, messages });
+        runs.push(RestatedRun {
+            id: followed.unwrap_or(&view.thread.run_id),
+            state: None,
+            messages,
+        });
     }
     runs
 }
@@ -116,13 +132,25 @@ fn messages(view: &ThreadView, runs: &[RestatedRun<'_>]) -> Messages {
 /// Returns the event that completes a message which the page has.
 fn completion(message: &Message) -> Event {
     match message {
-        Message::Activity(ActivityMessage { id, activity_type, content, metadata, subagent_run_id, .. }) => {
-            let mut snapshot = ActivitySnapshot::new(id.clone(), activity_type.clone(), content.clone());
+        Message::Activity(ActivityMessage {
+            id,
+            activity_type,
+            content,
+            metadata,
+            subagent_run_id,
+            ..
+        }) => {
+            let mut snapshot =
+                ActivitySnapshot::new(id.clone(), activity_type.clone(), content.clone());
             snapshot.subagent_run_id = subagent_run_id.clone();
             snapshot.base.set_metadata(metadata.clone());
             snapshot.into()
         }
-        message => TextMessageChunk { message_id: Some(message.id().clone()), ..TextMessageChunk::default() }.into(),
+        message => TextMessageChunk {
+            message_id: Some(message.id().clone()),
+            ..TextMessageChunk::default()
+        }
+        .into(),
     }
 }
 

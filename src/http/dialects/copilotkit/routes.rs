@@ -42,7 +42,9 @@ pub(crate) fn route_sets(
     }
     let (prefix, tokens) = (options.prefix.as_str(), Arc::new(JoinTokens::of_keys(keys)));
     let transcriber = Extension(Transcriber::new(transcription));
-    let speech = OpenApiRouter::new().routes(routes!(transcribe::transcribe_copilot_speech)).layer(transcriber);
+    let speech = OpenApiRouter::new()
+        .routes(routes!(transcribe::transcribe_copilot_speech))
+        .layer(transcriber);
     let routes = OpenApiRouter::new()
         .routes(routes!(info::read_copilot_info))
         .routes(routes!(debug_events::follow_copilot_runs))
@@ -62,7 +64,9 @@ pub(crate) fn route_sets(
     let envelopes = OpenApiRouter::new()
         .routes(at(prefix, routes!(envelope::send_envelope)))
         .routes(at(&format!("{prefix}/"), routes!(envelope::send_envelope)))
-        .layer(Extension(Arc::new(EnvelopeRoutes::new(routes.clone().merge(speech.clone()).into()))));
+        .layer(Extension(Arc::new(EnvelopeRoutes::new(
+            routes.clone().merge(speech.clone()).into(),
+        ))));
     let routes = OpenApiRouter::new().nest(prefix, routes).merge(envelopes);
     let speech = OpenApiRouter::new().nest(prefix, speech);
     vec![
@@ -99,7 +103,11 @@ async fn run_copilot_agent(
     request_body = RunAgentInput,
     responses(response::EventResponse, refuse::Agent, refuse::Body, refuse::Limits, refuse::Start, refuse::Store)
 )]
-pub(super) async fn suggest(State(app): State<App>, Path(agent): Path<String>, request: Request) -> ApiResult {
+pub(super) async fn suggest(
+    State(app): State<App>,
+    Path(agent): Path<String>,
+    request: Request,
+) -> ApiResult {
     let (run, encoder) = read_input(&app, find_agent(&app, &agent)?, None, request).await?;
     Ok(respond_run(&app, app.runs.start_beside_thread(run)?, encoder).await)
 }

@@ -20,8 +20,8 @@ use super::{agents::find_agent, join_token::JoinTokens, threads::CopilotThread};
 use crate::{
     auth::{Principal, owner_of},
     http::{
-        ApiError, ApiResult, App, Caller, Credential, Query, RouteAccess, RouteSet, at, refuse, sse_response::expiry,
-        threads::pages::time,
+        ApiError, ApiResult, App, Caller, Credential, Query, RouteAccess, RouteSet, at, refuse,
+        sse_response::expiry, threads::pages::time,
     },
     protocol::ThreadId,
     run::{ChangedThread, ThreadChange, ThreadEvent},
@@ -171,11 +171,18 @@ fn reply_to(text: &str, app: &App, channels: &mut Vec<Channel>) -> Option<Value>
     let joined = || {
         let name = topic.strip_prefix(TOPIC_PREFIX)?;
         let agent = find_agent(app, name).ok()?.name().to_owned();
-        Some(Channel { topic: topic.clone(), join_ref: join_ref.clone(), name: name.to_owned(), agent })
+        Some(Channel {
+            topic: topic.clone(),
+            join_ref: join_ref.clone(),
+            name: name.to_owned(),
+            agent,
+        })
     };
     let is_done = match event.as_str() {
         "heartbeat" | "phx_leave" => true,
-        "phx_join" if channels.len() < MAX_CHANNELS => joined().map(|channel| channels.push(channel)).is_some(),
+        "phx_join" if channels.len() < MAX_CHANNELS => {
+            joined().map(|channel| channels.push(channel)).is_some()
+        }
         _ => false,
     };
     let status = if is_done { "ok" } else { "error" };
@@ -183,7 +190,12 @@ fn reply_to(text: &str, app: &App, channels: &mut Vec<Channel>) -> Option<Value>
 }
 
 /// Returns the messages about a change of a thread.
-fn messages_about(id: &ThreadId, change: ThreadChange, channels: &[Channel], thread: &ChangedThread) -> Vec<Value> {
+fn messages_about(
+    id: &ThreadId,
+    change: ThreadChange,
+    channels: &[Channel],
+    thread: &ChangedThread,
+) -> Vec<Value> {
     let metadata = |channel: &Channel, operation: &str, member: &str, value: Value| {
         let mut payload = json!({
             "operation": operation, "threadId": id, "userId": "", "organizationId": "", "occurredAt": time(now()),
@@ -192,7 +204,10 @@ fn messages_about(id: &ThreadId, change: ThreadChange, channels: &[Channel], thr
         channel.push("thread_metadata", payload)
     };
     if change == ThreadChange::Deleted {
-        return channels.iter().map(|channel| metadata(channel, "deleted", "deleted", json!({ "id": id }))).collect();
+        return channels
+            .iter()
+            .map(|channel| metadata(channel, "deleted", "deleted", json!({ "id": id })))
+            .collect();
     }
     // Its deletion is a change of its own.
     let ChangedThread::Summary(thread) = thread else { return Vec::new() };
@@ -210,8 +225,7 @@ fn messages_about(id: &ThreadId, change: ThreadChange, channels: &[Channel], thr
         messages.push(metadata(channel, operation, "thread", json!(record)));
         if change == ThreadChange::Begun {
             // Other tabs that show the thread connect to the run.
-            let activity =
-                json!({ "threadId": id, "agentId": channel.name, "runId": thread.run_id, "eventType": "RUN_STARTED" });
+            let activity = json!({ "threadId": id, "agentId": channel.name, "runId": thread.run_id, "eventType": "RUN_STARTED" });
             messages.push(channel.push("thread_run_activity", activity));
         }
     }

@@ -57,16 +57,23 @@ pub(super) async fn stop_copilot_run(
     let body = read_body::read_small(&app, request).await?;
     let input: StopInput = read_body::decode_optional(&body)?;
     let stopped = stop_run(&app.threads, &caller.key(thread), input.run_id.as_ref()).await?;
-    let message = if stopped { "the run is being stopped" } else { "the thread has no such running run" };
+    let message =
+        if stopped { "the run is being stopped" } else { "the thread has no such running run" };
     Ok(Json(CopilotStopResult { stopped, message }))
 }
 
 /// Waits for a run that the page names: its request can arrive after the stop, or wait in the thread's queue.
-async fn stop_run(threads: &Threads, key: &ThreadKey, wanted: Option<&RunId>) -> Result<bool, ThreadError> {
+async fn stop_run(
+    threads: &Threads,
+    key: &ThreadKey,
+    wanted: Option<&RunId>,
+) -> Result<bool, ThreadError> {
     let deadline = Instant::now() + RUN_WAIT_TIMEOUT;
     loop {
         match stop_active(threads, key, wanted).await {
-            Err(ThreadError::NoThread | ThreadError::NoRun) if wanted.is_none() || Instant::now() >= deadline => {
+            Err(ThreadError::NoThread | ThreadError::NoRun)
+                if wanted.is_none() || Instant::now() >= deadline =>
+            {
                 return Ok(false);
             }
             Err(ThreadError::NoThread | ThreadError::NoRun) => sleep(RUN_POLL_INTERVAL).await,
@@ -75,7 +82,11 @@ async fn stop_run(threads: &Threads, key: &ThreadKey, wanted: Option<&RunId>) ->
     }
 }
 
-async fn stop_active(threads: &Threads, key: &ThreadKey, wanted: Option<&RunId>) -> Result<bool, ThreadError> {
+async fn stop_active(
+    threads: &Threads,
+    key: &ThreadKey,
+    wanted: Option<&RunId>,
+) -> Result<bool, ThreadError> {
     let run = match wanted {
         Some(wanted) => wanted.clone(),
         None => {

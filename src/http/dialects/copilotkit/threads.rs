@@ -91,7 +91,11 @@ pub(super) async fn list_copilot_threads(
     let page = ThreadPage {
         after: query.cursor.as_deref().map(read_cursor).transpose()?,
         limit: page_size(query.limit.as_deref())?,
-        archived: if query.include_archived.as_deref() == Some("true") { None } else { Some(false) },
+        archived: if query.include_archived.as_deref() == Some("true") {
+            None
+        } else {
+            Some(false)
+        },
         agent: agent.map(|agent| agent.name().to_owned()),
         query: None,
     };
@@ -139,10 +143,16 @@ pub(super) async fn archive_copilot_thread(
     edit_thread(&own, id, edit).await
 }
 
-async fn edit_thread(own: &OwnThreads, id: ThreadId, edit: ThreadEdit) -> ApiResult<Json<CopilotThread>> {
+async fn edit_thread(
+    own: &OwnThreads,
+    id: ThreadId,
+    edit: ThreadEdit,
+) -> ApiResult<Json<CopilotThread>> {
     let edited = own.threads.edit(&own.caller.key(id), edit).await;
     let thread = edited.map_err(|error| match error {
-        ThreadError::TitleTooLong => ApiError::InvalidInput { path: "name".to_owned(), message: error.to_string() },
+        ThreadError::TitleTooLong => {
+            ApiError::InvalidInput { path: "name".to_owned(), message: error.to_string() }
+        }
         error => error.into(),
     })?;
     Ok(Json(CopilotThread::of(thread, None)))

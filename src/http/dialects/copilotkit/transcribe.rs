@@ -74,7 +74,9 @@ impl TranscriptionError {
     /// Returns the status, CopilotKit's code, and whether the same request may succeed later.
     fn refusal(&self) -> (StatusCode, &'static str, bool) {
         match self {
-            Self::NotConfigured => (StatusCode::SERVICE_UNAVAILABLE, "service_not_configured", false),
+            Self::NotConfigured => {
+                (StatusCode::SERVICE_UNAVAILABLE, "service_not_configured", false)
+            }
             Self::InvalidRequest(_) => (StatusCode::BAD_REQUEST, "invalid_request", false),
             Self::Format(_) => (StatusCode::BAD_REQUEST, "invalid_audio_format", false),
             Self::TooLong => (StatusCode::BAD_REQUEST, "audio_too_long", false),
@@ -111,7 +113,8 @@ pub(super) struct CopilotTranscriptionRefusal {
 impl IntoResponse for TranscriptionError {
     fn into_response(self) -> Response {
         let (status, error, retryable) = self.refusal();
-        (status, Json(CopilotTranscriptionRefusal { error, message: self.to_string(), retryable })).into_response()
+        (status, Json(CopilotTranscriptionRefusal { error, message: self.to_string(), retryable }))
+            .into_response()
     }
 }
 
@@ -185,7 +188,8 @@ pub(super) async fn transcribe_copilot_speech(
     let body = read_body::read(&app, &head, body).await?;
     // After the body: a client that is still sending may not read a refusal.
     let service = transcriber.service.ok_or(TranscriptionError::NotConfigured)?;
-    let _permit = transcriber.permits.try_take(&owner, 1).map_err(|_| TranscriptionError::RateLimited)?;
+    let _permit =
+        transcriber.permits.try_take(&owner, 1).map_err(|_| TranscriptionError::RateLimited)?;
     let speech = speech_of(&head, body)?;
     if speech.bytes.is_empty() {
         return Err(TranscriptionError::TooShort);
@@ -197,11 +201,16 @@ pub(super) async fn transcribe_copilot_speech(
 }
 
 fn speech_of(head: &Parts, body: Bytes) -> Result<Speech, TranscriptionError> {
-    let content_type = head.headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    let content_type = head
+        .headers
+        .get(header::CONTENT_TYPE)
+        .and_then(|value| value.to_str().ok())
+        .unwrap_or_default();
     if essence(content_type) != "application/json" {
         return Ok(file_of_form(&body, content_type)?);
     }
-    let SpeechInput { audio, mime_type, filename } = decode_members(&body).map_err(ApiError::from)?;
+    let SpeechInput { audio, mime_type, filename } =
+        decode_members(&body).map_err(ApiError::from)?;
     let bytes = LENIENT.decode(audio).map_err(|_| ApiError::invalid_input("audio", "base64"))?;
     Ok(Speech { bytes: bytes.into(), media_type: mime_type, name: filename })
 }
@@ -210,7 +219,10 @@ fn speech_of(head: &Parts, body: Bytes) -> Result<Speech, TranscriptionError> {
 fn may_be_sound(media_type: &str) -> bool {
     let media_type = essence(media_type);
     media_type.starts_with("audio/")
-        || matches!(media_type.as_str(), "" | "application/octet-stream" | "video/webm" | "video/mp4")
+        || matches!(
+            media_type.as_str(),
+            "" | "application/octet-stream" | "video/webm" | "video/mp4"
+        )
 }
 
 #[cfg(test)]

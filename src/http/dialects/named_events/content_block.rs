@@ -87,20 +87,25 @@ impl MediaBlock {
     }
 
     fn to_source(&self, path: &str) -> Result<PartSource, InvalidRequest> {
-        let invalid = |member: &str, expected: &str| Err(InvalidRequest::new(format!("{path}{member}"), expected));
+        let invalid = |member: &str, expected: &str| {
+            Err(InvalidRequest::new(format!("{path}{member}"), expected))
+        };
         match (&self.url, &self.data, &self.mime_type) {
             (Some(_), Some(_), _) => invalid("", "either `url` or `data`, not both"),
             (Some(url), None, _) if url.trim().is_empty() => invalid(".url", "a URL"),
-            (Some(url), None, mime_type) => {
-                Ok(PartSource::Url { value: url.clone(), mime_type: mime_type.clone().filter(|t| !t.is_empty()) })
-            }
+            (Some(url), None, mime_type) => Ok(PartSource::Url {
+                value: url.clone(),
+                mime_type: mime_type.clone().filter(|t| !t.is_empty()),
+            }),
             (None, Some(data), Some(mime_type)) if !mime_type.trim().is_empty() => {
                 if data.is_empty() || BASE64_STANDARD.decode(data).is_err() {
                     return invalid(".data", "base64 with its padding");
                 }
                 Ok(PartSource::Data { value: data.clone(), mime_type: mime_type.clone() })
             }
-            (None, Some(_), _) => invalid(".mime_type", "the MIME type of `data`, such as image/png"),
+            (None, Some(_), _) => {
+                invalid(".mime_type", "the MIME type of `data`, such as image/png")
+            }
             (None, None, _) => invalid("", "a `url`, or `data` with its `mime_type`"),
         }
     }
@@ -111,7 +116,10 @@ impl ContentBlock {
         const TYPES: [&str; 6] = ["text", "image", "audio", "video", "file", "reasoning"];
         let block_type = block.get("type").and_then(Value::as_str).unwrap_or_default();
         if !TYPES.contains(&block_type) {
-            return Err(InvalidRequest::new(format!("{path}.type"), format!("one of {}", TYPES.join(", "))));
+            return Err(InvalidRequest::new(
+                format!("{path}.type"),
+                format!("one of {}", TYPES.join(", ")),
+            ));
         }
         Self::deserialize(block).map_err(|error| InvalidRequest::new(path, error.to_string()))
     }

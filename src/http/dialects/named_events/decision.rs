@@ -51,12 +51,19 @@ pub(super) const REVIEW_DECISIONS: [HitlDecisionType; 3] =
 
 impl HitlDecision {
     pub(super) fn read(decision: &Value, path: &str) -> Result<Self, InvalidRequest> {
-        let has_action = decision.get("actionId").and_then(Value::as_str).is_some_and(|id| !id.is_empty());
+        let has_action =
+            decision.get("actionId").and_then(Value::as_str).is_some_and(|id| !id.is_empty());
         if decision.is_object() && !has_action {
-            return Err(InvalidRequest::new(format!("{path}.actionId"), "the id of an action of the open question"));
+            return Err(InvalidRequest::new(
+                format!("{path}.actionId"),
+                "the id of an action of the open question",
+            ));
         }
         let decision = Self::deserialize(decision).map_err(|error| {
-            InvalidRequest::new(path, format!("a decision, {{actionId, type, args?, reason?}}: {error}"))
+            InvalidRequest::new(
+                path,
+                format!("a decision, {{actionId, type, args?, reason?}}: {error}"),
+            )
         })?;
         if decision.kind == HitlDecisionType::Edit && decision.args.is_none() {
             return Err(InvalidRequest::new(format!("{path}.args"), "the arguments to change"));

@@ -50,7 +50,8 @@ impl SseDialect for NamedEventEncoder {
     fn event(&mut self, event: &Event, out: &mut Vec<u8>) {
         match event {
             Event::TextMessageStart(e) => {
-                let speaker = e.name.clone().or_else(|| self.subagent_name(e.subagent_run_id.as_ref()?));
+                let speaker =
+                    e.name.clone().or_else(|| self.subagent_name(e.subagent_run_id.as_ref()?));
                 self.speakers.extend(speaker.map(|name| (e.message_id.clone(), name)));
                 self.empty_messages.push(e.message_id.clone());
             }
@@ -62,17 +63,26 @@ impl SseDialect for NamedEventEncoder {
             }
             Event::ToolCallStart(e) => {
                 let (id, name) = (&e.tool_call_id, &e.tool_call_name);
-                let payload = json!({ "toolCallId": id, "toolCallName": name, "thread_id": self.thread_id });
+                let payload =
+                    json!({ "toolCallId": id, "toolCallName": name, "thread_id": self.thread_id });
                 write_event("tool_call_start", &payload, out);
             }
-            Event::ToolCallArgs(e) => {
-                write_delta(b"event: tool_call_args\ndata: {\"toolCallId\":", &e.tool_call_id, &e.delta, out)
+            Event::ToolCallArgs(e) => write_delta(
+                b"event: tool_call_args\ndata: {\"toolCallId\":",
+                &e.tool_call_id,
+                &e.delta,
+                out,
+            ),
+            Event::ToolCallEnd(e) => {
+                write_event("tool_call_end", &json!({ "toolCallId": e.tool_call_id }), out)
             }
-            Event::ToolCallEnd(e) => write_event("tool_call_end", &json!({ "toolCallId": e.tool_call_id }), out),
             Event::ToolCallResult(e) => write_tool_result(e, out),
-            Event::RunStarted(e) => {
-                self.status("run_started", &format!("{} is working", self.agent), Some(&e.run_id), out)
-            }
+            Event::RunStarted(e) => self.status(
+                "run_started",
+                &format!("{} is working", self.agent),
+                Some(&e.run_id),
+                out,
+            ),
             Event::StepStarted(e) => self.status("step_started", &e.step_name, None, out),
             Event::StepFinished(e) => self.status("step_finished", &e.step_name, None, out),
             Event::SubagentStarted(e) => {
@@ -90,7 +100,8 @@ impl SseDialect for NamedEventEncoder {
             }
             Event::RunError(e) => {
                 let code = e.code.as_deref().unwrap_or("error");
-                let payload = json!({ "type": code, "message": e.message, "thread_id": self.thread_id });
+                let payload =
+                    json!({ "type": code, "message": e.message, "thread_id": self.thread_id });
                 write_event("error", &payload, out);
             }
             Event::RunFinished(e) => self.run_finished(e, out),
@@ -119,7 +130,11 @@ impl NamedEventEncoder {
                 write_event("reasoning_start", &message_id(&e.message_id), out);
             }
             Event::ReasoningMessageStart(e) => {
-                let span = self.reasoning_spans.iter().rev().find(|(owner, _)| *owner == e.subagent_run_id);
+                let span = self
+                    .reasoning_spans
+                    .iter()
+                    .rev()
+                    .find(|(owner, _)| *owner == e.subagent_run_id);
                 let session = span.map_or_else(|| e.message_id.clone(), |(_, id)| id.clone());
                 let has_span = span.is_some();
                 if !has_span {
@@ -127,18 +142,25 @@ impl NamedEventEncoder {
                 }
                 let payload = json!({ "messageId": session, "role": "assistant" });
                 write_event("reasoning_message_start", &payload, out);
-                self.reasoning_messages.push(OpenReasoningMessage { id: e.message_id.clone(), session, has_span });
+                self.reasoning_messages.push(OpenReasoningMessage {
+                    id: e.message_id.clone(),
+                    session,
+                    has_span,
+                });
             }
             Event::ReasoningMessageContent(e) => {
-                let message = self.reasoning_messages.iter().find(|message| message.id == e.message_id);
+                let message =
+                    self.reasoning_messages.iter().find(|message| message.id == e.message_id);
                 let session = message.map_or(&e.message_id, |message| &message.session);
                 let head = b"event: reasoning_message_content\ndata: {\"messageId\":";
                 write_delta(head, session, &e.delta, out);
             }
             Event::ReasoningMessageEnd(e) => {
-                let position = self.reasoning_messages.iter().position(|message| message.id == e.message_id);
+                let position =
+                    self.reasoning_messages.iter().position(|message| message.id == e.message_id);
                 let Some(position) = position else { return };
-                let OpenReasoningMessage { session, has_span, .. } = self.reasoning_messages.remove(position);
+                let OpenReasoningMessage { session, has_span, .. } =
+                    self.reasoning_messages.remove(position);
                 write_event("reasoning_message_end", &message_id(&session), out);
                 if !has_span {
                     write_event("reasoning_end", &message_id(&session), out);
@@ -164,9 +186,11 @@ impl NamedEventEncoder {
             write_string(text, out);
         } else {
             let is_first = self.empty_messages.extract_if(.., |message| message == id).count() > 0;
-            let separator = if std::mem::replace(&mut self.has_text, true) && is_first { "\n\n" } else { "" };
+            let separator =
+                if std::mem::replace(&mut self.has_text, true) && is_first { "\n\n" } else { "" };
             write_string(&format!("{separator}{text}"), out);
-            let speaker = self.speakers.iter().find(|(message, _)| message == id).map(|(_, name)| name);
+            let speaker =
+                self.speakers.iter().find(|(message, _)| message == id).map(|(_, name)| name);
             self.message_suffix.clear();
             self.message_suffix.extend_from_slice(b",\"thread_id\":");
             write_string(&self.thread_id, &mut self.message_suffix);
@@ -179,7 +203,8 @@ impl NamedEventEncoder {
     }
 
     fn status(&self, status: &str, message: &str, run: Option<&str>, out: &mut Vec<u8>) {
-        let mut payload = json!({ "type": status, "message": message, "thread_id": self.thread_id });
+        let mut payload =
+            json!({ "type": status, "message": message, "thread_id": self.thread_id });
         if let Some(run) = run {
             payload["run_id"] = run.into();
         }
@@ -208,7 +233,9 @@ impl NamedEventEncoder {
     fn notice(&self, event: &Custom, out: &mut Vec<u8>) {
         let (status, message) = match &*event.name {
             TRUNCATED => ("truncated", "the answer is incomplete"),
-            ATTACHMENT_SKIPPED => ("attachment_skipped", "the model cannot read a part of a message"),
+            ATTACHMENT_SKIPPED => {
+                ("attachment_skipped", "the model cannot read a part of a message")
+            }
             _ => return,
         };
         let reason = event.value.get("reason").and_then(Value::as_str).unwrap_or("unknown");
@@ -235,7 +262,11 @@ fn write_tool_result(result: &ToolCallResult, out: &mut Vec<u8>) {
             _ => result.content.text().into_owned(),
         },
     };
-    write_event("tool_result", &json!({ "toolCallId": result.tool_call_id, "content": content, "role": "tool" }), out);
+    write_event(
+        "tool_result",
+        &json!({ "toolCallId": result.tool_call_id, "content": content, "role": "tool" }),
+        out,
+    );
 }
 
 /// `head` is the constant part, up to the id.
@@ -253,8 +284,8 @@ mod tests {
     use crate::protocol::{
         ContentPart, PartSource,
         event::{
-            ReasoningMessageContent, ReasoningMessageEnd, ReasoningMessageStart, RunError, TextMessageContent,
-            TextMessageEnd, TextMessageStart,
+            ReasoningMessageContent, ReasoningMessageEnd, ReasoningMessageStart, RunError,
+            TextMessageContent, TextMessageEnd, TextMessageStart,
         },
     };
 
@@ -288,8 +319,12 @@ mod tests {
         ]);
         let payloads: Vec<_> = frames[1..].iter().map(|(_, payload)| payload.clone()).collect();
         let message = |text: &str, agent: &str| json!({ "content": text, "thread_id": "t\"1", "agent": agent });
-        let expected =
-            [message("1", "main"), message("\n\n2\n\n", "writer"), message("\n\n3", "Ada"), message("4", "main")];
+        let expected = [
+            message("1", "main"),
+            message("\n\n2\n\n", "writer"),
+            message("\n\n3", "Ada"),
+            message("4", "main"),
+        ];
         assert_eq!(payloads, expected);
     }
 
@@ -300,7 +335,8 @@ mod tests {
             ReasoningMessageContent::new("m", "x").into(),
             ReasoningMessageEnd::new("m").into(),
         ]);
-        let names: Vec<_> = frames.iter().map(|(name, _)| name.strip_prefix("reasoning_").unwrap()).collect();
+        let names: Vec<_> =
+            frames.iter().map(|(name, _)| name.strip_prefix("reasoning_").unwrap()).collect();
         assert_eq!(names, ["start", "message_start", "message_content", "message_end", "end"]);
         assert!(frames.iter().all(|(_, payload)| payload["messageId"] == "m"));
     }
@@ -311,8 +347,7 @@ mod tests {
             Custom::new("agui-server.truncated", json!({ "reason": "length" })).into(),
             Custom::new("other", json!({ "reason": "x" })).into(),
         ]);
-        let expected =
-            json!({ "type": "truncated", "message": "the answer is incomplete: length", "thread_id": "t\"1" });
+        let expected = json!({ "type": "truncated", "message": "the answer is incomplete: length", "thread_id": "t\"1" });
         assert_eq!(frames, [("status".to_owned(), expected)]);
     }
 
@@ -321,12 +356,16 @@ mod tests {
         let url = PartSource::Url { value: "https://a".to_owned(), mime_type: None };
         let parts = vec![ContentPart::text("a"), ContentPart::image(url)];
         let frames = encoded(vec![
-            ToolCallResult::new("m", "c", vec![ContentPart::text("a"), ContentPart::text("b")]).into(),
+            ToolCallResult::new("m", "c", vec![ContentPart::text("a"), ContentPart::text("b")])
+                .into(),
             ToolCallResult::new("m", "c", parts.clone()).into(),
             RunError { code: None, ..RunError::new("x", "broken") }.into(),
         ]);
         assert_eq!(frames[0].1, json!({ "toolCallId": "c", "content": "ab", "role": "tool" }));
         assert_eq!(frames[1].1["content"], serde_json::to_string(&parts).unwrap());
-        assert_eq!(frames[2].1, json!({ "type": "error", "message": "broken", "thread_id": "t\"1" }));
+        assert_eq!(
+            frames[2].1,
+            json!({ "type": "error", "message": "broken", "thread_id": "t\"1" })
+        );
     }
 }

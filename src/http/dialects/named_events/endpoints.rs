@@ -13,7 +13,8 @@ use serde_json::json;
 use utoipa_axum::{router::OpenApiRouter, routes};
 
 use super::{
-    ChatRequest, HitlDecisionType, InvalidRequest, MessageBody, NamedEventEncoder, NamedEventOptions, make_event,
+    ChatRequest, HitlDecisionType, InvalidRequest, MessageBody, NamedEventEncoder,
+    NamedEventOptions, make_event,
     replies::{ReadReply, read_reply},
     schema::NamedEvent,
 };
@@ -38,9 +39,14 @@ use crate::{
 };
 
 pub(crate) fn route_set(options: &NamedEventOptions) -> Option<RouteSet> {
-    let routes = || OpenApiRouter::new().routes(routes!(run_chat)).routes(routes!(run_named_events));
+    let routes =
+        || OpenApiRouter::new().routes(routes!(run_chat)).routes(routes!(run_named_events));
     let routes = options.enabled.then(routes)?;
-    Some(RouteSet::new("named events", RouteAccess::Authenticated, routes.layer(Extension(Arc::new(options.clone())))))
+    Some(RouteSet::new(
+        "named events",
+        RouteAccess::Authenticated,
+        routes.layer(Extension(Arc::new(options.clone()))),
+    ))
 }
 
 /// Runs the agent of chats with named events.
@@ -88,7 +94,8 @@ async fn run(app: &App, agent: Option<&str>, request: Request) -> ApiResult {
     let agent = find_agent(app, agent)?;
     // The values of such a request are not told apart: all count as open.
     let (read, request) =
-        read_run(app, request, |body| Ok((ChatRequest::read(&decode_value(body)?)?, usize::MAX))).await?;
+        read_run(app, request, |body| Ok((ChatRequest::read(&decode_value(body)?)?, usize::MAX)))
+            .await?;
     let key = |id: ThreadId| ThreadKey { owner: owner_of(read.principal.as_ref()), id };
     let (key, (open, agent)) = match &request.thread_id {
         Some(id) => {
@@ -96,7 +103,9 @@ async fn run(app: &App, agent: Option<&str>, request: Request) -> ApiResult {
             let open = open_interrupts(app, threads, &key, agent).await?;
             (key, open)
         }
-        None => (key(format!("thread-{}", uuid::Uuid::new_v4().simple()).into()), (Vec::new(), agent)),
+        None => {
+            (key(format!("thread-{}", uuid::Uuid::new_v4().simple()).into()), (Vec::new(), agent))
+        }
     };
     let newest = request.newest_user_message().map(|newest| &newest.content);
     if let (Some(MessageBody::Decisions(_)), true) = (newest, open.is_empty()) {
@@ -112,12 +121,14 @@ async fn run(app: &App, agent: Option<&str>, request: Request) -> ApiResult {
     };
     let is_reply = reply.is_some();
     let mut input = request.to_input(key.id.clone(), is_reply)?;
-    let ReadReply { entries, problem } = reply.unwrap_or(ReadReply { entries: Vec::new(), problem: None });
+    let ReadReply { entries, problem } =
+        reply.unwrap_or(ReadReply { entries: Vec::new(), problem: None });
     input.resume = entries;
     // The format cannot express that a person cancels an interrupt. Without this rule, an expired interrupt, which can
     // only be cancelled, would block its thread for ever.
     for entry in &mut input.resume {
-        if open.iter().any(|interrupt| interrupt.id == entry.interrupt_id && has_expired(interrupt)) {
+        if open.iter().any(|interrupt| interrupt.id == entry.interrupt_id && has_expired(interrupt))
+        {
             (entry.status, entry.payload) = (ResumeStatus::Cancelled, None);
         }
     }
@@ -158,12 +169,16 @@ async fn edited_calls(
         return Ok(HashMap::new());
     }
     let thread = threads.read(key).await?;
-    let asked: HashMap<_, _> = open.iter().filter_map(|asked| Some((asked.tool_call_id.as_ref()?, asked))).collect();
+    let asked: HashMap<_, _> =
+        open.iter().filter_map(|asked| Some((asked.tool_call_id.as_ref()?, asked))).collect();
     let branch = thread.current_branch();
     let calls = branch.iter().flat_map(|message| message.tool_calls());
     let arguments = calls.filter_map(|call| {
         let shown = asked.get(&call.id)?.arguments().cloned();
-        Some((call.id.clone(), shown.or_else(|| serde_json::from_str(&call.function.arguments).ok())?))
+        Some((
+            call.id.clone(),
+            shown.or_else(|| serde_json::from_str(&call.function.arguments).ok())?,
+        ))
     });
     Ok(arguments.collect())
 }

@@ -98,13 +98,19 @@ pub struct PlanStep {
 impl HitlOption {
     /// The replies to a question for feedback: accept, or give feedback.
     pub fn feedback() -> Vec<Self> {
-        vec![Self::new("Accept", HitlDecisionType::Accepted), Self::new("Provide Feedback", HitlDecisionType::Feedback)]
+        vec![
+            Self::new("Accept", HitlDecisionType::Accepted),
+            Self::new("Provide Feedback", HitlDecisionType::Feedback),
+        ]
     }
 
     /// The replies to actions and plans: those of approve, edit and reject that are allowed.
     pub fn review(allowed: &[HitlDecisionType]) -> Vec<Self> {
         let labels = ["Approve", "Edit", "Reject"].into_iter().zip(REVIEW_DECISIONS);
-        labels.filter(|(_, value)| allowed.contains(value)).map(|(label, value)| Self::new(label, value)).collect()
+        labels
+            .filter(|(_, value)| allowed.contains(value))
+            .map(|(label, value)| Self::new(label, value))
+            .collect()
     }
 
     fn new(label: &str, value: HitlDecisionType) -> Self {
@@ -131,7 +137,8 @@ impl HitlRequest {
     #[must_use]
     pub fn for_actions(mut self, actions: Vec<ActionRequest>, configs: Vec<ReviewConfig>) -> Self {
         let offered = REVIEW_DECISIONS.into_iter().filter(|decision| {
-            configs.is_empty() || configs.iter().any(|config| config.allowed_decisions.contains(decision))
+            configs.is_empty()
+                || configs.iter().any(|config| config.allowed_decisions.contains(decision))
         });
         self.options = HitlOption::review(&offered.collect::<Vec<_>>());
         self.action_requests = actions;

@@ -29,7 +29,8 @@ pub(super) enum InterruptKind {
 impl InterruptKind {
     pub(super) fn of(interrupt: &Interrupt) -> Self {
         let is_about_call = interrupt.tool_call_id.is_some();
-        if let Some(steps) = interrupt.metadata.as_ref().and_then(|metadata| plan_steps(metadata.get(STEPS)?))
+        if let Some(steps) =
+            interrupt.metadata.as_ref().and_then(|metadata| plan_steps(metadata.get(STEPS)?))
             && (!is_about_call || has_steps(interrupt.response_schema.as_ref()))
         {
             return Self::Plan(steps);
@@ -40,13 +41,17 @@ impl InterruptKind {
         if asks_for_approval(schema) {
             return if is_about_call { Self::Action } else { Self::Review };
         }
-        let is_string = |schema_type: Option<&Value>| schema_type.is_some_and(|name| name == "string");
+        let is_string =
+            |schema_type: Option<&Value>| schema_type.is_some_and(|name| name == "string");
         if is_string(schema.get("type")) {
             return Self::Feedback(None);
         }
-        let mut properties = schema.get("properties").and_then(Value::as_object).into_iter().flatten();
+        let mut properties =
+            schema.get("properties").and_then(Value::as_object).into_iter().flatten();
         match (properties.next(), properties.next()) {
-            (Some((name, schema)), None) if is_string(schema.get("type")) => Self::Feedback(Some(name.clone())),
+            (Some((name, schema)), None) if is_string(schema.get("type")) => {
+                Self::Feedback(Some(name.clone()))
+            }
             _ => Self::Form,
         }
     }
@@ -58,7 +63,10 @@ pub(super) fn allowed_decisions(interrupt: &Interrupt) -> Vec<HitlDecisionType> 
         (InterruptKind::Review, _) => false,
         _ => true,
     };
-    REVIEW_DECISIONS.into_iter().filter(|decision| is_editable || *decision != HitlDecisionType::Edit).collect()
+    REVIEW_DECISIONS
+        .into_iter()
+        .filter(|decision| is_editable || *decision != HitlDecisionType::Edit)
+        .collect()
 }
 
 fn has_steps(schema: Option<&JsonObject>) -> bool {

@@ -19,7 +19,9 @@ mod replies;
 mod request;
 mod schema;
 
-pub use content_block::{AudioBlock, ContentBlock, ImageBlock, MediaBlock, ReasoningBlock, TextBlock};
+pub use content_block::{
+    AudioBlock, ContentBlock, ImageBlock, MediaBlock, ReasoningBlock, TextBlock,
+};
 pub use decision::{HitlDecision, HitlDecisionType};
 pub(crate) use encoder::NamedEventEncoder;
 pub(crate) use endpoints::route_set;

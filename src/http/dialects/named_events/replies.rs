@@ -55,8 +55,12 @@ impl ReplyProblem {
             (Self::Unclear(text), false) => {
                 format!("{text:?} is neither a yes nor a no. Answer \"approve\" or \"reject\".")
             }
-            (Self::Unclear(text), true) => format!("“{text}”既不是同意，也不是拒绝。请回答“同意”或“拒绝”。"),
-            (Self::Undecided(about), false) => format!("No decision was sent about: {}.", about.join("; ")),
+            (Self::Unclear(text), true) => {
+                format!("“{text}”既不是同意，也不是拒绝。请回答“同意”或“拒绝”。")
+            }
+            (Self::Undecided(about), false) => {
+                format!("No decision was sent about: {}.", about.join("; "))
+            }
             (Self::Undecided(about), true) => format!("还没有决定：{}。", about.join("；")),
         };
         format!("{problem}\n\n{question}")
@@ -79,17 +83,28 @@ pub(super) fn read_reply(
         return read_decisions(open, decisions, calls, path);
     }
     let text = reply.as_text();
-    let text = text.ok_or_else(|| InvalidRequest::new(path, "a text or decisions, to answer the open interrupts"))?;
+    let text = text.ok_or_else(|| {
+        InvalidRequest::new(path, "a text or decisions, to answer the open interrupts")
+    })?;
     let is_approval = |interrupt: &Interrupt| {
-        matches!(InterruptKind::of(interrupt), InterruptKind::Action | InterruptKind::Plan(_) | InterruptKind::Review)
+        matches!(
+            InterruptKind::of(interrupt),
+            InterruptKind::Action | InterruptKind::Plan(_) | InterruptKind::Review
+        )
     };
     // An expired interrupt can only be cancelled, which any reply does.
-    let needs_clear_reply = |interrupt: &Interrupt| is_approval(interrupt) && !has_expired(interrupt);
-    if ApprovalDecision::of_text(&text) == ApprovalDecision::Unclear && open.iter().any(needs_clear_reply) {
+    let needs_clear_reply =
+        |interrupt: &Interrupt| is_approval(interrupt) && !has_expired(interrupt);
+    if ApprovalDecision::of_text(&text) == ApprovalDecision::Unclear
+        && open.iter().any(needs_clear_reply)
+    {
         let shown = shortened(text.trim(), MAX_SHOWN_CHARS);
         return Ok(ReadReply { entries: Vec::new(), problem: Some(ReplyProblem::Unclear(shown)) });
     }
-    let entries = open.iter().map(|interrupt| resume_entry(interrupt, HumanReply::Text(&text), calls)).collect();
+    let entries = open
+        .iter()
+        .map(|interrupt| resume_entry(interrupt, HumanReply::Text(&text), calls))
+        .collect();
     Ok(ReadReply { entries, problem: None })
 }
 
@@ -103,40 +118,61 @@ fn read_decisions(
     for (index, decision) in decisions.iter().enumerate() {
         let is_named = |interrupt: &&Interrupt| {
             let call = interrupt.tool_call_id.as_ref();
-            interrupt.id == *decision.action_id || call.is_some_and(|call| *call == *decision.action_id)
+            interrupt.id == *decision.action_id
+                || call.is_some_and(|call| *call == *decision.action_id)
         };
         let Some(interrupt) = open.iter().find(is_named) else {
-            let ids: Vec<_> = open.iter().take(MAX_LISTED_ACTIONS).map(|open| format!("{:?}", &*open.id)).collect();
+            let ids: Vec<_> = open
+                .iter()
+                .take(MAX_LISTED_ACTIONS)
+                .map(|open| format!("{:?}", &*open.id))
+                .collect();
             let unknown = shortened(&decision.action_id, MAX_SHOWN_CHARS);
-            let expected = format!("the id of an open action ({}), found {unknown:?}", ids.join(", "));
-            return Err(InvalidRequest::new(format!("{path}.decisions[{index}].actionId"), expected));
+            let expected =
+                format!("the id of an open action ({}), found {unknown:?}", ids.join(", "));
+            return Err(InvalidRequest::new(
+                format!("{path}.decisions[{index}].actionId"),
+                expected,
+            ));
         };
-        if decision.kind == HitlDecisionType::Edit && !allowed_decisions(interrupt).contains(&decision.kind) {
+        if decision.kind == HitlDecisionType::Edit
+            && !allowed_decisions(interrupt).contains(&decision.kind)
+        {
             let path = format!("{path}.decisions[{index}].type");
             return Err(InvalidRequest::new(path, "a decision that this action allows"));
         }
         entries.push(resume_entry(interrupt, HumanReply::Decision(decision), calls));
     }
-    let has_no_entry = |interrupt: &&Interrupt| entries.iter().all(|entry| entry.interrupt_id != interrupt.id);
-    let about = |interrupt: &Interrupt| interrupt.message.clone().unwrap_or_else(|| interrupt.id.to_string());
+    let has_no_entry =
+        |interrupt: &&Interrupt| entries.iter().all(|entry| entry.interrupt_id != interrupt.id);
+    let about = |interrupt: &Interrupt| {
+        interrupt.message.clone().unwrap_or_else(|| interrupt.id.to_string())
+    };
     let undecided: Vec<_> = open.iter().filter(has_no_entry).map(about).collect();
     let problem = (!undecided.is_empty()).then_some(ReplyProblem::Undecided(undecided));
     Ok(ReadReply { entries, problem })
 }
 
-fn resume_entry(interrupt: &Interrupt, reply: HumanReply<'_>, calls: &HashMap<ToolCallId, JsonObject>) -> ResumeEntry {
+fn resume_entry(
+    interrupt: &Interrupt,
+    reply: HumanReply<'_>,
+    calls: &HashMap<ToolCallId, JsonObject>,
+) -> ResumeEntry {
     let schema = interrupt.response_schema.as_ref();
     let payload = match InterruptKind::of(interrupt) {
         InterruptKind::Action => {
             let mut decision = reply.approval();
             if let ApprovalDecision::Approved { edited_args: Some(edited) } = &mut decision
-                && let Some(arguments) = interrupt.tool_call_id.as_ref().and_then(|id| calls.get(id))
+                && let Some(arguments) =
+                    interrupt.tool_call_id.as_ref().and_then(|id| calls.get(id))
             {
                 *edited = merged(arguments.clone(), edited);
             }
             Some(Value::Object(action_payload(decision, schema)))
         }
-        InterruptKind::Plan(_) | InterruptKind::Review => Some(Value::Object(review_payload(reply.approval(), schema))),
+        InterruptKind::Plan(_) | InterruptKind::Review => {
+            Some(Value::Object(review_payload(reply.approval(), schema)))
+        }
         InterruptKind::Form => reply.form(),
         InterruptKind::Feedback(None) => reply.feedback(),
         InterruptKind::Feedback(Some(member)) => reply.feedback().map(|value| match value {
@@ -154,8 +190,10 @@ fn merged(mut target: JsonObject, patch: &JsonObject) -> JsonObject {
         match value {
             Value::Null => drop(target.shift_remove(name)),
             Value::Object(patch) => {
-                let before = target.get_mut(name).and_then(Value::as_object_mut).map(std::mem::take);
-                target.insert(name.clone(), Value::Object(merged(before.unwrap_or_default(), patch)));
+                let before =
+                    target.get_mut(name).and_then(Value::as_object_mut).map(std::mem::take);
+                target
+                    .insert(name.clone(), Value::Object(merged(before.unwrap_or_default(), patch)));
             }
             value => drop(target.insert(name.clone(), value.clone())),
         }
@@ -166,7 +204,9 @@ fn merged(mut target: JsonObject, patch: &JsonObject) -> JsonObject {
 /// The payload about a tool call: edited members are its arguments.
 fn action_payload(decision: ApprovalDecision, schema: Option<&JsonObject>) -> JsonObject {
     match decision {
-        ApprovalDecision::Declined { reason: Some(_) } if schema.is_some_and(|schema| !allows_reason(schema)) => {
+        ApprovalDecision::Declined { reason: Some(_) }
+            if schema.is_some_and(|schema| !allows_reason(schema)) =>
+        {
             ApprovalDecision::Declined { reason: None }.to_payload()
         }
         decision => decision.to_payload(),
@@ -192,10 +232,12 @@ impl HumanReply<'_> {
             Self::Decision(decision) => decision,
         };
         match decision.kind {
-            HitlDecisionType::Approve | HitlDecisionType::Accepted => ApprovalDecision::Approved { edited_args: None },
-            HitlDecisionType::Edit => {
-                ApprovalDecision::Approved { edited_args: Some(decision.args.clone().unwrap_or_default()) }
+            HitlDecisionType::Approve | HitlDecisionType::Accepted => {
+                ApprovalDecision::Approved { edited_args: None }
             }
+            HitlDecisionType::Edit => ApprovalDecision::Approved {
+                edited_args: Some(decision.args.clone().unwrap_or_default()),
+            },
             HitlDecisionType::Reject | HitlDecisionType::Feedback => {
                 ApprovalDecision::Declined { reason: decision.reason.clone() }
             }
@@ -209,9 +251,13 @@ impl HumanReply<'_> {
             Self::Text(text) => Some(json!(text)),
             Self::Decision(decision) => match decision.kind {
                 HitlDecisionType::Approve | HitlDecisionType::Accepted => Some(json!(ACCEPTED)),
-                HitlDecisionType::Edit => Some(Value::Object(decision.args.clone().unwrap_or_default())),
+                HitlDecisionType::Edit => {
+                    Some(Value::Object(decision.args.clone().unwrap_or_default()))
+                }
                 HitlDecisionType::Reject => None,
-                HitlDecisionType::Feedback => Some(json!(decision.reason.as_deref().unwrap_or_default())),
+                HitlDecisionType::Feedback => {
+                    Some(json!(decision.reason.as_deref().unwrap_or_default()))
+                }
             },
         }
     }
@@ -240,11 +286,19 @@ mod tests {
             (json!({"a": "b", "b": "c"}), json!({"a": null}), json!({"b": "c"})),
             (json!({"a": ["b"]}), json!({"a": "c"}), json!({"a": "c"})),
             (json!({"a": "c"}), json!({"a": ["b"]}), json!({"a": ["b"]})),
-            (json!({"a": {"b": "c"}}), json!({"a": {"b": "d", "c": null}}), json!({"a": {"b": "d"}})),
+            (
+                json!({"a": {"b": "c"}}),
+                json!({"a": {"b": "d", "c": null}}),
+                json!({"a": {"b": "d"}}),
+            ),
             (json!({"a": [{"b": "c"}]}), json!({"a": [1]}), json!({"a": [1]})),
             (json!({"e": null}), json!({"a": 1}), json!({"e": null, "a": 1})),
             (json!({}), json!({"a": {"bb": {"ccc": null}}}), json!({"a": {"bb": {}}})),
-            (json!({"query": "x", "limit": 1000}), json!({"limit": 100}), json!({"query": "x", "limit": 100})),
+            (
+                json!({"query": "x", "limit": 1000}),
+                json!({"limit": 100}),
+                json!({"query": "x", "limit": 100}),
+            ),
         ] {
             assert_eq!(merged(object(target), &object(patch)), object(expected));
         }

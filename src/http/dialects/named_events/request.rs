@@ -6,8 +6,8 @@ use utoipa::ToSchema;
 
 use super::{InvalidRequest, content_block::ContentBlock, decision::HitlDecision};
 use crate::protocol::{
-    AssistantMessage, ContentPart, DEEP_THINKING, Message, MessageContent, MessageId, RunAgentInput, RunId,
-    SystemMessage, ThreadId,
+    AssistantMessage, ContentPart, DEEP_THINKING, Message, MessageContent, MessageId,
+    RunAgentInput, RunId, SystemMessage, ThreadId,
 };
 
 /// The request body of both endpoints.
@@ -79,7 +79,8 @@ impl ChatRequest {
         let request = request.as_object().ok_or_else(|| InvalidRequest::new("", "an object"))?;
         let messages = request.get("messages").and_then(Value::as_array);
         let messages = messages.filter(|messages| !messages.is_empty());
-        let messages = messages.ok_or_else(|| InvalidRequest::new("messages", "a list of at least one message"))?;
+        let messages = messages
+            .ok_or_else(|| InvalidRequest::new("messages", "a list of at least one message"))?;
         let enable_deep_thinking = match request.get("enable_deep_thinking") {
             None | Some(Value::Null) => None,
             Some(Value::Bool(enable)) => Some(*enable),
@@ -104,21 +105,31 @@ impl ChatRequest {
     ///
     /// # Errors
     /// Returns an error if AG-UI has no form for a message.
-    pub fn to_input(&self, thread_id: ThreadId, is_reply: bool) -> Result<RunAgentInput, InvalidRequest> {
-        let new = &self.messages[..self.messages.len() - usize::from(is_reply && !self.messages.is_empty())];
-        let to_message =
-            |(index, message): (usize, &AgentMessage)| message.to_message(&format!("messages[{index}].content"));
+    pub fn to_input(
+        &self,
+        thread_id: ThreadId,
+        is_reply: bool,
+    ) -> Result<RunAgentInput, InvalidRequest> {
+        let new = &self.messages
+            [..self.messages.len() - usize::from(is_reply && !self.messages.is_empty())];
+        let to_message = |(index, message): (usize, &AgentMessage)| {
+            message.to_message(&format!("messages[{index}].content"))
+        };
         let last = self.messages.len().saturating_sub(1);
         let question = new.iter().rposition(|message| message.role == MessageRole::Assistant);
         let is_earlier_reply = |(index, message): &(usize, &AgentMessage)| {
-            let is_decisions = matches!(message.content, MessageBody::Decisions(_)) && *index < last;
-            let is_unclear = is_reply && message.id.is_none() && question.is_none_or(|question| *index > question);
+            let is_decisions =
+                matches!(message.content, MessageBody::Decisions(_)) && *index < last;
+            let is_unclear = is_reply
+                && message.id.is_none()
+                && question.is_none_or(|question| *index > question);
             message.role == MessageRole::User && (is_decisions || is_unclear)
         };
         let new = new.iter().enumerate().filter(|message| !is_earlier_reply(message));
         let messages = new.map(to_message).collect::<Result<Vec<_>, _>>()?;
         let mut input = RunAgentInput::new(thread_id, RunId::random(), messages);
-        input.forwarded_props = self.enable_deep_thinking.map(|enable| json!({ DEEP_THINKING: enable }));
+        input.forwarded_props =
+            self.enable_deep_thinking.map(|enable| json!({ DEEP_THINKING: enable }));
         Ok(input)
     }
 }
@@ -138,7 +149,9 @@ impl AgentMessage {
     pub fn to_langchain_format(&self) -> Value {
         let content = match &self.content {
             MessageBody::Text(text) => json!(text),
-            MessageBody::Blocks(blocks) => blocks.iter().map(ContentBlock::to_langchain_format).collect(),
+            MessageBody::Blocks(blocks) => {
+                blocks.iter().map(ContentBlock::to_langchain_format).collect()
+            }
             MessageBody::Decisions(decisions) => json!(DecisionList { decisions }),
         };
         json!({ "role": self.role, "content": content })
@@ -150,7 +163,12 @@ impl AgentMessage {
             Some("user" | "human") => MessageRole::User,
             Some("assistant" | "ai") => MessageRole::Assistant,
             Some("system") => MessageRole::System,
-            _ => return Err(InvalidRequest::new(format!("{path}.role"), "one of user, assistant, system")),
+            _ => {
+                return Err(InvalidRequest::new(
+                    format!("{path}.role"),
+                    "one of user, assistant, system",
+                ));
+            }
         };
         let content = message.get("content").unwrap_or(&Value::Null);
         let id = optional_text(message, "id", path)?.filter(|id| !id.is_empty());
@@ -162,8 +180,13 @@ impl AgentMessage {
         let id = MessageId::from(self.id.as_deref().unwrap_or_default());
         let content = self.content.to_content(path)?;
         let only_text = |content: MessageContent| match &content {
-            MessageContent::Parts(parts) if !parts.iter().all(|part| matches!(part, ContentPart::Text(_))) => {
-                Err(InvalidRequest::new(path, "text; other blocks are for messages of the role user"))
+            MessageContent::Parts(parts)
+                if !parts.iter().all(|part| matches!(part, ContentPart::Text(_))) =>
+            {
+                Err(InvalidRequest::new(
+                    path,
+                    "text; other blocks are for messages of the role user",
+                ))
             }
             _ => Ok(content.text().into_owned()),
         };
@@ -185,7 +208,13 @@ impl MessageBody {
             Self::Text(text) => Some(text.clone()),
             Self::Blocks(blocks) => blocks
                 .iter()
-                .map(|block| if let ContentBlock::Text(text) = block { Some(text.text.as_str()) } else { None })
+                .map(|block| {
+                    if let ContentBlock::Text(text) = block {
+                        Some(text.text.as_str())
+                    } else {
+                        None
+                    }
+                })
                 .collect(),
             Self::Decisions(_) => None,
         }
@@ -198,10 +227,14 @@ impl MessageBody {
             Value::Object(object) => {
                 let path = format!("{path}.decisions");
                 let decisions = object.get("decisions").and_then(Value::as_array);
-                let decisions = decisions.ok_or_else(|| InvalidRequest::new(&path, "a list of decisions"))?;
+                let decisions =
+                    decisions.ok_or_else(|| InvalidRequest::new(&path, "a list of decisions"))?;
                 read_items(decisions, &path, HitlDecision::read).map(Self::Decisions)
             }
-            _ => Err(InvalidRequest::new(path, "a text, a list of blocks, or an object with `decisions`")),
+            _ => Err(InvalidRequest::new(
+                path,
+                "a text, a list of blocks, or an object with `decisions`",
+            )),
         }
     }
 
@@ -212,9 +245,10 @@ impl MessageBody {
                 let parts = read_items(blocks, path, ContentBlock::to_part)?;
                 Ok(MessageContent::Parts(parts.into_iter().flatten().collect()))
             }
-            Self::Decisions(_) => {
-                Err(InvalidRequest::new(path, "a text or blocks; decisions are for the newest message of a user"))
-            }
+            Self::Decisions(_) => Err(InvalidRequest::new(
+                path,
+                "a text or blocks; decisions are for the newest message of a user",
+            )),
         }
     }
 }
@@ -228,7 +262,11 @@ fn read_items<T, R>(
     items.iter().enumerate().map(|(index, item)| read(item, &format!("{path}[{index}]"))).collect()
 }
 
-fn optional_text(object: &Map<String, Value>, name: &str, path: &str) -> Result<Option<String>, InvalidRequest> {
+fn optional_text(
+    object: &Map<String, Value>,
+    name: &str,
+    path: &str,
+) -> Result<Option<String>, InvalidRequest> {
     match object.get(name) {
         None | Some(Value::Null) => Ok(None),
         Some(Value::String(text)) => Ok(Some(text.clone())),

@@ -35,11 +35,16 @@ impl PartialSchema for NamedEvent {
         let text = || typed(Type::String);
         let events = EVENTS.into_iter().map(|(name, required, optional)| {
             let data = ObjectBuilder::new().title(Some(name));
-            let data = required.iter().fold(data, |data, member| data.property(*member, text()).required(*member));
+            let data = required
+                .iter()
+                .fold(data, |data, member| data.property(*member, text()).required(*member));
             optional.iter().fold(data, |data, member| data.property(*member, text()))
         });
         // Some events have members of others, so a stream's data fits more than one.
-        events.fold(AnyOfBuilder::new(), AnyOfBuilder::item).item(component(&HitlRequest::name())).into()
+        events
+            .fold(AnyOfBuilder::new(), AnyOfBuilder::item)
+            .item(component(&HitlRequest::name()))
+            .into()
     }
 }
 

@@ -33,13 +33,19 @@ impl SseDialect for TanStackEncoder {
         let mut bound = None;
         if let Event::RunFinished(finished) = event {
             match &finished.outcome {
-                Some(RunOutcome::Success { pending_tool_call_ids }) => self.page_calls(pending_tool_call_ids, out),
+                Some(RunOutcome::Success { pending_tool_call_ids }) => {
+                    self.page_calls(pending_tool_call_ids, out)
+                }
                 Some(RunOutcome::Interrupt { interrupts }) => {
-                    self.answered.extend(interrupts.iter().filter_map(|interrupt| interrupt.tool_call_id.clone()));
+                    self.answered.extend(
+                        interrupts.iter().filter_map(|interrupt| interrupt.tool_call_id.clone()),
+                    );
                     self.begun.retain(|id| !self.answered.contains(id));
                     self.page_calls(&self.begun, out);
                     let mut interrupts = interrupts.clone();
-                    interrupts.iter_mut().for_each(|interrupt| bind(interrupt, |id| self.calls.get(id)));
+                    interrupts
+                        .iter_mut()
+                        .for_each(|interrupt| bind(interrupt, |id| self.calls.get(id)));
                     let mut finished = (**finished).clone();
                     finished.outcome = Some(RunOutcome::Interrupt { interrupts });
                     bound = Some(Event::from(finished));
@@ -61,7 +67,8 @@ impl SseDialect for TanStackEncoder {
     fn skip(&mut self, event: &Event) {
         match event {
             Event::ToolCallStart(e) => {
-                let call = FunctionCall { name: e.tool_call_name.to_string(), arguments: String::new() };
+                let call =
+                    FunctionCall { name: e.tool_call_name.to_string(), arguments: String::new() };
                 self.calls.insert(e.tool_call_id.clone(), call);
                 self.answered.remove(&e.tool_call_id);
                 self.begun.push(e.tool_call_id.clone());
@@ -97,7 +104,10 @@ impl TanStackEncoder {
 }
 
 /// Adds the metadata without which the client only shows an interrupt. `call` finds the tool call that it is about.
-pub(super) fn bind<'a>(interrupt: &mut Interrupt, call: impl Fn(&ToolCallId) -> Option<&'a FunctionCall>) {
+pub(super) fn bind<'a>(
+    interrupt: &mut Interrupt,
+    call: impl Fn(&ToolCallId) -> Option<&'a FunctionCall>,
+) {
     let call = interrupt.tool_call_id.as_ref().and_then(call);
     let name = call.map_or(&interrupt.reason, |call| &call.name);
     // The arguments that run, where the agent says which.
@@ -137,7 +147,8 @@ mod tests {
     fn calls_with_whole_arguments_come_before_the_numbered_end_of_the_run() {
         let mut encoder = Encoder::Dialect(Box::<TanStackEncoder>::default());
         let mut out = Vec::new();
-        let calls = [call("whole", "[1]"), call("none", ""), call("cut", "[1"), call("answered", "[2]")];
+        let calls =
+            [call("whole", "[1]"), call("none", ""), call("cut", "[1"), call("answered", "[2]")];
         calls.as_flattened().iter().for_each(|json| encoder.skip(json));
         encoder.number(9, &mut out);
         let end = concat!(
@@ -147,9 +158,12 @@ mod tests {
         encoder.line(end, &mut out);
         let run = |id: &str, input: &str| {
             let value = format!(r#"{{"toolCallId":"{id}","toolName":"pick","input":{input}}}"#);
-            format!("data: {{\"type\":\"CUSTOM\",\"name\":\"tool-input-available\",\"value\":{value}}}\n\n")
+            format!(
+                "data: {{\"type\":\"CUSTOM\",\"name\":\"tool-input-available\",\"value\":{value}}}\n\n"
+            )
         };
-        let expected = format!("{}{}id: 9\ndata: {end}\n\n", run("whole", "[1]"), run("none", "{}"));
+        let expected =
+            format!("{}{}id: 9\ndata: {end}\n\n", run("whole", "[1]"), run("none", "{}"));
         assert_eq!(String::from_utf8(out).unwrap(), expected);
     }
 
@@ -165,8 +179,16 @@ mod tests {
         );
         encoder.line(end, &mut out);
         let sent = String::from_utf8(out).unwrap();
-        assert!(sent.contains(r#""metadata":{"toolName":"shown","kind":"approval","input":{"a":1}}"#), "{sent}");
-        assert!(sent.contains(r#""metadata":{"kind":"approval","toolName":"input_required","input":{}}"#), "{sent}");
+        assert!(
+            sent.contains(r#""metadata":{"toolName":"shown","kind":"approval","input":{"a":1}}"#),
+            "{sent}"
+        );
+        assert!(
+            sent.contains(
+                r#""metadata":{"kind":"approval","toolName":"input_required","input":{}}"#
+            ),
+            "{sent}"
+        );
         assert_eq!(sent.matches("data: ").count(), 1, "{sent}");
     }
 }

@@ -148,22 +148,26 @@ async fn join(app: &App, caller: &Caller, query: JoinQuery, headers: &HeaderMap)
 
 async fn hydrate(app: &App, threads: &Threads, caller: &Caller, query: JoinQuery) -> ApiResult {
     let expected = "the id of a thread, or `runId` of a run; POST starts a run";
-    let key = caller.key(query.thread_id.ok_or(ApiError::InvalidParameter { name: "threadId", expected })?);
+    let key = caller
+        .key(query.thread_id.ok_or(ApiError::InvalidParameter { name: "threadId", expected })?);
     let before = query.before.map(|before| before.parse()).transpose();
-    let before =
-        before.map_err(|_| ApiError::InvalidParameter { name: "before", expected: "the `cursor` of another page" })?;
+    let before = before.map_err(|_| ApiError::InvalidParameter {
+        name: "before",
+        expected: "the `cursor` of another page",
+    })?;
     let limit = match query.limit.as_deref() {
         None if before.is_none() => ALL_MESSAGES,
         limit => page_size(limit)?,
     };
     threads.wait_for_leaving(&key).await;
     let permit = app.response_permit(&key).await?;
-    let ThreadOverview { thread, runs, messages } = match threads.overview(&key, 1, before, limit).await {
-        Ok(overview) => overview,
-        // A page asks for the thread that it is about to begin.
-        Err(ThreadError::NoThread) => return Ok(Json(JoinedThread::default()).into_response()),
-        Err(error) => return Err(error.into()),
-    };
+    let ThreadOverview { thread, runs, messages } =
+        match threads.overview(&key, 1, before, limit).await {
+            Ok(overview) => overview,
+            // A page asks for the thread that it is about to begin.
+            Err(ThreadError::NoThread) => return Ok(Json(JoinedThread::default()).into_response()),
+            Err(error) => return Err(error.into()),
+        };
     let mut pages = whole_turns(threads, &key, messages).await?;
     if let Some(files) = ClientFiles::of(app, caller).await {
         files.urls().present(pages.iter_mut().flat_map(|page| &mut page.messages));
@@ -180,17 +184,26 @@ async fn hydrate(app: &App, threads: &Threads, caller: &Caller, query: JoinQuery
         messages: ui_messages(pages.iter().rev().flat_map(|page| &page.messages)),
         active_run: running.map(|run| ActiveRun { run_id: &run.id }),
         interrupts: asking_run.as_ref().map(|run_id| OpenInterrupts { run_id, pending }),
-        page: PageEnd { truncated: before.is_some(), cursor: before.map(|before| before.to_string()) },
+        page: PageEnd {
+            truncated: before.is_some(),
+            cursor: before.map(|before| before.to_string()),
+        },
     };
     permit.json(&hydration)
 }
 
 /// Adds earlier pages until the first message is the user's, or an instruction: the parts of an answer are not separated.
 /// Returns the pages, the latest first.
-async fn whole_turns(threads: &Threads, key: &ThreadKey, last: MessageList) -> ApiResult<Vec<MessageList>> {
-    let begins_turn = |message: &Message| matches!(message.role(), Role::User | Role::System | Role::Developer);
+async fn whole_turns(
+    threads: &Threads,
+    key: &ThreadKey,
+    last: MessageList,
+) -> ApiResult<Vec<MessageList>> {
+    let begins_turn =
+        |message: &Message| matches!(message.role(), Role::User | Role::System | Role::Developer);
     let (mut pages, mut limit) = (vec![last], 1);
-    while let Some(earliest) = pages.last().filter(|page| !page.messages.first().is_some_and(begins_turn))
+    while let Some(earliest) =
+        pages.last().filter(|page| !page.messages.first().is_some_and(begins_turn))
         && let Some(before) = earliest.before
     {
         pages.push(threads.messages(key, Some(before), None, limit).await?);

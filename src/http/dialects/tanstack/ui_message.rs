@@ -8,7 +8,8 @@ use serde_json::value::RawValue;
 use utoipa::ToSchema;
 
 use crate::protocol::{
-    AssistantMessage, ContentPart, Message, MessageContent, MessageId, Metadata, ToolCall, ToolCallId, ToolMessage,
+    AssistantMessage, ContentPart, Message, MessageContent, MessageId, Metadata, ToolCall,
+    ToolCallId, ToolMessage,
 };
 
 /// A message as TanStack AI's pages hold it.
@@ -100,7 +101,10 @@ impl<'a> UiMessages<'a> {
     fn add(&mut self, message: &'a Message) {
         match message {
             Message::Reasoning(it) => {
-                let part = UiOwnPart::Thinking { content: &it.content, signature: it.encrypted_value.as_deref() };
+                let part = UiOwnPart::Thinking {
+                    content: &it.content,
+                    signature: it.encrypted_value.as_deref(),
+                };
                 self.reasoning.push((message, UiPart::Own(part)));
             }
             Message::Assistant(assistant) => self.add_assistant(message, assistant),
@@ -121,7 +125,9 @@ impl<'a> UiMessages<'a> {
     /// Reasoning of a run that ended before its answer is a message of its own.
     fn push_reasoning(&mut self) {
         let reasoning = self.reasoning.drain(..);
-        self.messages.extend(reasoning.map(|(message, part)| UiMessage::new(message, "assistant", vec![part])));
+        self.messages.extend(
+            reasoning.map(|(message, part)| UiMessage::new(message, "assistant", vec![part])),
+        );
     }
 
     fn add_assistant(&mut self, message: &'a Message, assistant: &'a AssistantMessage) {
@@ -176,7 +182,14 @@ fn tool_call(call: &ToolCall) -> UiPart<'_> {
     // A model can write arguments that are not JSON.
     let input = serde_json::from_str(arguments).ok();
     let (id, name) = (&call.id, call.function.name.as_str());
-    UiPart::Own(UiOwnPart::ToolCall { id, name, arguments, input, state: "input-complete", output: None })
+    UiPart::Own(UiOwnPart::ToolCall {
+        id,
+        name,
+        arguments,
+        input,
+        state: "input-complete",
+        output: None,
+    })
 }
 
 /// The value of a result that is JSON, otherwise its text or parts.
@@ -243,8 +256,7 @@ mod tests {
             { "id": "u", "role": "user", "content": [{ "type": "text", "text": "look" }, image] },
             { "id": "r2", "role": "reasoning", "content": "so" },
         ]));
-        let result =
-            json!({ "type": "tool-result", "id": "t", "toolCallId": "unknown", "content": "1", "state": "complete" });
+        let result = json!({ "type": "tool-result", "id": "t", "toolCallId": "unknown", "content": "1", "state": "complete" });
         let expected = json!([
             { "id": "s", "role": "system", "parts": [{ "type": "text", "content": "Be brief." }] },
             { "id": "d", "role": "system", "parts": [] },

@@ -4,7 +4,11 @@ use super::super::tests::{Scripted, ask, call, done, increment, play, text};
 use super::*;
 use crate::{llm::LlmAgent, tools::Approval};
 
-fn builder<'r>(provider: &'r str, cx: &'r RunContext, earlier: &'r mut EarlierAnswers) -> AnswerBuilder<'r> {
+fn builder<'r>(
+    provider: &'r str,
+    cx: &'r RunContext,
+    earlier: &'r mut EarlierAnswers,
+) -> AnswerBuilder<'r> {
     AnswerBuilder::new(provider, earlier, ForeignTexts { cx, messages: &[], current: Vec::new() })
 }
 
@@ -25,8 +29,11 @@ fn a_skipped_attachment_is_told_once_in_a_run() {
         done([skipped("b"), skipped("a"), skipped("a"), text(0, "2")]),
     ]);
     let played = play(LlmAgent::new(model).tools(increment(Approval::NotNeeded)), ask("?"));
-    let told: Vec<_> =
-        played.events.iter().map(|event| event.starts_with("CUSTOM \"agui-server.attachment_skipped\"")).collect();
+    let told: Vec<_> = played
+        .events
+        .iter()
+        .map(|event| event.starts_with("CUSTOM \"agui-server.attachment_skipped\""))
+        .collect();
     assert_eq!(told[..4], [true, true, true, false]);
     assert_eq!(told.iter().filter(|is_told| **is_told).count(), 3);
 }

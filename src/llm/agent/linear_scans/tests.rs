@@ -22,8 +22,8 @@ use crate::{
         approval::shown_arguments,
         encode::{Sse, SseDialect},
         event::{
-            SubagentFinished, SubagentStarted, TextMessageContent, TextMessageStart, ToolCallArgs, ToolCallResult,
-            ToolCallStart,
+            SubagentFinished, SubagentStarted, TextMessageContent, TextMessageStart, ToolCallArgs,
+            ToolCallResult, ToolCallStart,
         },
     },
     run::Transcript,
@@ -128,7 +128,9 @@ const SCANS: &[Scan] = &[
         name: "whole arguments, and their text in a question",
         run: |pieces| {
             for text in pieces {
-                let read = black_box(CallArguments::read(text)).map(|read| read.object).unwrap_or_default();
+                let read = black_box(CallArguments::read(text))
+                    .map(|read| read.object)
+                    .unwrap_or_default();
                 black_box(shown_arguments(&read));
             }
         },
@@ -137,7 +139,11 @@ const SCANS: &[Scan] = &[
     },
     Scan {
         name: "JSON that is not valid",
-        run: |pieces| pieces.iter().for_each(|text| drop(black_box(lenient_json::parse(text, Partner::Model)))),
+        run: |pieces| {
+            pieces
+                .iter()
+                .for_each(|text| drop(black_box(lenient_json::parse(text, Partner::Model))))
+        },
         is_stream: false,
         texts: &[("[", "\"\\ud83d\","), ("[", "NaN,"), ("", "\\"), ("", "\""), ("", "-Infinity")],
     },
@@ -154,7 +160,10 @@ const SCANS: &[Scan] = &[
             ("{", "\n{"),
             ("data: ", "x"),
             ("", "data: {\"choices\":[{\"delta\":{\"content\":\"<tool_call>\"}}]}\n\n"),
-            ("", "data: {\"choices\":[{\"delta\":{\"tool_calls\":[{\"function\":{\"arguments\":\"{\"}}]}}]}\n\n"),
+            (
+                "",
+                "data: {\"choices\":[{\"delta\":{\"tool_calls\":[{\"function\":{\"arguments\":\"{\"}}]}}]}\n\n",
+            ),
         ],
     },
     Scan {
@@ -232,7 +241,8 @@ fn predict(pieces: &[&str]) {
 }
 
 fn events(api: Api, pieces: &[&str]) {
-    let pieces: Vec<_> = pieces.iter().map(|piece| Ok::<_, std::io::Error>((*piece).to_owned())).collect();
+    let pieces: Vec<_> =
+        pieces.iter().map(|piece| Ok::<_, std::io::Error>((*piece).to_owned())).collect();
     let body = reqwest::Body::wrap_stream(futures::stream::iter(pieces));
     let limits = StreamLimits { max_event_bytes: 16 << 20, idle_timeout: Duration::from_secs(60) };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
@@ -243,7 +253,8 @@ fn events(api: Api, pieces: &[&str]) {
 fn encode_calls(text: &str) {
     let ids: Vec<String> = (0..text.len()).map(|n| n.to_string()).collect();
     let calls = ids.iter().map(|id| ToolCallStart::new(id.as_str(), "f").into());
-    let results = ids.iter().map(|id| ToolCallResult::new(format!("m{id}"), id.as_str(), "").into());
+    let results =
+        ids.iter().map(|id| ToolCallResult::new(format!("m{id}"), id.as_str(), "").into());
     let begun = ids.iter().map(|id| SubagentStarted::new(id.as_str(), "s").into());
     let ended = ids.iter().map(|id| SubagentFinished::new(id.as_str()).into());
     let events: Vec<Event> = calls.chain(results).chain(begun).chain(ended).collect();
@@ -274,7 +285,11 @@ fn the_time_of_every_scan_grows_as_its_text() {
             let (small, large) = (text(*of, BYTES), text(*of, BYTES * GROWTH));
             for is_cut in if *is_stream { &[false, true][..] } else { &[false] } {
                 let pieces = |text: &'_ str| -> Vec<String> {
-                    if *is_cut { text.chars().map(String::from).collect() } else { vec![text.to_owned()] }
+                    if *is_cut {
+                        text.chars().map(String::from).collect()
+                    } else {
+                        vec![text.to_owned()]
+                    }
                 };
                 let (small, large) = (pieces(&small), pieces(&large));
                 let small: Vec<&str> = small.iter().map(String::as_str).collect();
@@ -282,7 +297,10 @@ fn the_time_of_every_scan_grows_as_its_text() {
                 let mut least = (Duration::MAX, Duration::MAX);
                 // Other processes make single times longer, so the shortest ones count, of about the same work.
                 let is_linear = (0..ATTEMPTS).any(|_| {
-                    least = (least.0.min(time(*run, &small, GROWTH)), least.1.min(time(*run, &large, 1)));
+                    least = (
+                        least.0.min(time(*run, &small, GROWTH)),
+                        least.1.min(time(*run, &large, 1)),
+                    );
                     least.1 < least.0 * MAX_RATIO + NOISE
                 });
                 if !is_linear {

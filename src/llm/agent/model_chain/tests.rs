@@ -36,7 +36,10 @@ impl Model for FailingModel {
 fn the_next_model_answers_if_one_is_unavailable() {
     for code in UNAVAILABLE.map(RunErrorCode::as_str) {
         let (first, second) = (Scripted::new([]), Scripted::new([done([text(0, "Hello!")])]));
-        let early = vec![ModelEvent::Skipped(SkippedAttachment::default()), ModelEvent::Usage(TokenUsage::default())];
+        let early = vec![
+            ModelEvent::Skipped(SkippedAttachment::default()),
+            ModelEvent::Usage(TokenUsage::default()),
+        ];
         let agent = LlmAgent::new(FailingModel(code, early))
             .fallback(FailingModel("model_timeout", vec![]))
             .fallback(second.clone())
@@ -58,7 +61,8 @@ fn other_errors_and_begun_answers_have_no_fallback() {
         ("model_timeout", begun),
     ] {
         let model = Scripted::new([]);
-        let played = play(LlmAgent::new(FailingModel(code, events)).fallback(model.clone()), ask("Hi"));
+        let played =
+            play(LlmAgent::new(FailingModel(code, events)).fallback(model.clone()), ask("Hi"));
         assert_eq!(played.end["code"], code);
         assert!(model.requests().is_empty(), "{code}");
     }
@@ -79,8 +83,11 @@ fn a_run_stays_with_its_fallback() {
             FailingModel("model_unavailable", vec![]).stream(request)
         }
     }
-    let second = Scripted::new([done([call(0, "c", "increment", r#"{"n":1}"#)]), done([text(0, "2")])]);
-    let agent = LlmAgent::new(Once(false.into())).fallback(second.clone()).tools(increment(Approval::NotNeeded));
+    let second =
+        Scripted::new([done([call(0, "c", "increment", r#"{"n":1}"#)]), done([text(0, "2")])]);
+    let agent = LlmAgent::new(Once(false.into()))
+        .fallback(second.clone())
+        .tools(increment(Approval::NotNeeded));
     assert_eq!(play(agent, ask("1+1?")).end["outcome"]["type"], "success");
     assert_eq!(results(&second.requests()[1]), [("2".to_owned(), false)]);
 }
@@ -94,7 +101,9 @@ fn a_request_chooses_among_the_allowed_models() {
     };
     let model = Scripted::new((0..4).map(|_| done([text(0, "Hello!")])));
     let agent = LlmAgent::new(model.clone()).models(["fast", "m", "smart"]);
-    for (chosen, expected) in [(json!("smart"), Some("smart")), (json!("m"), None), (Value::Null, None)] {
+    for (chosen, expected) in
+        [(json!("smart"), Some("smart")), (json!("m"), None), (Value::Null, None)]
+    {
         assert_eq!(play(agent.clone(), choosing(chosen)).events, says("Hello!"));
         assert_eq!(model.requests().last().unwrap().model.as_deref(), expected);
     }
@@ -102,9 +111,14 @@ fn a_request_chooses_among_the_allowed_models() {
         let played = play(agent.clone(), choosing(chosen));
         assert_eq!(played.end["code"], "model_not_allowed");
         let message = played.end["message"].as_str().unwrap();
-        assert!(message.ends_with("choose one of m, fast, smart") && message.len() < 200, "{message}");
+        assert!(
+            message.ends_with("choose one of m, fast, smart") && message.len() < 200,
+            "{message}"
+        );
     }
-    let unavailable = LlmAgent::new(FailingModel("model_timeout", vec![])).models(["smart"]).fallback(model.clone());
+    let unavailable = LlmAgent::new(FailingModel("model_timeout", vec![]))
+        .models(["smart"])
+        .fallback(model.clone());
     play(unavailable, choosing(json!("smart")));
     assert_eq!(model.requests().last().unwrap().model, None, "the fallback has models of its own");
 }
@@ -112,9 +126,11 @@ fn a_request_chooses_among_the_allowed_models() {
 #[test]
 fn the_choice_is_not_passed_to_a_subagent() {
     let inner = Scripted::new([done([text(0, "2")])]);
-    let model = Scripted::new([done([call(0, "c", "adder", r#"{"task":"1+1"}"#)]), done([text(0, "2!")])]);
+    let model =
+        Scripted::new([done([call(0, "c", "adder", r#"{"task":"1+1"}"#)]), done([text(0, "2!")])]);
     let helper = LlmAgent::new(inner);
-    let agent = LlmAgent::new(model.clone()).models(["smart"]).subagent("adder", "Adds.", Arc::new(helper));
+    let agent =
+        LlmAgent::new(model.clone()).models(["smart"]).subagent("adder", "Adds.", Arc::new(helper));
     let mut input = ask("1+1?");
     input.forwarded_props = Some(json!({ "model": "smart" }));
     play(agent, input);

@@ -18,7 +18,10 @@ fn thinks(thought: &str) -> Vec<ModelEvent> {
     ]
 }
 
-fn stopped(reason: StopReason, blocks: impl IntoIterator<Item = Vec<ModelEvent>>) -> Vec<ModelEvent> {
+fn stopped(
+    reason: StopReason,
+    blocks: impl IntoIterator<Item = Vec<ModelEvent>>,
+) -> Vec<ModelEvent> {
     let mut events = blocks.into_iter().collect::<Vec<_>>().concat();
     events.push(ModelEvent::Stop(reason));
     events
@@ -44,7 +47,10 @@ fn an_empty_answer_is_asked_for_again_once_in_the_same_step() {
         assert_eq!(played.end["type"], "RUN_FINISHED");
         assert!(played.events.ends_with(&says("Hello.")), "{:?}", played.events);
         let played = play(LlmAgent::new(model.clone()).max_steps(1), ask("?"));
-        assert_eq!((&played.end["type"], &played.end["code"]), (&json!("RUN_ERROR"), &json!("model_empty")));
+        assert_eq!(
+            (&played.end["type"], &played.end["code"]),
+            (&json!("RUN_ERROR"), &json!("model_empty"))
+        );
         assert_eq!(model.requests().len(), 4);
         assert_eq!(model.requests()[0].turns, model.requests()[1].turns);
     }
@@ -52,8 +58,12 @@ fn an_empty_answer_is_asked_for_again_once_in_the_same_step() {
 
 #[test]
 fn thoughts_alone_are_no_answer_and_do_not_return_to_the_model() {
-    let model =
-        Scripted::new([done([thinks("Hm.")]), done([text(0, "Yes.")]), done([thinks("Hm.")]), done([thinks("Hm.")])]);
+    let model = Scripted::new([
+        done([thinks("Hm.")]),
+        done([text(0, "Yes.")]),
+        done([thinks("Hm.")]),
+        done([thinks("Hm.")]),
+    ]);
     let played = play(LlmAgent::new(model.clone()), ask("?"));
     assert!(played.events.ends_with(&says("Yes.")), "{:?}", played.events);
     assert_eq!(notes(&model), [None, Some(WRITE_THE_ANSWER.to_owned())]);
@@ -64,13 +74,15 @@ fn thoughts_alone_are_no_answer_and_do_not_return_to_the_model() {
 #[test]
 fn after_a_result_the_answer_is_asked_for_and_an_empty_end_is_told() {
     let one = || done([call(0, "c", "increment", r#"{"n":1}"#)]);
-    let model = Scripted::new([one(), done([]), done([text(0, "Two.")]), one(), done([]), done([])]);
+    let model =
+        Scripted::new([one(), done([]), done([text(0, "Two.")]), one(), done([]), done([])]);
     let agent = LlmAgent::new(model.clone()).tools(increment(Approval::NotNeeded));
     let played = play(agent.clone(), ask("?"));
     assert!(played.events.ends_with(&says("Two.")), "{:?}", played.events);
     let played = play(agent, ask("?"));
     assert_eq!(played.end["outcome"], json!({ "type": "success" }));
-    let expected = [calls("increment", r#"{"n":1}"#), result("2"), vec![format!("CUSTOM {ANSWER_EMPTY:?}")]];
+    let expected =
+        [calls("increment", r#"{"n":1}"#), result("2"), vec![format!("CUSTOM {ANSWER_EMPTY:?}")]];
     assert_eq!(played.events, expected.concat());
     let write = Some(WRITE_THE_ANSWER.to_owned());
     assert_eq!(notes(&model), [None, None, write.clone(), None, None, write]);
@@ -80,7 +92,8 @@ fn after_a_result_the_answer_is_asked_for_and_an_empty_end_is_told() {
 
 #[test]
 fn an_empty_end_after_calls_that_failed_is_an_error() {
-    let model = Scripted::new([done([call(0, "c", "increment", r#"{"n":13}"#)]), done([]), done([])]);
+    let model =
+        Scripted::new([done([call(0, "c", "increment", r#"{"n":13}"#)]), done([]), done([])]);
     let played = play(LlmAgent::new(model).tools(increment(Approval::NotNeeded)), ask("?"));
     assert_eq!(played.end["code"], "model_empty");
 }
@@ -88,8 +101,10 @@ fn an_empty_end_after_calls_that_failed_is_an_error() {
 #[test]
 fn an_agent_with_a_schema_needs_an_answer() {
     let schema: JsonObject = serde_json::from_value(json!({ "type": "object" })).unwrap();
-    let model = Scripted::new([done([call(0, "c", "increment", r#"{"n":1}"#)]), done([]), done([])]);
-    let agent = LlmAgent::new(model).tools(increment(Approval::NotNeeded)).response_schema(schema).unwrap();
+    let model =
+        Scripted::new([done([call(0, "c", "increment", r#"{"n":1}"#)]), done([]), done([])]);
+    let agent =
+        LlmAgent::new(model).tools(increment(Approval::NotNeeded)).response_schema(schema).unwrap();
     assert_eq!(play(agent, ask("?")).end["code"], "model_empty");
 }
 
@@ -113,11 +128,19 @@ fn a_call_that_could_not_be_read_is_asked_for_again_once() {
 #[test]
 fn calls_beside_one_that_could_not_be_read_do_not_run() {
     let model = Scripted::new([
-        stopped(StopReason::MalformedCall, [text(0, "Let me see."), call(1, "c", "increment", r#"{"n":1}"#)]),
+        stopped(
+            StopReason::MalformedCall,
+            [text(0, "Let me see."), call(1, "c", "increment", r#"{"n":1}"#)],
+        ),
         done([text(0, "2")]),
     ]);
     let played = play(LlmAgent::new(model.clone()).tools(increment(Approval::NotNeeded)), ask("?"));
-    let expected = [says("Let me see."), calls("increment", r#"{"n":1}"#), result(NOT_READ), says("2")];
+    let expected =
+        [says("Let me see."), calls("increment", r#"{"n":1}"#), result(NOT_READ), says("2")];
     assert_eq!(played.events, expected.concat());
-    assert_eq!(model.requests()[1].turns.len(), 4, "the text and the call stay in the conversation");
+    assert_eq!(
+        model.requests()[1].turns.len(),
+        4,
+        "the text and the call stay in the conversation"
+    );
 }

@@ -1,7 +1,9 @@
 use serde_json::json;
 
 use super::{
-    super::tests::{Scripted, ask, call, calls, done, increment, play, result, results, says, text},
+    super::tests::{
+        Scripted, ask, call, calls, done, increment, play, result, results, says, text,
+    },
     is_complete,
 };
 use crate::{
@@ -10,10 +12,12 @@ use crate::{
     tools::Approval,
 };
 
-const CUT_OFF: &str =
-    "Error: the call was not run, because the answer was cut off at its limit of tokens. Make fewer or shorter calls.";
+const CUT_OFF: &str = "Error: the call was not run, because the answer was cut off at its limit of tokens. Make fewer or shorter calls.";
 
-fn stopped(reason: StopReason, blocks: impl IntoIterator<Item = Vec<ModelEvent>>) -> Vec<ModelEvent> {
+fn stopped(
+    reason: StopReason,
+    blocks: impl IntoIterator<Item = Vec<ModelEvent>>,
+) -> Vec<ModelEvent> {
     let mut events = blocks.into_iter().collect::<Vec<_>>().concat();
     events.push(ModelEvent::Stop(reason));
     events
@@ -31,7 +35,11 @@ fn a_call_is_complete_if_its_arguments_cannot_go_on() {
         (" ", false, true),
         ("1", true, false),
     ] {
-        assert_eq!(is_complete(&ToolCall::new("c", "f", arguments), is_last), expected, "{arguments:?} {is_last}");
+        assert_eq!(
+            is_complete(&ToolCall::new("c", "f", arguments), is_last),
+            expected,
+            "{arguments:?} {is_last}"
+        );
     }
 }
 
@@ -63,9 +71,17 @@ fn an_answer_without_text_that_ended_early_is_an_error() {
         (StopReason::Refused, "model_refused"),
     ] {
         for answer in [vec![], text(0, " \n")] {
-            let played = play(LlmAgent::new(Scripted::new([stopped(stop.clone(), [answer])])), ask("?"));
-            assert_eq!((&played.end["type"], &played.end["code"]), (&json!("RUN_ERROR"), &json!(code)));
-            assert!(!played.events.iter().any(|event| event.starts_with("CUSTOM")), "{:?}", played.events);
+            let played =
+                play(LlmAgent::new(Scripted::new([stopped(stop.clone(), [answer])])), ask("?"));
+            assert_eq!(
+                (&played.end["type"], &played.end["code"]),
+                (&json!("RUN_ERROR"), &json!(code))
+            );
+            assert!(
+                !played.events.iter().any(|event| event.starts_with("CUSTOM")),
+                "{:?}",
+                played.events
+            );
         }
     }
 }
@@ -101,10 +117,13 @@ fn a_cut_off_call_is_neither_run_nor_asked_for_again() {
 
 #[test]
 fn the_complete_calls_of_a_truncated_answer_run() {
-    let model =
-        Scripted::new([stopped(StopReason::Length, [call(0, "c", "increment", r#"{"n":1}"#)]), done([text(0, "2")])]);
+    let model = Scripted::new([
+        stopped(StopReason::Length, [call(0, "c", "increment", r#"{"n":1}"#)]),
+        done([text(0, "2")]),
+    ]);
     let played = play(LlmAgent::new(model).tools(increment(Approval::NotNeeded)), ask("?"));
-    let expected = [calls("increment", r#"{"n":1}"#), vec![TRUNCATED.to_owned()], result("2"), says("2")];
+    let expected =
+        [calls("increment", r#"{"n":1}"#), vec![TRUNCATED.to_owned()], result("2"), says("2")];
     assert_eq!(played.events, expected.concat());
     assert_eq!(played.end.get("result"), None);
 }
@@ -122,8 +141,10 @@ fn no_call_of_a_refused_or_filtered_answer_runs() {
 #[test]
 fn the_incomplete_answer_of_a_subagent_is_told_to_the_model() {
     let helper = LlmAgent::new(Scripted::new([stopped(StopReason::Length, [text(0, "It is")])]));
-    let model = Scripted::new([done([call(0, "c", "helper", r#"{"task":"?"}"#)]), done([text(0, "So.")])]);
-    let agent = LlmAgent::new(model.clone()).subagent("helper", "Helps.", std::sync::Arc::new(helper));
+    let model =
+        Scripted::new([done([call(0, "c", "helper", r#"{"task":"?"}"#)]), done([text(0, "So.")])]);
+    let agent =
+        LlmAgent::new(model.clone()).subagent("helper", "Helps.", std::sync::Arc::new(helper));
     play(agent, ask("?"));
     let text = "It is\n(The answer is incomplete: length.)".to_owned();
     assert_eq!(results(&model.requests()[1]), [(text, false)]);
@@ -131,12 +152,17 @@ fn the_incomplete_answer_of_a_subagent_is_told_to_the_model() {
 
 fn agent_with_schema(model: &Scripted) -> LlmAgent {
     let schema = json!({ "type": "object", "properties": { "n": { "type": "integer" } }, "required": ["n"] });
-    LlmAgent::new(model.clone()).response_schema(serde_json::from_value::<JsonObject>(schema).unwrap()).unwrap()
+    LlmAgent::new(model.clone())
+        .response_schema(serde_json::from_value::<JsonObject>(schema).unwrap())
+        .unwrap()
 }
 
 #[test]
 fn the_final_answer_that_fits_the_schema_is_the_result() {
-    let model = Scripted::new([done([call(0, "c", "increment", r#"{"n":1}"#)]), done([text(0, r#"{"n":2}"#)])]);
+    let model = Scripted::new([
+        done([call(0, "c", "increment", r#"{"n":1}"#)]),
+        done([text(0, r#"{"n":2}"#)]),
+    ]);
     let played = play(agent_with_schema(&model).tools(increment(Approval::NotNeeded)), ask("1+1?"));
     assert_eq!(played.end["result"], json!({ "n": 2 }));
     let schema = model.requests()[0].response_schema.clone().unwrap();
@@ -149,7 +175,10 @@ fn an_answer_that_does_not_fit_is_corrected_once() {
     let model = Scripted::new([wrong(), done([text(0, r#"{"n":2}"#)]), wrong(), wrong(), wrong()]);
     let played = play(agent_with_schema(&model), ask("1+1?"));
     assert_eq!(played.end["result"], json!({ "n": 2 }));
-    let rejected = played.events.iter().filter(|event| event.starts_with("CUSTOM \"agui-server.response_rejected\""));
+    let rejected = played
+        .events
+        .iter()
+        .filter(|event| event.starts_with("CUSTOM \"agui-server.response_rejected\""));
     assert_eq!(rejected.count(), 1, "{:?}", played.events);
     let Some(Turn::User(parts)) = model.requests()[1].turns.last().cloned() else { panic!() };
     let [ContentPart::Text(request)] = &parts[..] else { panic!("{parts:?}") };
@@ -157,7 +186,10 @@ fn an_answer_that_does_not_fit_is_corrected_once() {
     // The request for the correction is not stored.
     assert_eq!(played.messages.len(), 3);
     assert_eq!(play(agent_with_schema(&model), ask("1+1?")).end["code"], "response_invalid");
-    assert_eq!(play(agent_with_schema(&model).max_steps(1), ask("1+1?")).end["code"], "response_invalid");
+    assert_eq!(
+        play(agent_with_schema(&model).max_steps(1), ask("1+1?")).end["code"],
+        "response_invalid"
+    );
     assert_eq!(model.requests().len(), 5);
 }
 

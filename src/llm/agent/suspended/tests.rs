@@ -6,7 +6,10 @@ use crate::{
     agent::Agent,
     llm::{
         Block, LlmAgent, Turn,
-        agent::tests::{PlayedRun, Scripted, ask, call, done, increment, next, play, result, results, says, text},
+        agent::tests::{
+            PlayedRun, Scripted, ask, call, done, increment, next, play, result, results, says,
+            text,
+        },
     },
     tools::Approval,
 };
@@ -15,7 +18,10 @@ const TASK: &str = r#"{"task":"1+1"}"#;
 
 /// An agent that increments with an approval, and then speaks. Its call has this id.
 fn helper(id: &str) -> (Scripted, Arc<dyn Agent>) {
-    let model = Scripted::new([done([call(0, id, "increment", r#"{"n":1}"#)]), done([text(0, "So it is.")])]);
+    let model = Scripted::new([
+        done([call(0, id, "increment", r#"{"n":1}"#)]),
+        done([text(0, "So it is.")]),
+    ]);
     (model.clone(), Arc::new(LlmAgent::new(model).tools(increment(Approval::Needed))))
 }
 
@@ -42,7 +48,11 @@ fn an_approval_of_a_subagent_suspends_it_and_the_answer_goes_on_inside_it() {
     for (id, reply, told) in [
         ("x", json!({ "approved": true }), "2"),
         ("x", json!({ "approved": true, "editedArgs": { "n": 41 } }), "42"),
-        ("x", json!({ "approved": false, "reason": "no sums" }), "The user declined this call: no sums"),
+        (
+            "x",
+            json!({ "approved": false, "reason": "no sums" }),
+            "The user declined this call: no sums",
+        ),
         // The model of each numbers its calls from 0.
         ("call_0", json!({ "approved": true }), "2"),
     ] {
@@ -51,9 +61,14 @@ fn an_approval_of_a_subagent_suspends_it_and_the_answer_goes_on_inside_it() {
         let asked = play(agent.clone(), ask("1+1?"));
         assert_eq!(asked.events.last().unwrap(), "SUBAGENT_FINISHED");
         let [interrupt] = &interrupts(&asked)[..] else { panic!() };
-        let call = asked.messages.iter().flat_map(|message| message.tool_calls()).next_back().unwrap();
-        assert_eq!((&interrupt["toolCallId"], &interrupt["reason"]), (&json!(call.id), &json!("tool_call")));
-        let of_call = asked.messages.iter().find(|message| message.tool_calls().contains(call)).unwrap();
+        let call =
+            asked.messages.iter().flat_map(|message| message.tool_calls()).next_back().unwrap();
+        assert_eq!(
+            (&interrupt["toolCallId"], &interrupt["reason"]),
+            (&json!(call.id), &json!("tool_call"))
+        );
+        let of_call =
+            asked.messages.iter().find(|message| message.tool_calls().contains(call)).unwrap();
         assert_eq!(interrupt["subagentRunId"], json!(of_call.subagent_run_id().unwrap()));
 
         let played = play(agent, next(&asked, json!([answer(interrupt, reply)])));
@@ -81,7 +96,11 @@ fn questions_of_two_tasks_and_of_the_agent_itself_are_answered_together() {
     let (_, first) = helper("x");
     let (_, second) = helper("x");
     let model = Scripted::new([
-        done([call(0, "c", "first", TASK), call(1, "d", "second", TASK), call(2, "e", "increment", r#"{"n":5}"#)]),
+        done([
+            call(0, "c", "first", TASK),
+            call(1, "d", "second", TASK),
+            call(2, "e", "increment", r#"{"n":5}"#),
+        ]),
         done([text(0, "Done.")]),
     ]);
     let agent = LlmAgent::new(model.clone()).tools(increment(Approval::Needed));
@@ -96,7 +115,8 @@ fn questions_of_two_tasks_and_of_the_agent_itself_are_answered_together() {
     told.sort();
     assert_eq!(
         told,
-        [("6", false), ("So it is.", false), ("So it is.", false)].map(|(text, failed)| (text.to_owned(), failed))
+        [("6", false), ("So it is.", false), ("So it is.", false)]
+            .map(|(text, failed)| (text.to_owned(), failed))
     );
 }
 
@@ -104,12 +124,16 @@ fn questions_of_two_tasks_and_of_the_agent_itself_are_answered_together() {
 fn a_subagent_of_a_subagent_asks_and_goes_on_as_well() {
     for id in ["x", "call_0"] {
         let (_, leaf) = helper(id);
-        let middle = Scripted::new([done([call(0, id, "leaf", TASK)]), done([text(0, "The leaf says so.")])]);
+        let middle = Scripted::new([
+            done([call(0, id, "leaf", TASK)]),
+            done([text(0, "The leaf says so.")]),
+        ]);
         let middle = LlmAgent::new(middle).subagent("leaf", "Adds.", leaf);
         let (model, agent) = chief(id, Arc::new(middle));
         let asked = play(agent.clone(), ask("?"));
         let [interrupt] = &interrupts(&asked)[..] else { panic!() };
-        let played = play(agent, next(&asked, json!([answer(interrupt, json!({ "approved": true }))])));
+        let played =
+            play(agent, next(&asked, json!([answer(interrupt, json!({ "approved": true }))])));
         assert_eq!(played.events.last(), says("Done.").last(), "{:?}", played.events);
         assert_eq!(results(&model.requests()[1]), [("The leaf says so.".to_owned(), false)]);
     }
@@ -124,10 +148,15 @@ fn a_second_question_of_a_task_is_asked_in_the_same_invocation() {
     ]);
     let (_, agent) = chief("c", Arc::new(LlmAgent::new(inner).tools(increment(Approval::Needed))));
     let first = play(agent.clone(), ask("?"));
-    let second =
-        play(agent.clone(), next(&first, json!([answer(&interrupts(&first)[0], json!({ "approved": true }))])));
+    let second = play(
+        agent.clone(),
+        next(&first, json!([answer(&interrupts(&first)[0], json!({ "approved": true }))])),
+    );
     assert_eq!(interrupts(&second)[0]["subagentRunId"], interrupts(&first)[0]["subagentRunId"]);
-    let played = play(agent, next(&second, json!([answer(&interrupts(&second)[0], json!({ "approved": true }))])));
+    let played = play(
+        agent,
+        next(&second, json!([answer(&interrupts(&second)[0], json!({ "approved": true }))])),
+    );
     assert_eq!(played.events.last(), says("Done.").last(), "{:?}", played.events);
 }
 
@@ -140,7 +169,8 @@ fn an_answer_decides_on_the_call_that_was_shown_and_on_no_other() {
     let start = id.rfind("approval:").unwrap();
     let digest = &id[start + 9..start + 19];
     let other = id.replace(digest, "0000000000");
-    let entry = json!([{ "interruptId": other, "status": "resolved", "payload": { "approved": true } }]);
+    let entry =
+        json!([{ "interruptId": other, "status": "resolved", "payload": { "approved": true } }]);
     let played = play(agent, next(&asked, entry));
     assert_eq!(interrupts(&played)[0]["id"], id, "the task asks again");
     assert_eq!(inner.requests().len(), 1);

@@ -16,7 +16,11 @@ use crate::{
 };
 
 /// Runs an agent until its stream has yielded a number of events, and returns what was counted.
-pub(in crate::llm::agent) fn counted(agent: &LlmAgent, input: RunAgentInput, events: usize) -> String {
+pub(in crate::llm::agent) fn counted(
+    agent: &LlmAgent,
+    input: RunAgentInput,
+    events: usize,
+) -> String {
     let metrics = Metrics::default();
     let (thread_id, run_id) = (input.thread_id.clone(), input.run_id.clone());
     let identity = RunIdentity { thread_id, run_id, agent: "a".into(), principal: None };
@@ -24,13 +28,18 @@ pub(in crate::llm::agent) fn counted(agent: &LlmAgent, input: RunAgentInput, eve
     let mut parts = ContextParts::new(identity);
     parts.observer = Some(observer);
     let cx = parts.into();
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().start_paused(true).build().unwrap();
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .start_paused(true)
+        .build()
+        .unwrap();
     runtime.block_on(agent.run(input, cx).take(events).collect::<Vec<_>>());
     metrics.to_text(TextFormat::Prometheus)
 }
 
 fn tool_calls(text: &str) -> Vec<&str> {
-    let mut series: Vec<_> = text.lines().filter_map(|line| line.strip_prefix("agui_tool_calls_total")).collect();
+    let mut series: Vec<_> =
+        text.lines().filter_map(|line| line.strip_prefix("agui_tool_calls_total")).collect();
     series.sort_unstable();
     series
 }
@@ -71,11 +80,13 @@ fn each_call_is_counted_by_its_tool_and_its_outcome() {
 
 #[test]
 fn a_call_that_a_person_declines_is_counted_by_its_tool() {
-    let model = Scripted::new([done([call(0, "c", "increment", r#"{"n":1}"#)]), done([text(0, "So.")])]);
+    let model =
+        Scripted::new([done([call(0, "c", "increment", r#"{"n":1}"#)]), done([text(0, "So.")])]);
     let agent = LlmAgent::new(model).tools(increment(Approval::Needed));
     let asked = play(agent.clone(), ask("1+1?"));
     let id = &asked.end["outcome"]["interrupts"][0]["id"];
-    let answer = json!([{ "interruptId": id, "status": "resolved", "payload": { "approved": false } }]);
+    let answer =
+        json!([{ "interruptId": id, "status": "resolved", "payload": { "approved": false } }]);
     let text = counted(&agent, next(&asked, answer), usize::MAX);
     assert_eq!(tool_calls(&text), [r#"{tool="increment",outcome="refused"} 1"#]);
 }

@@ -55,7 +55,8 @@ const COLOURS: &[u8] = &[8, 0, 64, 0, 64, 3, 1, 0x22, 0, 2, 0x11, 0, 3, 0x11, 0]
 pub(in crate::llm::context) fn jpeg_of_scans(count: usize) -> Vec<u8> {
     let quantisation = [&[0][..], &[1; 64]].concat();
     let codes = [&[0, 1][..], &[0; 15], &[0]].concat();
-    let mut file = jpeg(&[(0xdb, &quantisation), (0xc2, GREY), (0xc4, &codes), (0xda, &[1, 1, 0, 0, 0, 1])]);
+    let mut file =
+        jpeg(&[(0xdb, &quantisation), (0xc2, GREY), (0xc4, &codes), (0xda, &[1, 1, 0, 0, 0, 1])]);
     for _ in 0..count {
         file.extend([0xff, 0xda, 0, 8, 1, 1, 0, 0, 0, 0x10, 0, 0, 0, 0, 0, 0, 0, 0]);
     }
@@ -65,7 +66,10 @@ pub(in crate::llm::context) fn jpeg_of_scans(count: usize) -> Vec<u8> {
 /// Returns the bytes of memory for each pixel.
 fn per_pixel(file: &[u8]) -> Option<u64> {
     let ImageMemory { size, bytes } = image_memory(file)?;
-    Some((bytes - file.len() as u64 - METADATA_BYTES) / (u64::from(size.width) * u64::from(size.height)))
+    Some(
+        (bytes - file.len() as u64 - METADATA_BYTES)
+            / (u64::from(size.width) * u64::from(size.height)),
+    )
 }
 
 #[test]
@@ -77,17 +81,31 @@ fn the_memory_of_an_image_is_read_from_its_header() {
     };
     assert_eq!(per_pixel(&gif(64, 32)), Some(8));
     assert_eq!(
-        [(1, 3), (8, 6), (16, 0), (16, 6)].map(|(depth, colour)| per_pixel(&png(depth, colour, 64, 900))),
+        [(1, 3), (8, 6), (16, 0), (16, 6)]
+            .map(|(depth, colour)| per_pixel(&png(depth, colour, 64, 900))),
         [Some(8), Some(8), Some(8), Some(12)]
     );
     assert_eq!(per_pixel(&webp(&[(b"VP8 ", &vp8(64))])), Some(5));
-    let extended = |flags: u8| per_pixel(&webp(&[(b"VP8X", &vp8x(flags, 64)), (b"ALPH", &[0]), (b"VP8 ", &vp8(64))]));
+    let extended = |flags: u8| {
+        per_pixel(&webp(&[(b"VP8X", &vp8x(flags, 64)), (b"ALPH", &[0]), (b"VP8 ", &vp8(64))]))
+    };
     assert_eq!([0x08, 0x10, 0x02, 0x12].map(extended), [Some(5), Some(8), Some(12), Some(12)]);
     assert_eq!((of_jpeg(0xc0, COLOURS, 3), of_jpeg(0xc0, GREY, 1)), (Some(5), Some(5)));
-    assert_eq!((of_jpeg(0xc2, COLOURS, 3), of_jpeg(0xc0, COLOURS, 1)), (Some(9), Some(9)), "kept until the last scan");
+    assert_eq!(
+        (of_jpeg(0xc2, COLOURS, 3), of_jpeg(0xc0, COLOURS, 1)),
+        (Some(9), Some(9)),
+        "kept until the last scan"
+    );
     let wide = image_memory(&gif(u16::MAX, 1)).unwrap();
-    assert_eq!(wide.bytes, 65_536 * 32 * 8 + 35 + METADATA_BYTES, "decoders have whole blocks and several rows");
-    assert_eq!(image_memory(&gif(u16::MAX, u16::MAX)).unwrap().bytes, (65_536 * 65_536 * 8) + 35 + METADATA_BYTES);
+    assert_eq!(
+        wide.bytes,
+        65_536 * 32 * 8 + 35 + METADATA_BYTES,
+        "decoders have whole blocks and several rows"
+    );
+    assert_eq!(
+        image_memory(&gif(u16::MAX, u16::MAX)).unwrap().bytes,
+        (65_536 * 65_536 * 8) + 35 + METADATA_BYTES
+    );
 }
 
 /// Public reports, and what was found beside them: a second size in a JPEG; a WebP with metadata that claims 4 GB, with a frame that
@@ -99,7 +117,8 @@ fn a_file_that_makes_its_decoder_allocate_more_than_its_size_says_is_not_decoded
     let claim = profile.len() - 4;
     profile[claim..].fill(0xff);
     let frame = webp(&[(b"VP8X", &vp8x(0, 64)), (b"VP8 ", &vp8(16_383))]);
-    let animation = |inner: &[u8]| webp(&[(b"VP8X", &vp8x(0, 64)), (b"ANMF", &[&[0; 16], inner].concat())]);
+    let animation =
+        |inner: &[u8]| webp(&[(b"VP8X", &vp8x(0, 64)), (b"ANMF", &[&[0; 16], inner].concat())]);
     let inner = |name: &[u8; 4], body: &[u8]| webp(&[(name, body)])[12..].to_vec();
     assert!(image_memory(&animation(&inner(b"VP8 ", &vp8(64)))).is_some());
     let in_animation = animation(&inner(b"VP8 ", &vp8(16_383)));
@@ -107,9 +126,11 @@ fn a_file_that_makes_its_decoder_allocate_more_than_its_size_says_is_not_decoded
     let without_scan = jpeg(&[(0xc0, GREY)]);
     let lossless = webp(&[(b"VP8L", b"\x2f\x3f\xc0\x0f\0")]);
     let lossless_in_animation = animation(&inner(b"VP8L", b"\x2f\x3f\xc0\x0f\0"));
-    let lossless_transparency = webp(&[(b"VP8X", &vp8x(0x10, 64)), (b"ALPH", &[1]), (b"VP8 ", &vp8(64))]);
+    let lossless_transparency =
+        webp(&[(b"VP8X", &vp8x(0x10, 64)), (b"ALPH", &[1]), (b"VP8 ", &vp8(64))]);
     let texts = png(8, 6, 64, 1_000);
-    let pieces = [vec![(0xe1, &b"x"[..]); 1_000], vec![(0xc0, GREY), (0xda, &[1, 1, 1, 1])]].concat();
+    let pieces =
+        [vec![(0xe1, &b"x"[..]); 1_000], vec![(0xc0, GREY), (0xda, &[1, 1, 1, 1])]].concat();
     let pieces = jpeg(&pieces);
     for file in [
         twice,

@@ -21,7 +21,11 @@ pub(in crate::llm::context) fn photo(width: u32, height: u32) -> String {
     STANDARD.encode(bytes.into_inner())
 }
 
-async fn scaled(base64: String, side: Option<u32>, chars: Option<usize>) -> Result<Arc<ScaledImage>, String> {
+async fn scaled(
+    base64: String,
+    side: Option<u32>,
+    chars: Option<usize>,
+) -> Result<Arc<ScaledImage>, String> {
     SCALER.scaled(&ANONYMOUS.into(), base64, side, chars).await
 }
 
@@ -34,7 +38,10 @@ async fn an_image_is_scaled_to_the_longer_side() {
     let image = photo(300, 200);
     assert!(is_larger(&image, Some(299), None) && !is_larger(&image, Some(300), None));
     let scaled = scaled(image, Some(150), None).await.unwrap();
-    assert_eq!((scaled.mime_type, read(&scaled).width(), read(&scaled).height()), ("image/jpeg", 150, 100));
+    assert_eq!(
+        (scaled.mime_type, read(&scaled).width(), read(&scaled).height()),
+        ("image/jpeg", 150, 100)
+    );
 }
 
 #[tokio::test]
@@ -61,7 +68,8 @@ async fn a_turned_photo_is_sent_upright() {
     RgbImage::from_pixel(40, 20, Rgb([9, 9, 9])).write_to(&mut jpeg, ImageFormat::Jpeg).unwrap();
     let jpeg = jpeg.into_inner();
     // Exif: a list of one entry, the orientation 6, "turn right".
-    let exif = b"\xff\xe1\0\x22Exif\0\0MM\0*\0\0\0\x08\0\x01\x01\x12\0\x03\0\0\0\x01\0\x06\0\0\0\0\0\0";
+    let exif =
+        b"\xff\xe1\0\x22Exif\0\0MM\0*\0\0\0\x08\0\x01\x01\x12\0\x03\0\0\0\x01\0\x06\0\0\0\0\0\0";
     let turned: Vec<u8> = jpeg[..2].iter().chain(exif).chain(&jpeg[2..]).copied().collect();
     let turned = STANDARD.encode(turned);
     let by_side = scaled(turned.clone(), Some(20), None).await.unwrap();
@@ -91,16 +99,21 @@ async fn an_image_that_claims_too_many_pixels_is_not_decoded() {
 #[tokio::test]
 async fn a_photo_that_is_sent_in_a_thousand_scans_is_not_decoded_to_its_end() {
     assert!(scaled(STANDARD.encode(jpeg_of_scans(10)), Some(16), None).await.is_ok());
-    let problem = scaled(STANDARD.encode(jpeg_of_scans(1_000)), Some(16), None).await.err().unwrap();
+    let problem =
+        scaled(STANDARD.encode(jpeg_of_scans(1_000)), Some(16), None).await.err().unwrap();
     assert!(problem.contains("scans"), "{problem}");
 }
 
 #[tokio::test]
 async fn an_owner_waits_for_its_own_images_while_another_ones_are_scaled() {
     let (scaler, [ann, bob]) = (Scaler::new(), ["key:ann", "key:bob"].map(Arc::from));
-    let held = [scaler.memory.take(&ann, MIN_IMAGE_BYTES).await, scaler.memory.take(&ann, MIN_IMAGE_BYTES).await];
+    let held = [
+        scaler.memory.take(&ann, MIN_IMAGE_BYTES).await,
+        scaler.memory.take(&ann, MIN_IMAGE_BYTES).await,
+    ];
     let mut third = pin!(scaler.scaled(&ann, photo(30, 20), Some(15), None));
-    let of_bob = timeout(Duration::from_secs(20), scaler.scaled(&bob, photo(30, 20), Some(15), None));
+    let of_bob =
+        timeout(Duration::from_secs(20), scaler.scaled(&bob, photo(30, 20), Some(15), None));
     tokio::select! {
         _ = &mut third => panic!("two images of one owner are all that are scaled at once"),
         image = of_bob => assert!(image.unwrap().is_ok()),
@@ -113,8 +126,10 @@ async fn an_owner_waits_for_its_own_images_while_another_ones_are_scaled() {
 
 #[tokio::test]
 async fn a_scaled_image_is_kept_for_its_owner_alone() {
-    let (scaler, image, [ann, bob]) = (Scaler::new(), photo(30, 20), ["key:ann", "key:bob"].map(Arc::from));
-    let scale = async |owner: &Arc<str>| scaler.scaled(owner, image.clone(), Some(15), None).await.unwrap();
+    let (scaler, image, [ann, bob]) =
+        (Scaler::new(), photo(30, 20), ["key:ann", "key:bob"].map(Arc::from));
+    let scale =
+        async |owner: &Arc<str>| scaler.scaled(owner, image.clone(), Some(15), None).await.unwrap();
     let first = scale(&ann).await;
     assert!(!Arc::ptr_eq(&first, &scale(&bob).await), "the time would tell that ann has sent it");
     assert!(Arc::ptr_eq(&first, &scale(&ann).await));
@@ -131,11 +146,19 @@ fn an_owner_keeps_a_quarter_of_all_scaled_images() {
         kept.add(&ann, key, image.clone());
     }
     assert_eq!((kept.chars_of(&ann), kept.chars_of(&bob)), (6 << 20, 3 << 20));
-    assert!(kept.find(&ann, 19).is_some() && kept.find(&ann, 17).is_none() && kept.find(&bob, 0).is_some());
+    assert!(
+        kept.find(&ann, 19).is_some()
+            && kept.find(&ann, 17).is_none()
+            && kept.find(&bob, 0).is_some()
+    );
     for key in 0..20 {
         kept.add(&anyone, key, image.clone());
     }
-    assert_eq!((kept.chars, kept.chars_of(&anyone)), (30 << 20, 30 << 20), "without authentication one owner has all");
+    assert_eq!(
+        (kept.chars, kept.chars_of(&anyone)),
+        (30 << 20, 30 << 20),
+        "without authentication one owner has all"
+    );
 }
 
 #[tokio::test]

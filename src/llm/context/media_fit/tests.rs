@@ -2,14 +2,20 @@ use super::{super::image_scale::tests::photo, *};
 use crate::llm::model::Block;
 
 fn image(value: &str) -> ContentPart {
-    ContentPart::image(PartSource::Data { value: value.to_owned(), mime_type: "image/png".to_owned() })
+    ContentPart::image(PartSource::Data {
+        value: value.to_owned(),
+        mime_type: "image/png".to_owned(),
+    })
 }
 
 /// A turn of a user for each image, with an answer after each but the last one.
 fn conversation(images: &[&str]) -> (Vec<Turn>, usize) {
     let mut turns = Vec::new();
     for value in images {
-        turns.extend([Turn::User(vec![image(value)]), Turn::Assistant(vec![Block::Text("yes".to_owned())])]);
+        turns.extend([
+            Turn::User(vec![image(value)]),
+            Turn::Assistant(vec![Block::Text("yes".to_owned())]),
+        ]);
     }
     turns.pop();
     let first_new = turns.len() - 1;
@@ -39,7 +45,9 @@ async fn the_oldest_media_leave_a_request_that_has_too_many() {
     );
     let sent = sent(&turns);
     assert!(
-        sent[0].starts_with("(An attachment of an earlier message, image, is left out: the model takes 2"),
+        sent[0].starts_with(
+            "(An attachment of an earlier message, image, is left out: the model takes 2"
+        ),
         "{sent:?}"
     );
     assert_eq!(sent[1..], ["4", "4"]);
@@ -52,7 +60,10 @@ async fn the_oldest_media_leave_a_request_that_is_too_large_and_a_new_one_is_tol
     let limits = MediaLimits { media_chars: Some(1500), ..MediaLimits::default() };
     assert!(fit(&mut turns, first_new, &limits, &"key:ann".into()).await.is_empty());
     let of_turns = sent(&turns);
-    assert_eq!((of_turns[0].starts_with("(An"), of_turns[1].starts_with("(An"), &*of_turns[2]), (true, true, "1000"));
+    assert_eq!(
+        (of_turns[0].starts_with("(An"), of_turns[1].starts_with("(An"), &*of_turns[2]),
+        (true, true, "1000")
+    );
     let limits = MediaLimits { media_chars: Some(500), ..MediaLimits::default() };
     let skipped = fit(&mut turns, first_new, &limits, &"key:ann".into()).await;
     assert_eq!((skipped.len(), skipped[0].kind), (1, "image"));
@@ -62,14 +73,20 @@ async fn the_oldest_media_leave_a_request_that_is_too_large_and_a_new_one_is_tol
 #[tokio::test]
 async fn many_images_have_a_smaller_side() {
     let large = photo(120, 60);
-    let limits =
-        MediaLimits { image_side: Some(100), few_images: Some(1), side_of_many: Some(50), ..MediaLimits::default() };
+    let limits = MediaLimits {
+        image_side: Some(100),
+        few_images: Some(1),
+        side_of_many: Some(50),
+        ..MediaLimits::default()
+    };
     let sides = async |images: &[&str]| {
         let (mut turns, first_new) = conversation(images);
         assert!(fit(&mut turns, first_new, &limits, &"key:ann".into()).await.is_empty());
         let mut sides = Vec::new();
         each_medium(&mut turns, |part| {
-            let bytes = base64::Engine::decode(&base64::prelude::BASE64_STANDARD, inline(part).unwrap().0).unwrap();
+            let bytes =
+                base64::Engine::decode(&base64::prelude::BASE64_STANDARD, inline(part).unwrap().0)
+                    .unwrap();
             sides.push(image::load_from_memory(&bytes).unwrap().width());
         });
         sides

@@ -74,7 +74,8 @@ fn document(media: &MediaPart) -> Result<Value, &'static str> {
 fn text_document(part: &ContentPart, attachments: &mut Attachments) -> Option<Value> {
     let (media, text) = attachments.text_file(part)?;
     let source = json!({"type": "text", "media_type": "text/plain", "data": text});
-    (!text.trim().is_empty()).then(|| with_title(json!({"type": "document", "source": source}), media))
+    (!text.trim().is_empty())
+        .then(|| with_title(json!({"type": "document", "source": source}), media))
 }
 
 fn with_title(mut document: Value, media: &MediaPart) -> Value {

@@ -132,7 +132,9 @@ impl MessageDecoder {
             }
         };
         output.delta(block, text(content, if is_text { "text" } else { "thinking" }));
-        list(content, "citations").iter().for_each(|citation| output.citation(block, citation.clone()));
+        list(content, "citations")
+            .iter()
+            .for_each(|citation| output.citation(block, citation.clone()));
         Ok(OpenContent { block, is_text, artefact_kind, artefact: artefact.to_owned(), input })
     }
 
@@ -141,7 +143,9 @@ impl MessageDecoder {
         let index = index(event)?;
         let mut held = self.raw.get_mut(&index).map_or(0, |block| block.add(delta));
         let open = self.open.get_mut(&index);
-        match open.ok_or_else(|| DecodeFault::Malformed("a delta belongs to no open block".to_owned()))? {
+        match open
+            .ok_or_else(|| DecodeFault::Malformed("a delta belongs to no open block".to_owned()))?
+        {
             OpenClaudeBlock::Server | OpenClaudeBlock::Ignored => {}
             OpenClaudeBlock::Content(open) => match text(delta, "type") {
                 "text_delta" => output.delta(open.block, text(delta, "text")),
@@ -179,7 +183,10 @@ impl MessageDecoder {
             Some(OpenClaudeBlock::Content(block)) => {
                 output.delta(block.block, block.input.unwrap_or_default());
                 let artefact = Some(block.artefact).filter(|artefact| !artefact.is_empty());
-                output.end(block.block, artefact.map(|artefact| Artefact::new(block.artefact_kind, artefact)));
+                output.end(
+                    block.block,
+                    artefact.map(|artefact| Artefact::new(block.artefact_kind, artefact)),
+                );
             }
             Some(OpenClaudeBlock::Server) => {
                 let number = output.start(BlockStart::Reasoning { redacted: true })?;
@@ -227,7 +234,11 @@ impl MessageDecoder {
             "model_context_window_exceeded" => StopReason::ContextFull,
             "refusal" => {
                 let details = delta.get("stop_details").unwrap_or(&Value::Null);
-                tracing::warn!(model = self.model, category = text(details, "category"), "the model refused to answer");
+                tracing::warn!(
+                    model = self.model,
+                    category = text(details, "category"),
+                    "the model refused to answer"
+                );
                 StopReason::Refused
             }
             _ => StopReason::Done,
@@ -236,7 +247,12 @@ impl MessageDecoder {
 }
 
 impl Decoder for MessageDecoder {
-    fn event(&mut self, name: Option<&str>, data: &str, output: &mut AnswerEvents) -> Result<DecodeStep, DecodeFault> {
+    fn event(
+        &mut self,
+        name: Option<&str>,
+        data: &str,
+        output: &mut AnswerEvents,
+    ) -> Result<DecodeStep, DecodeFault> {
         if data.trim().is_empty() {
             return Ok(DecodeStep::More);
         }
@@ -277,7 +293,8 @@ impl Decoder for MessageDecoder {
         self.end_text(output);
         if let Some(paused) = self.paused.take().filter(|_| self.is_paused) {
             // The content is set once, because each answer has an end of its own.
-            let _ = paused.set(std::mem::take(&mut self.raw).into_values().map(RawBlock::finish).collect());
+            let _ = paused
+                .set(std::mem::take(&mut self.raw).into_values().map(RawBlock::finish).collect());
         }
         output.stop(self.end.take().unwrap_or(StopReason::Done));
         true
@@ -296,7 +313,10 @@ fn log_dropped_thinking(transformations: Option<&Value>) {
 }
 
 fn index(event: &Value) -> Result<u64, DecodeFault> {
-    event.get("index").and_then(Value::as_u64).ok_or_else(|| DecodeFault::Malformed("a block has no index".to_owned()))
+    event
+        .get("index")
+        .and_then(Value::as_u64)
+        .ok_or_else(|| DecodeFault::Malformed("a block has no index".to_owned()))
 }
 
 #[cfg(test)]

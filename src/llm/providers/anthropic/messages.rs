@@ -14,7 +14,9 @@ use crate::llm::{
     Block, ModelReasoning, SkippedAttachment, Turn,
     known_models::MessagesServer,
     providers::attachments::Attachments,
-    providers::wire::{ANTHROPIC, EMPTY_TEXT, RoleMessage, RoleMessages, arguments, call_id, marked_instructions},
+    providers::wire::{
+        ANTHROPIC, EMPTY_TEXT, RoleMessage, RoleMessages, arguments, call_id, marked_instructions,
+    },
 };
 
 /// The place of the instructions about the current context and state.
@@ -67,10 +69,13 @@ impl<'r> ClaudeMessages<'r> {
     /// so the mark of the request before stays.
     pub(super) fn mark_for_cache(&mut self) {
         let list = &mut self.list.0;
-        let ends = list.iter().enumerate().rev().filter(|(_, message)| message.role == "user").take(2);
+        let ends =
+            list.iter().enumerate().rev().filter(|(_, message)| message.role == "user").take(2);
         let ends: Vec<_> = ends.map(|(at, message)| (at, message.parts.len() - 1)).collect();
         for (message, block) in ends.into_iter().chain(self.user_turn) {
-            if let Some(block) = list.get_mut(message).and_then(|message| message.parts.get_mut(block)) {
+            if let Some(block) =
+                list.get_mut(message).and_then(|message| message.parts.get_mut(block))
+            {
                 block["cache_control"] = json!({"type": "ephemeral"});
             }
         }
@@ -82,9 +87,14 @@ impl<'r> ClaudeMessages<'r> {
         let (message, block) = self.user_turn.filter(|_| place.behind_user).unwrap_or(end);
         // A message with anything but results would leave a server tool's call without a result, which is refused.
         if (message, block) == end && self.server_calls.has_open() {
-            tracing::debug!("left out context and state: a call to a tool of the provider waits for its result");
+            tracing::debug!(
+                "left out context and state: a call to a tool of the provider waits for its result"
+            );
         } else if place.as_system {
-            self.list.0.insert(message + 1, RoleMessage { role: "system", is_whole: true, parts: vec![text(current)] });
+            self.list.0.insert(
+                message + 1,
+                RoleMessage { role: "system", is_whole: true, parts: vec![text(current)] },
+            );
         } else {
             self.list.0[message].parts.insert(block + 1, text(&marked_instructions(current)));
         }
@@ -92,12 +102,19 @@ impl<'r> ClaudeMessages<'r> {
 
     /// Returns whether a message contains a file at the provider.
     pub(super) fn has_files(&self) -> bool {
-        self.list.0.iter().any(|message| message.role == "user" && message.parts.iter().any(has_file))
+        self.list
+            .0
+            .iter()
+            .any(|message| message.role == "user" && message.parts.iter().any(has_file))
     }
 
     /// Returns the messages, and the attachments that they do not contain.
     pub(super) fn into_json(self) -> (Value, Vec<SkippedAttachment>) {
-        let messages = self.list.0.into_iter().map(|message| json!({"role": message.role, "content": message.parts}));
+        let messages = self
+            .list
+            .0
+            .into_iter()
+            .map(|message| json!({"role": message.role, "content": message.parts}));
         (messages.collect(), self.attachments.skipped)
     }
 
@@ -109,7 +126,9 @@ impl<'r> ClaudeMessages<'r> {
 
     fn add_turn(&mut self, turn: &Turn) {
         match turn {
-            Turn::Instructions(instructions) => self.list.push("user", vec![text(&marked_instructions(instructions))]),
+            Turn::Instructions(instructions) => {
+                self.list.push("user", vec![text(&marked_instructions(instructions))])
+            }
             Turn::User(parts) => {
                 let mut content = blocks(parts, &mut self.attachments);
                 if content.is_empty() {
@@ -123,7 +142,10 @@ impl<'r> ClaudeMessages<'r> {
                 self.list.push("assistant", blocks);
             }
             Turn::ToolResults(results) => {
-                let content = results.iter().map(|result| tool_result(result, &mut self.attachments)).collect();
+                let content = results
+                    .iter()
+                    .map(|result| tool_result(result, &mut self.attachments))
+                    .collect();
                 self.list.push("user", content);
             }
         }
@@ -142,7 +164,8 @@ impl<'r> ClaudeMessages<'r> {
         });
         let mut blocks: Vec<_> = blocks.collect();
         // The API refuses a message that ends with thinking.
-        let is_thinking = |block: &mut Value| block["type"] == "thinking" || block["type"] == "redacted_thinking";
+        let is_thinking =
+            |block: &mut Value| block["type"] == "thinking" || block["type"] == "redacted_thinking";
         while blocks.pop_if(is_thinking).is_some() {}
         blocks
     }
@@ -167,7 +190,8 @@ pub(super) fn thinking_block(block: &ModelReasoning, server: &MessagesServer) ->
     if server.unsigned_thinking && is_own && block.artefact.is_none() && !block.text.is_empty() {
         return Some(json!({"type": "thinking", "thinking": block.text}));
     }
-    let artefact = own_artefact(block, server).filter(|artefact| server_blocks::from_artefact(artefact).is_none())?;
+    let artefact = own_artefact(block, server)
+        .filter(|artefact| server_blocks::from_artefact(artefact).is_none())?;
     Some(if block.redacted {
         json!({"type": "redacted_thinking", "data": artefact})
     } else {

@@ -33,8 +33,15 @@ use crate::{
 };
 
 /// Options that the Messages API lacks.
-const LACKING: &[&str] =
-    &["seed", "frequency_penalty", "presence_penalty", "verbosity", "cache_key", "image_detail", "profile"];
+const LACKING: &[&str] = &[
+    "seed",
+    "frequency_penalty",
+    "presence_penalty",
+    "verbosity",
+    "cache_key",
+    "image_detail",
+    "profile",
+];
 const BASE_URL: &str = "https://api.anthropic.com";
 const BETA: HeaderName = HeaderName::from_static("anthropic-beta");
 
@@ -77,14 +84,22 @@ impl Anthropic {
         let (host, mut url) = ApiHost::of(&options, BASE_URL)?;
         let is_own = is_of_domain(&url, "anthropic.com");
         if host == ApiHost::Vendor {
-            let path = url.path().trim_end_matches('/').trim_end_matches("/messages").trim_end_matches("/v1");
+            let path = url
+                .path()
+                .trim_end_matches('/')
+                .trim_end_matches("/messages")
+                .trim_end_matches("/v1");
             url.set_path(&format!("{path}/v1/messages"));
         }
         let mut headers = HeaderMap::new();
         headers.insert("anthropic-version", HeaderValue::from_static("2023-06-01"));
         let key = host.key_place((HeaderName::from_static("x-api-key"), ""));
         let transport = Transport::new(&options, url, headers, vec![key])?;
-        let betas = transport.header(&BETA).unwrap_or_default().split(',').map(|beta| beta.trim().to_owned());
+        let betas = transport
+            .header(&BETA)
+            .unwrap_or_default()
+            .split(',')
+            .map(|beta| beta.trim().to_owned());
         let betas: Vec<String> = betas.filter(|beta| !beta.is_empty()).collect();
         let is_official = is_own || betas.iter().any(|beta| beta == request::BINDING_BETA);
         let tools = PortableTools::new(options.known_models.tool_limits().anthropic.clone());
@@ -114,10 +129,13 @@ impl Model for Anthropic {
         let names = self.tools.prepare(&mut request);
         let ClaudeRequestBody { mut sent, betas, has_server_tools } =
             request::body(&self.options, &request, &self.server, self.is_official);
-        let needed = betas.into_iter().filter(|beta| !self.betas.iter().any(|configured| configured == beta));
+        let needed = betas
+            .into_iter()
+            .filter(|beta| !self.betas.iter().any(|configured| configured == beta));
         let betas: Vec<_> = self.betas.iter().map(String::as_str).chain(needed).collect();
         // All requests have the header for the configured ones.
-        let header = (betas.len() > self.betas.len()).then(|| HeaderValue::try_from(betas.join(",")).ok());
+        let header =
+            (betas.len() > self.betas.len()).then(|| HeaderValue::try_from(betas.join(",")).ok());
         sent.headers.extend(header.flatten().map(|value| (BETA, value)));
         let model = request.model.unwrap_or_else(|| self.options.model.clone());
         self.host.address_claude(&self.transport.url, &model, &betas, &mut sent);

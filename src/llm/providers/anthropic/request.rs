@@ -12,7 +12,9 @@ use crate::{
     llm::{
         Block, ModelOptions, ModelRequest, ToolChoice, Turn,
         known_models::{ClaudeRules, MessagesServer},
-        providers::wire::{SetMember as _, calls, forced_call_in_words, leading_instructions, schema},
+        providers::wire::{
+            SetMember as _, calls, forced_call_in_words, leading_instructions, schema,
+        },
         transport::{ProviderRequest, schema_in_words},
     },
     protocol::JsonObject,
@@ -49,11 +51,14 @@ pub(in crate::llm) fn body(
     let plan = ThinkingPlan::new(options, rules, conditions);
     let mut limits = GrammarLimits::default();
     let format = request.response_schema.as_deref();
-    let grammar = format.filter(|_| is_structured(rules)).and_then(|schema| limits.grammar(&schema.clone().into()));
+    let grammar = format
+        .filter(|_| is_structured(rules))
+        .and_then(|schema| limits.grammar(&schema.clone().into()));
 
     let described = format.filter(|_| grammar.is_none()).map(schema_in_words);
     let (leading, turns) = leading_instructions(&request.turns);
-    let system = request.system.iter().map(String::as_str).chain(leading).chain(described.as_deref());
+    let system =
+        request.system.iter().map(String::as_str).chain(leading).chain(described.as_deref());
     let mut system: Vec<_> = system.filter(|text| !text.trim().is_empty()).map(text).collect();
     let mut tools = tools(options, request, rules, &mut limits);
     // The API caches the request up to a mark. Tools, instructions and the conversation stay the same in the next
@@ -75,7 +80,10 @@ pub(in crate::llm) fn body(
     body.set("tools", tools);
     body.set("tool_choice", choice.member);
     let mut thinking = plan.member();
-    if binds_thinking(rules) && is_official && matches!(plan.thinking, RequestThinking::Adaptive { .. }) {
+    if binds_thinking(rules)
+        && is_official
+        && matches!(plan.thinking, RequestThinking::Adaptive { .. })
+    {
         // Otherwise the API may refuse the request after each change of context, state, instructions or tools
         // (https://platform.claude.com/docs/en/build-with-claude/preserved-thinking).
         thinking["block_binding"] = json!({"prefix_mismatch_behavior": "drop_block"});
@@ -100,8 +108,12 @@ pub(in crate::llm) fn body(
     if has_server_tools && request.tools.is_empty() && forbids_calls {
         body.remove("tool_choice");
     }
-    let sent =
-        ProviderRequest { json: body.into(), skipped, thread: request.thread.clone(), ..ProviderRequest::default() };
+    let sent = ProviderRequest {
+        json: body.into(),
+        skipped,
+        thread: request.thread.clone(),
+        ..ProviderRequest::default()
+    };
     ClaudeRequestBody { sent, betas, has_server_tools }
 }
 
@@ -124,7 +136,11 @@ fn messages<'r>(
     let current = request.current.iter().map(String::as_str).chain(choice.instruction.as_deref());
     let current: Vec<_> = current.filter(|text| !text.trim().is_empty()).collect();
     let binds = binds_thinking(rules);
-    let mut messages = ClaudeMessages::new(turns, server, sends_thinking(plan, binds, is_official, current.is_empty()));
+    let mut messages = ClaudeMessages::new(
+        turns,
+        server,
+        sends_thinking(plan, binds, is_official, current.is_empty()),
+    );
     messages.mark_for_cache();
     if !current.is_empty() {
         let as_system = is_official && rules.is_some_and(|rules| rules.system_messages);
@@ -143,7 +159,12 @@ fn is_structured(rules: Option<&ClaudeRules>) -> bool {
 
 /// Where the server cannot be told to drop thinking that is no longer valid, it gets none. The API allows to leave out
 /// all of it.
-fn sends_thinking(plan: &ThinkingPlan, binds: bool, is_official: bool, is_append_only: bool) -> bool {
+fn sends_thinking(
+    plan: &ThinkingPlan,
+    binds: bool,
+    is_official: bool,
+    is_append_only: bool,
+) -> bool {
     match plan.thinking {
         _ if !binds => true,
         RequestThinking::Adaptive { .. } => is_official || is_append_only,
@@ -156,7 +177,10 @@ fn sends_thinking(plan: &ThinkingPlan, binds: bool, is_official: bool, is_append
 pub(super) fn has_server_tools(members: &JsonObject) -> bool {
     let is_server_tool = |tool: &Value| tool.get("type").is_some_and(|kind| kind != "custom");
     members.contains_key("mcp_servers")
-        || members.get("tools").and_then(Value::as_array).is_some_and(|tools| tools.iter().any(is_server_tool))
+        || members
+            .get("tools")
+            .and_then(Value::as_array)
+            .is_some_and(|tools| tools.iter().any(is_server_tool))
 }
 
 /// With a budget, the API does not think about a request whose calls since the last user's message have no thinking

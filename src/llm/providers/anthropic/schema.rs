@@ -12,7 +12,8 @@ const MAX_STRICT_TOOLS: usize = 20;
 const MAX_OPTIONAL_PROPERTIES: usize = 24;
 const MAX_UNIONS: usize = 16;
 const MAX_DEPTH: usize = 64;
-const FORMATS: &[&str] = &["date-time", "time", "date", "duration", "email", "hostname", "uri", "ipv4", "ipv6", "uuid"];
+const FORMATS: &[&str] =
+    &["date-time", "time", "date", "duration", "email", "hostname", "uri", "ipv4", "ipv6", "uuid"];
 
 /// The schemas of a request that become grammars, within the limits of the API.
 #[derive(Debug, Default, Clone, Copy)]
@@ -35,7 +36,8 @@ impl GrammarLimits {
 
     /// Returns the schema as a grammar, or `None` if there is none.
     pub(super) fn grammar(&mut self, schema: &Value) -> Option<Value> {
-        let mut conversion = Conversion { root: schema, open: Vec::new(), checked: HashSet::new(), counts: *self };
+        let mut conversion =
+            Conversion { root: schema, open: Vec::new(), checked: HashSet::new(), counts: *self };
         let converted = conversion.schema(schema, 0)?;
         let counts = conversion.counts;
         if counts.optional_properties > MAX_OPTIONAL_PROPERTIES || counts.unions > MAX_UNIONS {
@@ -47,8 +49,16 @@ impl GrammarLimits {
 }
 
 /// Keywords that do not restrict a value, and `additionalProperties`, which each object gets anew.
-const DROPPED: &[&str] =
-    &["additionalProperties", "$schema", "$id", "$comment", "examples", "deprecated", "readOnly", "writeOnly"];
+const DROPPED: &[&str] = &[
+    "additionalProperties",
+    "$schema",
+    "$id",
+    "$comment",
+    "examples",
+    "deprecated",
+    "readOnly",
+    "writeOnly",
+];
 
 /// The place of a keyword in a grammar.
 enum Keyword<'n> {
@@ -83,7 +93,8 @@ impl Conversion<'_> {
         }
         self.close_object(&mut converted)?;
         if !constraints.is_empty() {
-            let description = converted.get("description").and_then(Value::as_str).unwrap_or_default();
+            let description =
+                converted.get("description").and_then(Value::as_str).unwrap_or_default();
             let description = format!("{description} ({})", constraints.join(", "));
             converted.insert("description".to_owned(), description.trim_start().into());
         }
@@ -97,8 +108,9 @@ impl Conversion<'_> {
         let kept = match name {
             "properties" | "$defs" | "definitions" => {
                 let schemas = value.as_object()?.iter();
-                let schemas: Option<Map<_, _>> =
-                    schemas.map(|(key, schema)| Some((key.clone(), self.schema(schema, depth + 1)?))).collect();
+                let schemas: Option<Map<_, _>> = schemas
+                    .map(|(key, schema)| Some((key.clone(), self.schema(schema, depth + 1)?)))
+                    .collect();
                 schemas?.into()
             }
             "items" => self.schema(value, depth + 1)?,
@@ -113,22 +125,32 @@ impl Conversion<'_> {
                 value.clone()
             }
             "const" | "default" | "description" | "title" | "required" => value.clone(),
-            "format" if value.as_str().is_some_and(|format| FORMATS.contains(&format)) => value.clone(),
+            "format" if value.as_str().is_some_and(|format| FORMATS.contains(&format)) => {
+                value.clone()
+            }
             "minItems" if matches!(value.as_u64(), Some(0 | 1)) => value.clone(),
             // Members of any name are not a grammar.
             "additionalProperties" if *value != Value::Bool(false) => return None,
-            "enum" | "patternProperties" | "prefixItems" | "if" | "not" | "dependentSchemas" => return None,
+            "enum" | "patternProperties" | "prefixItems" | "if" | "not" | "dependentSchemas" => {
+                return None;
+            }
             name if DROPPED.contains(&name) => return Some(Keyword::Dropped),
             _ => return Some(Keyword::Constraint),
         };
         Some(Keyword::Kept(name, kept))
     }
 
-    fn combination<'n>(&mut self, name: &'n str, list: &[Value], depth: usize) -> Option<Keyword<'n>> {
+    fn combination<'n>(
+        &mut self,
+        name: &'n str,
+        list: &[Value],
+        depth: usize,
+    ) -> Option<Keyword<'n>> {
         if name == "allOf" && list.iter().any(|schema| schema.get("$ref").is_some()) {
             return None;
         }
-        let list: Option<Vec<_>> = list.iter().map(|schema| self.schema(schema, depth + 1)).collect();
+        let list: Option<Vec<_>> =
+            list.iter().map(|schema| self.schema(schema, depth + 1)).collect();
         self.counts.unions += usize::from(name != "allOf");
         Some(Keyword::Kept(if name == "oneOf" { "anyOf" } else { name }, list?.into()))
     }
@@ -211,7 +233,8 @@ mod tests {
 
     #[test]
     fn a_schema_that_is_no_grammar_is_refused() {
-        let deep = (0..100).fold(json!({"type": "string"}), |inner, _| json!({"type": "array", "items": inner}));
+        let deep = (0..100)
+            .fold(json!({"type": "string"}), |inner, _| json!({"type": "array", "items": inner}));
         for schema in [
             json!({}),
             json!(true),
@@ -234,7 +257,8 @@ mod tests {
 
     #[test]
     fn the_limits_of_a_request_are_kept() {
-        let schema = json!({"type": "object", "properties": {"a": {"type": "string"}}, "required": ["a"]});
+        let schema =
+            json!({"type": "object", "properties": {"a": {"type": "string"}}, "required": ["a"]});
         let mut limits = GrammarLimits::default();
         assert!((0..20).all(|_| limits.strict_tool(&schema).is_some()));
         assert!(limits.strict_tool(&schema).is_none());

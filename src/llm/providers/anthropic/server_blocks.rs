@@ -12,8 +12,10 @@ use crate::llm::{Block, Turn};
 
 /// Returns `true` if a block of this type is sent back as it is.
 pub(super) fn is_server_block(kind: &str) -> bool {
-    matches!(kind, "server_tool_use" | "mcp_tool_use" | "container_upload" | "compaction" | "fallback")
-        || (kind.ends_with("_tool_result") && kind != "tool_result")
+    matches!(
+        kind,
+        "server_tool_use" | "mcp_tool_use" | "container_upload" | "compaction" | "fallback"
+    ) || (kind.ends_with("_tool_result") && kind != "tool_result")
 }
 
 /// Returns the block of an artefact. Signatures and hidden thinking are base64, never JSON.
@@ -42,7 +44,9 @@ impl ServerCalls {
             let Turn::Assistant(blocks) = turn else { continue };
             for block in blocks {
                 let Block::Reasoning(block) = block else { continue };
-                let Some(block) = block.artefact.as_deref().and_then(from_artefact) else { continue };
+                let Some(block) = block.artefact.as_deref().and_then(from_artefact) else {
+                    continue;
+                };
                 if let Some(id) = result_of(&block) {
                     found.results.insert(id.to_owned());
                 } else if let Some(id) = call_id(&block) {
@@ -90,7 +94,11 @@ mod tests {
     fn turn(blocks: &[Value]) -> Turn {
         let blocks = blocks.iter().map(|block| {
             let artefact = Some(block.to_string());
-            Block::Reasoning(ModelReasoning { artefact, redacted: true, ..ModelReasoning::default() })
+            Block::Reasoning(ModelReasoning {
+                artefact,
+                redacted: true,
+                ..ModelReasoning::default()
+            })
         });
         Turn::Assistant(blocks.collect())
     }
@@ -99,7 +107,9 @@ mod tests {
     fn only_blocks_of_server_tools_are_read_from_artefacts() {
         let block = json!({"type": "web_search_tool_result", "tool_use_id": "s", "content": []});
         assert_eq!(from_artefact(&block.to_string()), Some(block));
-        for artefact in ["", "EqQB", "{", "{}", r#"{"type":"text","text":"a"}"#, r#"{"type":"tool_result"}"#] {
+        for artefact in
+            ["", "EqQB", "{", "{}", r#"{"type":"text","text":"a"}"#, r#"{"type":"tool_result"}"#]
+        {
             assert_eq!(from_artefact(artefact), None, "{artefact}");
         }
     }
@@ -108,12 +118,16 @@ mod tests {
     fn a_call_without_its_result_is_complete_only_in_the_last_turn() {
         let call = json!({"type": "server_tool_use", "id": "s", "name": "web_search", "input": {}});
         let result = json!({"type": "web_search_tool_result", "tool_use_id": "s", "content": []});
-        let both = ServerCalls::of(&[turn(std::slice::from_ref(&call)), turn(std::slice::from_ref(&result))]);
+        let both = ServerCalls::of(&[
+            turn(std::slice::from_ref(&call)),
+            turn(std::slice::from_ref(&result)),
+        ]);
         assert!(both.is_complete(&call) && both.is_complete(&result) && !both.has_open());
         let results = Turn::ToolResults(Vec::new());
         let open = ServerCalls::of(&[turn(std::slice::from_ref(&call)), results.clone()]);
         assert!(open.is_complete(&call) && open.has_open());
-        let left = ServerCalls::of(&[turn(std::slice::from_ref(&call)), results, Turn::User(Vec::new())]);
+        let left =
+            ServerCalls::of(&[turn(std::slice::from_ref(&call)), results, Turn::User(Vec::new())]);
         assert!(!left.is_complete(&call) && !left.has_open());
         let alone = ServerCalls::of(&[turn(std::slice::from_ref(&result))]);
         assert!(!alone.is_complete(&result));

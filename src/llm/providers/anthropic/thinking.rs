@@ -56,14 +56,18 @@ pub(super) struct ThinkingPlan {
 }
 
 impl ThinkingPlan {
-    pub(super) fn new(options: &ModelOptions, rules: Option<&ClaudeRules>, conditions: Conditions) -> Self {
+    pub(super) fn new(
+        options: &ModelOptions,
+        rules: Option<&ClaudeRules>,
+        conditions: Conditions,
+    ) -> Self {
         let thinking = thinking(options, rules, conditions);
         let effort = effort(options, rules, thinking);
         let max_tokens = max_tokens(options, rules, thinking, effort.as_deref());
         let thinking = match thinking {
-            RequestThinking::Budget(budget) if budget >= max_tokens => {
-                RequestThinking::Budget(max_tokens.saturating_sub(MIN_ANSWER_TOKENS).max(MIN_BUDGET_TOKENS))
-            }
+            RequestThinking::Budget(budget) if budget >= max_tokens => RequestThinking::Budget(
+                max_tokens.saturating_sub(MIN_ANSWER_TOKENS).max(MIN_BUDGET_TOKENS),
+            ),
             thinking => thinking,
         };
         Self { thinking, effort, max_tokens }
@@ -86,7 +90,11 @@ impl ThinkingPlan {
     }
 
     /// Returns the sampling parameters that the model takes.
-    pub(super) fn sampling(&self, options: &ModelOptions, rules: Option<&ClaudeRules>) -> JsonObject {
+    pub(super) fn sampling(
+        &self,
+        options: &ModelOptions,
+        rules: Option<&ClaudeRules>,
+    ) -> JsonObject {
         let mut members = JsonObject::new();
         let sampling = rules.map_or(Sampling::All, |rules| rules.sampling);
         if sampling == Sampling::None {
@@ -97,20 +105,25 @@ impl ThinkingPlan {
         members.set("temperature", temperature);
         let excludes_top_p = sampling == Sampling::OneOfTwo && temperature.is_some();
         // With thinking, only values near 1 are taken.
-        let is_taken = |top_p: &f64| !excludes_top_p && (!is_thinking || (0.95..=1.0).contains(top_p));
+        let is_taken =
+            |top_p: &f64| !excludes_top_p && (!is_thinking || (0.95..=1.0).contains(top_p));
         members.set("top_p", options.top_p.filter(is_taken));
         members.set("top_k", options.top_k.filter(|_| !is_thinking));
         members
     }
 }
 
-fn thinking(options: &ModelOptions, rules: Option<&ClaudeRules>, conditions: Conditions) -> RequestThinking {
+fn thinking(
+    options: &ModelOptions,
+    rules: Option<&ClaudeRules>,
+    conditions: Conditions,
+) -> RequestThinking {
     let wanted = options.thinking_of(conditions.switch);
     let budget = || match conditions.refuses_budget {
         true => RequestThinking::LeftOut,
-        false => {
-            RequestThinking::Budget(options.thinking_budget.unwrap_or(DEFAULT_BUDGET_TOKENS).max(MIN_BUDGET_TOKENS))
-        }
+        false => RequestThinking::Budget(
+            options.thinking_budget.unwrap_or(DEFAULT_BUDGET_TOKENS).max(MIN_BUDGET_TOKENS),
+        ),
     };
     let adaptive = RequestThinking::Adaptive { is_shown: true };
     let Some(rules) = rules else {
@@ -126,7 +139,9 @@ fn thinking(options: &ModelOptions, rules: Option<&ClaudeRules>, conditions: Con
         (None, _) if !rules.thinks_by_default => RequestThinking::LeftOut,
         (Some(Thinking::Off), _) => match rules.off {
             ThinkingOff::LeftOut => RequestThinking::LeftOut,
-            ThinkingOff::Disabled | ThinkingOff::DisabledUpToHigh => RequestThinking::Off("disabled"),
+            ThinkingOff::Disabled | ThinkingOff::DisabledUpToHigh => {
+                RequestThinking::Off("disabled")
+            }
             ThinkingOff::BetweenToolsUpToHigh => RequestThinking::Off("between_tools"),
             ThinkingOff::Never => RequestThinking::Adaptive { is_shown: false },
         },
@@ -137,22 +152,29 @@ fn thinking(options: &ModelOptions, rules: Option<&ClaudeRules>, conditions: Con
 }
 
 /// Effort is a setting of the whole answer and does not need thinking. Models refuse values that they lack.
-fn effort(options: &ModelOptions, rules: Option<&ClaudeRules>, thinking: RequestThinking) -> Option<String> {
+fn effort(
+    options: &ModelOptions,
+    rules: Option<&ClaudeRules>,
+    thinking: RequestThinking,
+) -> Option<String> {
     let configured = options.reasoning_effort.clone();
     let Some(rules) = rules else { return configured };
     let effort = configured.filter(|effort| rules.efforts.contains(effort));
     let is_high = |effort: &str| matches!(effort, "xhigh" | "max");
     match (thinking, rules.off) {
         // The documentation of models that always think: a lower effort replaces switching it off.
-        (RequestThinking::Adaptive { is_shown: false }, _) if options.thinking != Some(Thinking::Off) => {
+        (RequestThinking::Adaptive { is_shown: false }, _)
+            if options.thinking != Some(Thinking::Off) =>
+        {
             Some("low".to_owned())
         }
-        (RequestThinking::Adaptive { is_shown: false }, _) => effort.or_else(|| Some("low".to_owned())),
-        (RequestThinking::Off(_), ThinkingOff::DisabledUpToHigh | ThinkingOff::BetweenToolsUpToHigh)
-            if effort.as_deref().is_some_and(is_high) =>
-        {
-            Some("high".to_owned())
+        (RequestThinking::Adaptive { is_shown: false }, _) => {
+            effort.or_else(|| Some("low".to_owned()))
         }
+        (
+            RequestThinking::Off(_),
+            ThinkingOff::DisabledUpToHigh | ThinkingOff::BetweenToolsUpToHigh,
+        ) if effort.as_deref().is_some_and(is_high) => Some("high".to_owned()),
         _ => effort,
     }
 }
@@ -209,11 +231,27 @@ mod tests {
         ] {
             let wanted = [None, Some(Thinking::Off), Some(Thinking::On), Some(Thinking::Adaptive)];
             for (thinking, expected) in wanted.into_iter().zip(expected) {
-                assert_eq!(plan(model, configured(thinking), None).thinking, expected, "{model} {thinking:?}");
+                assert_eq!(
+                    plan(model, configured(thinking), None).thinking,
+                    expected,
+                    "{model} {thinking:?}"
+                );
             }
-            assert_eq!(plan(model, configured(Some(Thinking::On)), Some(false)).thinking, expected[1], "{model}");
-            assert_eq!(plan(model, configured(Some(Thinking::Off)), Some(true)).thinking, expected[2], "{model}");
-            assert_eq!(plan(model, configured(Some(Thinking::Adaptive)), Some(true)).thinking, expected[3], "{model}");
+            assert_eq!(
+                plan(model, configured(Some(Thinking::On)), Some(false)).thinking,
+                expected[1],
+                "{model}"
+            );
+            assert_eq!(
+                plan(model, configured(Some(Thinking::Off)), Some(true)).thinking,
+                expected[2],
+                "{model}"
+            );
+            assert_eq!(
+                plan(model, configured(Some(Thinking::Adaptive)), Some(true)).thinking,
+                expected[3],
+                "{model}"
+            );
         }
         let budget = ModelOptions { thinking_budget: Some(2000), ..configured(Some(Thinking::On)) };
         assert_eq!(plan("claude-opus-4-6", budget.clone(), None).thinking, Budget(2000));
@@ -223,7 +261,8 @@ mod tests {
     #[test]
     fn effort_is_sent_with_the_values_that_the_model_takes() {
         let sent = |model: &str, effort: &str, thinking, switch| {
-            let options = ModelOptions { reasoning_effort: Some(effort.to_owned()), ..configured(thinking) };
+            let options =
+                ModelOptions { reasoning_effort: Some(effort.to_owned()), ..configured(thinking) };
             plan(model, options, switch).effort
         };
         for (model, effort, expected) in [
@@ -244,7 +283,10 @@ mod tests {
         assert_eq!(sent("claude-opus-4-8", "max", off, None).as_deref(), Some("max"));
         assert_eq!(sent("claude-fable-5", "medium", off, None).as_deref(), Some("medium"));
         assert_eq!(sent("claude-fable-5", "medium", None, Some(false)).as_deref(), Some("low"));
-        assert_eq!(plan("claude-fable-5", configured(None), Some(false)).effort.as_deref(), Some("low"));
+        assert_eq!(
+            plan("claude-fable-5", configured(None), Some(false)).effort.as_deref(),
+            Some("low")
+        );
     }
 
     #[test]
@@ -259,7 +301,10 @@ mod tests {
         assert_eq!(sent("claude-opus-4-7", None, None, on).0, 32_000);
         assert_eq!(sent("m", None, None, None).0, 8192);
         assert_eq!(sent("m", None, Some(10_000), on), (18_192, RequestThinking::Budget(10_000)));
-        assert_eq!(sent("claude-haiku-4-5", Some(1000), Some(5), on), (2024, RequestThinking::Budget(1024)));
+        assert_eq!(
+            sent("claude-haiku-4-5", Some(1000), Some(5), on),
+            (2024, RequestThinking::Budget(1024))
+        );
         assert_eq!(sent("claude-haiku-4-5", Some(100_000), None, None).0, 64_000);
         let full = sent("claude-haiku-4-5", None, Some(64_000), on);
         assert_eq!(full, (64_000, RequestThinking::Budget(62_976)));
@@ -269,11 +314,16 @@ mod tests {
 
     #[test]
     fn sampling_parameters_are_sent_where_they_are_taken() {
-        let all = ModelOptions { temperature: Some(0.5), top_p: Some(0.97), top_k: Some(5), ..configured(None) };
+        let all = ModelOptions {
+            temperature: Some(0.5),
+            top_p: Some(0.97),
+            top_k: Some(5),
+            ..configured(None)
+        };
         let sent = |model: &str, thinking, top_p| {
             let options = ModelOptions { thinking, top_p: Some(top_p), ..all.clone() };
-            let members =
-                plan(model, options.clone(), None).sampling(&options, KnownModels::default().anthropic(model).as_ref());
+            let members = plan(model, options.clone(), None)
+                .sampling(&options, KnownModels::default().anthropic(model).as_ref());
             members.into_iter().map(|(name, _)| name).collect::<Vec<_>>()
         };
         assert_eq!(sent("m", None, 0.5), ["temperature", "top_p", "top_k"]);

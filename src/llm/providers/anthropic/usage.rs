@@ -14,8 +14,9 @@ pub(super) struct TokenCounts(TokenUsage);
 impl TokenCounts {
     /// Each event has some of the counts, and replaces earlier values.
     pub(super) fn read(&mut self, usage: &Value) {
-        let replace =
-            |count: &mut Option<u64>, path: &str| *count = usage.pointer(path).and_then(Value::as_u64).or(*count);
+        let replace = |count: &mut Option<u64>, path: &str| {
+            *count = usage.pointer(path).and_then(Value::as_u64).or(*count)
+        };
         replace(&mut self.0.input_tokens, "/input_tokens");
         replace(&mut self.0.cached_input_tokens, "/cache_read_input_tokens");
         replace(&mut self.0.cache_write_input_tokens, "/cache_creation_input_tokens");
@@ -26,7 +27,8 @@ impl TokenCounts {
     /// Returns the counts of the protocol, in which cached tokens are a part of the input.
     pub(super) fn usage(&self, model: &str) -> Option<TokenUsage> {
         let Self(counts) = self;
-        let cached = [counts.cached_input_tokens, counts.cache_write_input_tokens].into_iter().flatten();
+        let cached =
+            [counts.cached_input_tokens, counts.cache_write_input_tokens].into_iter().flatten();
         let input_tokens = counts.input_tokens.map(|input| cached.fold(input, u64::saturating_add));
         let usage = token_usage(ANTHROPIC, model, [input_tokens, counts.output_tokens, None])?;
         let TokenUsage { provider, model, total_tokens, .. } = usage;

@@ -12,8 +12,10 @@ pub(super) fn warnings(options: &ModelOptions) -> Vec<String> {
     let Some(rules) = options.known_models.anthropic(&options.model) else { return Vec::new() };
     let mut warnings = WarningList::new(options, rules.warning.as_deref());
     thinking(options, &rules, &mut warnings);
-    if let Some(effort) =
-        options.reasoning_effort.as_deref().filter(|effort| rules.efforts.iter().all(|own| own != effort))
+    if let Some(effort) = options
+        .reasoning_effort
+        .as_deref()
+        .filter(|effort| rules.efforts.iter().all(|own| own != effort))
     {
         let refused = if rules.efforts.is_empty() {
             "takes no effort".to_owned()
@@ -27,9 +29,15 @@ pub(super) fn warnings(options: &ModelOptions) -> Vec<String> {
         ("top_p", options.top_p.is_some_and(|value| value < 1.0)),
         ("top_k", options.top_k.is_some()),
     ];
-    let plan = ThinkingPlan::new(options, Some(&rules), Conditions { switch: None, refuses_budget: false });
+    let plan = ThinkingPlan::new(
+        options,
+        Some(&rules),
+        Conditions { switch: None, refuses_budget: false },
+    );
     let sent = plan.sampling(options, Some(&rules));
-    for (option, _) in sampling.into_iter().filter(|(option, is_set)| *is_set && !sent.contains_key(*option)) {
+    for (option, _) in
+        sampling.into_iter().filter(|(option, is_set)| *is_set && !sent.contains_key(*option))
+    {
         let problem = match rules.sampling {
             Sampling::None => "refuses sampling parameters",
             _ if plan.is_thinking() => "refuses it while it thinks",
@@ -47,7 +55,9 @@ pub(super) fn warnings(options: &ModelOptions) -> Vec<String> {
     if options.strict_tools == Some(true) && !rules.structured {
         warnings.add("strict_tools", "has no strict tools", "they are offered without `strict`");
     }
-    if let Some(tier) = options.service_tier.as_deref().filter(|tier| !matches!(*tier, "auto" | "standard_only")) {
+    if let Some(tier) =
+        options.service_tier.as_deref().filter(|tier| !matches!(*tier, "auto" | "standard_only"))
+    {
         warnings.add(
             "service_tier",
             &format!("takes \"auto\" and \"standard_only\", not {tier:?}"),
@@ -72,19 +82,31 @@ fn thinking(options: &ModelOptions, rules: &ClaudeRules, warnings: &mut WarningL
                 "its thinking is hidden, and the effort is \"low\" unless it is set",
             );
         }
-        (Some(Thinking::Off), _, ThinkingOff::DisabledUpToHigh | ThinkingOff::BetweenToolsUpToHigh)
-            if matches!(options.reasoning_effort.as_deref(), Some("xhigh" | "max")) =>
-        {
-            warnings.add("reasoning_effort", "refuses more than \"high\" without thinking", "\"high\" is sent");
+        (
+            Some(Thinking::Off),
+            _,
+            ThinkingOff::DisabledUpToHigh | ThinkingOff::BetweenToolsUpToHigh,
+        ) if matches!(options.reasoning_effort.as_deref(), Some("xhigh" | "max")) => {
+            warnings.add(
+                "reasoning_effort",
+                "refuses more than \"high\" without thinking",
+                "\"high\" is sent",
+            );
         }
         _ => {}
     }
     if options.thinking_budget.is_some() {
         match rules.thinking {
             ThinkingTypes::Adaptive => {
-                warnings.add("thinking_budget", "refuses a budget", "set `reasoning_effort`; the budget is not sent");
+                warnings.add(
+                    "thinking_budget",
+                    "refuses a budget",
+                    "set `reasoning_effort`; the budget is not sent",
+                );
             }
-            ThinkingTypes::None => warnings.add("thinking_budget", "cannot think", "it is not sent"),
+            ThinkingTypes::None => {
+                warnings.add("thinking_budget", "cannot think", "it is not sent")
+            }
             ThinkingTypes::Budget | ThinkingTypes::Both => {}
         }
     }
@@ -98,7 +120,9 @@ mod tests {
     fn options_that_a_model_refuses_are_named() {
         let named = |model: &str, options: ModelOptions| {
             let list = warnings(&ModelOptions { model: model.to_owned(), ..options });
-            list.into_iter().map(|text| text.split('`').nth(1).unwrap().to_owned()).collect::<Vec<_>>()
+            list.into_iter()
+                .map(|text| text.split('`').nth(1).unwrap().to_owned())
+                .collect::<Vec<_>>()
         };
         let all = ModelOptions {
             thinking: Some(Thinking::Off),
@@ -130,9 +154,14 @@ mod tests {
             ["reasoning_effort", "max_tokens", "strict_tools", "service_tier"]
         );
         assert_eq!(named("m", all), [""; 0]);
-        let warm = ModelOptions { thinking: Some(Thinking::On), temperature: Some(0.5), ..ModelOptions::default() };
+        let warm = ModelOptions {
+            thinking: Some(Thinking::On),
+            temperature: Some(0.5),
+            ..ModelOptions::default()
+        };
         assert_eq!(named("claude-sonnet-4-5", warm), ["temperature"]);
-        let adaptive = ModelOptions { thinking: Some(Thinking::Adaptive), ..ModelOptions::default() };
+        let adaptive =
+            ModelOptions { thinking: Some(Thinking::Adaptive), ..ModelOptions::default() };
         assert_eq!(named("claude-haiku-4-5", adaptive.clone()), ["thinking"]);
         assert_eq!(named("claude-opus-4-7", adaptive), [""; 0]);
         let high = ModelOptions {

@@ -26,7 +26,8 @@ pub(super) fn assistant(blocks: &[Block], profile: &Profile, is_thinking_off: bo
     }
     // A message of calls alone has `null` as its content; servers refuse an empty string.
     let content = if text.is_empty() && !calls.is_empty() { Value::Null } else { text.into() };
-    let mut message = Map::from_iter([("role".to_owned(), "assistant".into()), ("content".to_owned(), content)]);
+    let mut message =
+        Map::from_iter([("role".to_owned(), "assistant".into()), ("content".to_owned(), content)]);
     add_reasoning(&mut message, &reasoning, profile, !calls.is_empty(), is_thinking_off);
     if !calls.is_empty() {
         message.insert("tool_calls".to_owned(), calls.into());
@@ -48,18 +49,24 @@ fn add_reasoning(
     has_calls: bool,
     is_thinking_off: bool,
 ) {
-    let text: String =
-        reasoning.iter().filter(|block| has_readable_text(block)).map(|block| block.text.as_str()).collect();
+    let text: String = reasoning
+        .iter()
+        .filter(|block| has_readable_text(block))
+        .map(|block| block.text.as_str())
+        .collect();
     let has_text = has_calls && !text.is_empty();
     match profile.reasoning_member {
-        ReasoningMember::ReasoningContent if is_required(profile, has_calls, is_thinking_off) || has_text => {
+        ReasoningMember::ReasoningContent
+            if is_required(profile, has_calls, is_thinking_off) || has_text =>
+        {
             message.insert("reasoning_content".to_owned(), text.into());
         }
         ReasoningMember::Reasoning if has_text => {
             message.insert("reasoning".to_owned(), text.into());
         }
         ReasoningMember::ReasoningDetails => {
-            let details: Vec<_> = reasoning.iter().filter_map(|block| details(block)).flatten().collect();
+            let details: Vec<_> =
+                reasoning.iter().filter_map(|block| details(block)).flatten().collect();
             if !details.is_empty() {
                 message.insert("reasoning_details".to_owned(), details.into());
             } else if has_text {
@@ -68,7 +75,11 @@ fn add_reasoning(
         }
         ReasoningMember::Content if has_text => {
             // https://docs.mistral.ai/capabilities/reasoning/
-            let answer = message.get("content").and_then(Value::as_str).filter(|text| !text.is_empty()).map(text_part);
+            let answer = message
+                .get("content")
+                .and_then(Value::as_str)
+                .filter(|text| !text.is_empty())
+                .map(text_part);
             let thinking = json!({"type": "thinking", "thinking": [text_part(&text)]});
             message.insert("content".to_owned(), [thinking].into_iter().chain(answer).collect());
         }
@@ -103,7 +114,10 @@ fn call(call: &ToolCall, profile: &Profile) -> Value {
         "function": {"name": call.function.name, "arguments": wire::arguments_as_text(call)},
     });
     // Another provider's artefact is not a JSON object.
-    let extra = call.encrypted_value.as_deref().and_then(|text| serde_json::from_str::<Map<String, Value>>(text).ok());
+    let extra = call
+        .encrypted_value
+        .as_deref()
+        .and_then(|text| serde_json::from_str::<Map<String, Value>>(text).ok());
     if let Some(extra) = extra {
         value["extra_content"] = extra.into();
     }

@@ -41,7 +41,11 @@ impl ChatCalls {
         self.calls.is_empty()
     }
 
-    pub(super) fn add_piece(&mut self, piece: &Value, output: &mut AnswerEvents) -> Result<(), DecodeFault> {
+    pub(super) fn add_piece(
+        &mut self,
+        piece: &Value,
+        output: &mut AnswerEvents,
+    ) -> Result<(), DecodeFault> {
         let custom = piece.get("custom");
         let function = piece.get("function").or(custom).unwrap_or(&Value::Null);
         let (id, name) = (text(piece, "id").to_owned(), text(function, "name").to_owned());
@@ -56,14 +60,17 @@ impl ChatCalls {
             // Some servers end a list of calls with an empty one.
             None if id.is_empty() && name.is_empty() && arguments.is_empty() => return Ok(()),
             None if self.calls.len() == MAX_CALLS => {
-                return Err(DecodeFault::Malformed(format!("the answer has more than {MAX_CALLS} calls")));
+                return Err(DecodeFault::Malformed(format!(
+                    "the answer has more than {MAX_CALLS} calls"
+                )));
             }
             None => {
                 self.calls.push(ChatCall { index, ..ChatCall::default() });
                 self.calls.len() - 1
             }
         };
-        let taken = !id.is_empty() && self.calls.iter().enumerate().any(|(other, call)| other != at && call.id == id);
+        let taken = !id.is_empty()
+            && self.calls.iter().enumerate().any(|(other, call)| other != at && call.id == id);
         let Some(call) = self.calls.get_mut(at) else { return Ok(()) };
         if call.block.is_none() {
             output.hold(id.len() + name.len() + arguments.len())?;
@@ -97,7 +104,10 @@ impl ChatCalls {
                 // Servers write missing arguments in many ways. The agent expects JSON.
                 output.delta(block, "{}");
             }
-            output.end(block, call.artefact.take().map(|extra| Artefact::new("openai.extra_content", extra)));
+            output.end(
+                block,
+                call.artefact.take().map(|extra| Artefact::new("openai.extra_content", extra)),
+            );
         }
     }
 
@@ -105,7 +115,13 @@ impl ChatCalls {
         self.calls.iter().any(|call| call.name.is_empty())
     }
 
-    fn position(&self, index: Option<u64>, id: &str, name: &str, has_arguments: bool) -> Option<usize> {
+    fn position(
+        &self,
+        index: Option<u64>,
+        id: &str,
+        name: &str,
+        has_arguments: bool,
+    ) -> Option<usize> {
         let find = |wanted: &dyn Fn(&ChatCall) -> bool| self.calls.iter().rposition(wanted);
         let same_id = |call: &ChatCall| !id.is_empty() && call.id == id;
         let last = self.calls.len().checked_sub(1)?;
@@ -125,7 +141,8 @@ impl ChatCalls {
             // With the id of another call, a call without arguments gets no more of them.
             false => another_id && call.arguments == JsonProgress::default(),
         };
-        let new = begun && !same_id(call) && (another_name || over || (index.is_none() && another_id));
+        let new =
+            begun && !same_id(call) && (another_name || over || (index.is_none() && another_id));
         (!new).then_some(candidate)
     }
 }
@@ -141,7 +158,8 @@ impl ChatCall {
                 if self.id.is_empty() {
                     self.id = ToolCallId::random().as_str().to_owned();
                 }
-                let block = BlockStart::Call { id: self.id.as_str().into(), name: self.name.clone() };
+                let block =
+                    BlockStart::Call { id: self.id.as_str().into(), name: self.name.clone() };
                 *self.block.insert(output.start(block)?)
             }
         };

@@ -47,7 +47,12 @@ pub(in crate::llm) struct ChatDecoder {
 
 impl ChatDecoder {
     /// `is_thinking_off` if the request turned thinking off: then no text begins with reasoning.
-    pub(in crate::llm) fn new(model: &str, profile: &Profile, is_thinking_off: bool, tools: Arc<[ToolSpec]>) -> Self {
+    pub(in crate::llm) fn new(
+        model: &str,
+        profile: &Profile,
+        is_thinking_off: bool,
+        tools: Arc<[ToolSpec]>,
+    ) -> Self {
         let tags = match profile.think_tags {
             ThinkTags::Closing if is_thinking_off => ThinkTags::Paired,
             tags => tags,
@@ -84,7 +89,9 @@ impl ChatDecoder {
             details.add(delta, output)?;
         }
         // LangChain's list repeats the content beside it.
-        let Some(blocks) = delta.get("content_blocks").and_then(Value::as_array) else { return Ok(()) };
+        let Some(blocks) = delta.get("content_blocks").and_then(Value::as_array) else {
+            return Ok(());
+        };
         let has_content = !reasoning::text(delta.get("content")).is_empty();
         for (kind, more) in reasoning::parts(blocks) {
             match kind {
@@ -113,7 +120,8 @@ impl ChatDecoder {
         self.refused |= !refusal.is_empty();
         self.add_text(PieceKind::Text, &refusal, output)?;
         // A spoken answer: its text is shown, its sound cannot be.
-        let transcript = delta.get("audio").map(|audio| text(audio, "transcript")).unwrap_or_default();
+        let transcript =
+            delta.get("audio").map(|audio| text(audio, "transcript")).unwrap_or_default();
         self.add_text(PieceKind::Text, transcript, output)
     }
 
@@ -121,9 +129,12 @@ impl ChatDecoder {
     fn images(&mut self, delta: &Value, output: &mut AnswerEvents) -> Result<(), DecodeFault> {
         for image in list(delta, "images") {
             let url = image.get("image_url").map(|image| text(image, "url")).unwrap_or_default();
-            let Some((media_type, base64)) = url.strip_prefix("data:").and_then(|url| url.split_once(";base64,"))
+            let Some((media_type, base64)) =
+                url.strip_prefix("data:").and_then(|url| url.split_once(";base64,"))
             else {
-                tracing::warn!("left out a picture of a model that is not in the answer, but at a URL");
+                tracing::warn!(
+                    "left out a picture of a model that is not in the answer, but at a URL"
+                );
                 continue;
             };
             self.add_held(output)?;
@@ -162,7 +173,9 @@ impl ChatDecoder {
             "content_filter" | "sensitive" | "safety" | "recitation" => StopReason::Filtered,
             "refusal" => StopReason::Refused,
             // Gemini's endpoint writes `function_call_filter: MALFORMED_FUNCTION_CALL`.
-            reason if reason.to_ascii_lowercase().ends_with("malformed_function_call") => StopReason::MalformedCall,
+            reason if reason.to_ascii_lowercase().ends_with("malformed_function_call") => {
+                StopReason::MalformedCall
+            }
             // https://openrouter.ai/docs/api/reference/errors-and-debugging, https://api-docs.deepseek.com/api/create-chat-completion
             "error" | "network_error" | "insufficient_system_resource" => {
                 let message = format!("the answer ended with the reason {reason}");
@@ -180,7 +193,9 @@ impl ChatDecoder {
         if self.has_text || self.has_calls() {
             return Ok(());
         }
-        let message = format!("the model called a tool of the type {kind:?}, which only the provider can run");
+        let message = format!(
+            "the model called a tool of the type {kind:?}, which only the provider can run"
+        );
         Err(DecodeFault::Failed { kind: FailureKind::Other, message })
     }
 
@@ -222,14 +237,23 @@ impl ChatDecoder {
         self.add_text(PieceKind::Text, &shown, output)
     }
 
-    fn add_pieces(&mut self, pieces: Vec<AnswerPiece>, output: &mut AnswerEvents) -> Result<(), DecodeFault> {
+    fn add_pieces(
+        &mut self,
+        pieces: Vec<AnswerPiece>,
+        output: &mut AnswerEvents,
+    ) -> Result<(), DecodeFault> {
         pieces.into_iter().try_for_each(|(kind, text)| match kind {
             PieceKind::Text => self.add_unwritten(&text, output),
             PieceKind::Reasoning => self.add_text(kind, &text, output),
         })
     }
 
-    fn add_text(&mut self, kind: PieceKind, text: &str, output: &mut AnswerEvents) -> Result<(), DecodeFault> {
+    fn add_text(
+        &mut self,
+        kind: PieceKind,
+        text: &str,
+        output: &mut AnswerEvents,
+    ) -> Result<(), DecodeFault> {
         if text.is_empty() {
             return Ok(());
         }
@@ -274,7 +298,12 @@ impl ChatDecoder {
 }
 
 impl Decoder for ChatDecoder {
-    fn event(&mut self, name: Option<&str>, data: &str, output: &mut AnswerEvents) -> Result<DecodeStep, DecodeFault> {
+    fn event(
+        &mut self,
+        name: Option<&str>,
+        data: &str,
+        output: &mut AnswerEvents,
+    ) -> Result<DecodeStep, DecodeFault> {
         let data = data.trim();
         if data == "[DONE]" {
             self.check_content(output)?;
@@ -302,7 +331,11 @@ impl Decoder for ChatDecoder {
         // Groq and Moonshot write it in members of their own.
         let members = [Some(&chunk), chunk.get("x_groq"), choices.first()];
         let counts = members.into_iter().flatten().filter_map(|member| member.get("usage"));
-        output.usage(counts.filter(|counts| counts.is_object()).find_map(|counts| usage(&self.model, counts)));
+        output.usage(
+            counts
+                .filter(|counts| counts.is_object())
+                .find_map(|counts| usage(&self.model, counts)),
+        );
         Ok(DecodeStep::More)
     }
 
@@ -328,7 +361,8 @@ impl Decoder for ChatDecoder {
 /// A missing count stays absent.
 pub(super) fn usage(model: &str, value: &Value) -> Option<TokenUsage> {
     let count = |path: &str| value.pointer(path).and_then(Value::as_u64);
-    let [input_tokens, output, total] = ["/prompt_tokens", "/completion_tokens", "/total_tokens"].map(count);
+    let [input_tokens, output, total] =
+        ["/prompt_tokens", "/completion_tokens", "/total_tokens"].map(count);
     let reasoning_tokens = count("/completion_tokens_details/reasoning_tokens");
     let sum = |a: Option<u64>, b: Option<u64>| a?.checked_add(b?);
     // Some providers count reasoning apart from the output, as their total shows. In the protocol it is a part of it.
@@ -371,7 +405,9 @@ mod usage_tests {
         assert_eq!(read(json!({"prompt_tokens": null})), None);
         assert_eq!(read(json!({"prompt_tokens": 3})), Some([Some(3), None, None, None, None]));
         assert_eq!(
-            read(json!({"prompt_tokens": 3, "completion_tokens": 4, "prompt_tokens_details": {"cached_tokens": 0}})),
+            read(
+                json!({"prompt_tokens": 3, "completion_tokens": 4, "prompt_tokens_details": {"cached_tokens": 0}})
+            ),
             Some([Some(3), Some(4), Some(7), None, Some(0)])
         );
         let inside = json!({"prompt_tokens": 3, "completion_tokens": 4, "total_tokens": 7, "completion_tokens_details": {"reasoning_tokens": 2}});

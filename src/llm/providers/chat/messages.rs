@@ -11,7 +11,9 @@ use crate::{
         ModelOptions, ModelRequest, SkippedAttachment, Thinking, ToolResult, Turn,
         known_models::{Profile, StructuredOutputs, SystemMessages, ToolChoiceForm},
         providers::attachments::Attachments,
-        providers::wire::{EMPTY_TEXT, FIRST_USER_TEXT, LAST_USER_TEXT, forced_call_in_words, texts},
+        providers::wire::{
+            EMPTY_TEXT, FIRST_USER_TEXT, LAST_USER_TEXT, forced_call_in_words, texts,
+        },
         transport::schema_in_words,
     },
     protocol::{ContentPart, MessageContent},
@@ -28,7 +30,9 @@ pub(super) fn messages(
     let takes_schema = profile.structured_outputs == StructuredOutputs::JsonSchema;
     let schema = request.response_schema.as_deref().filter(|_| !takes_schema).map(schema_in_words);
     let can_force = profile.tool_choice_form != ToolChoiceForm::Auto;
-    let forced_call = Some(&request.tool_choice).filter(|_| offers_tools && !can_force).and_then(forced_call_in_words);
+    let forced_call = Some(&request.tool_choice)
+        .filter(|_| offers_tools && !can_force)
+        .and_then(forced_call_in_words);
     let is_thinking_off = options.thinking_of(request.thinking) == Some(Thinking::Off);
     let is_anywhere = profile.system_messages == SystemMessages::Anywhere;
     let image_detail = options.image_detail.as_deref();
@@ -38,7 +42,9 @@ pub(super) fn messages(
         Turn::Instructions(text) if !is_anywhere => Some(text),
         _ => None,
     });
-    list.first_instructions(request.system.iter().chain(&schema).chain(later).map(String::as_str).collect());
+    list.first_instructions(
+        request.system.iter().chain(&schema).chain(later).map(String::as_str).collect(),
+    );
     for (index, turn) in request.turns.iter().enumerate() {
         list.attachments.enter(index);
         match turn {
@@ -48,11 +54,15 @@ pub(super) fn messages(
                 let content = list.content(parts);
                 list.push("user", json!({"role": "user", "content": content}));
             }
-            Turn::Assistant(blocks) => list.push("assistant", assistant(blocks, profile, is_thinking_off)),
+            Turn::Assistant(blocks) => {
+                list.push("assistant", assistant(blocks, profile, is_thinking_off))
+            }
             Turn::ToolResults(results) => list.tool_results(results),
         }
     }
-    list.current(&request.current.iter().chain(&forced_call).map(String::as_str).collect::<Vec<_>>());
+    list.current(
+        &request.current.iter().chain(&forced_call).map(String::as_str).collect::<Vec<_>>(),
+    );
     if profile.alternate_roles || !profile.assistant_last {
         list.complete();
     }
@@ -103,18 +113,29 @@ impl ChatMessages<'_> {
     /// Removes the calls at the end, with their results, and returns them in words. A sentence of the server in the model's
     /// role, in place of its answer, would come back as the model's own.
     fn take_unanswered_calls(&mut self) -> Option<String> {
-        let results = self.messages.iter().rposition(|message| message["role"] != "tool").map_or(0, |last| last + 1);
+        let results = self
+            .messages
+            .iter()
+            .rposition(|message| message["role"] != "tool")
+            .map_or(0, |last| last + 1);
         let results = self.messages.split_off(results);
         if results.is_empty() {
             return None;
         }
-        let mut told = "[Note of the server: you called these tools, and gave no answer after them.]".to_owned();
-        let calls = self.messages.last_mut().and_then(|last| last.as_object_mut()?.remove("tool_calls"));
+        let mut told =
+            "[Note of the server: you called these tools, and gave no answer after them.]"
+                .to_owned();
+        let calls =
+            self.messages.last_mut().and_then(|last| last.as_object_mut()?.remove("tool_calls"));
         for call in calls.as_ref().and_then(Value::as_array).into_iter().flatten() {
             let result = results.iter().find(|result| result["tool_call_id"] == call["id"]);
             let content = result.and_then(|result| result["content"].as_str()).unwrap_or_default();
             let text = |member: &str| call["function"][member].as_str().unwrap_or_default();
-            told.push_str(&format!("\n{} with {} returned: {content}", text("name"), text("arguments")));
+            told.push_str(&format!(
+                "\n{} with {} returned: {content}",
+                text("name"),
+                text("arguments")
+            ));
         }
         self.messages.pop_if(|last| last["role"] == "assistant" && last["content"].is_null());
         Some(told)
@@ -122,13 +143,15 @@ impl ChatMessages<'_> {
 
     /// Returns a part as it is sent. A text stands for a part that the model cannot read.
     fn part(&mut self, part: &ContentPart) -> Value {
-        let sent = self.attachments.sent(part, |part| native(part, self.profile, self.image_detail));
+        let sent =
+            self.attachments.sent(part, |part| native(part, self.profile, self.image_detail));
         sent.unwrap_or_else(|note| text_part(&note))
     }
 
     /// Returns the content of a user's parts. Text alone is a string, because some servers take nothing else.
     fn content(&mut self, parts: &[ContentPart]) -> Value {
-        let parts: Vec<_> = parts.iter().map(|part| self.part(part)).filter(|part| part["text"] != "").collect();
+        let parts: Vec<_> =
+            parts.iter().map(|part| self.part(part)).filter(|part| part["text"] != "").collect();
         match texts(&parts) {
             Some(texts) if texts.is_empty() => EMPTY_TEXT.into(),
             Some(texts) => texts.join("\n").into(),
@@ -161,7 +184,9 @@ impl ChatMessages<'_> {
         let (mut text, mut media) = (String::new(), Vec::new());
         for part in parts {
             if !self.profile.user_after_results {
-                text.push_str(&self.attachments.replacement(part, "this model takes no attachments of tools"));
+                text.push_str(
+                    &self.attachments.replacement(part, "this model takes no attachments of tools"),
+                );
                 continue;
             }
             let part = self.part(part);
@@ -191,7 +216,9 @@ impl ChatMessages<'_> {
         let joins_earlier = !self.profile.user_after_results && self.last_role() == Some("tool");
         let last_user = match self.last_role() {
             Some("user") => self.messages.last_mut(),
-            Some("tool") if joins_earlier => self.messages.iter_mut().rev().find(|message| is_last(message)),
+            Some("tool") if joins_earlier => {
+                self.messages.iter_mut().rev().find(|message| is_last(message))
+            }
             _ => None,
         };
         match last_user {
@@ -207,12 +234,16 @@ impl ChatMessages<'_> {
 
     /// Returns the place of the first message that is not of the system.
     fn begin(&self) -> Option<usize> {
-        self.messages.iter().position(|message| message["role"] != "system" && message["role"] != "developer")
+        self.messages
+            .iter()
+            .position(|message| message["role"] != "system" && message["role"] != "developer")
     }
 
     /// Adds the messages of a user that the server requires at the beginning and at the end.
     fn complete(&mut self) {
-        if let Some(begin) = self.begin().filter(|begin| self.messages[*begin]["role"] == "assistant") {
+        if let Some(begin) =
+            self.begin().filter(|begin| self.messages[*begin]["role"] == "assistant")
+        {
             self.messages.insert(begin, json!({"role": "user", "content": FIRST_USER_TEXT}));
         }
         if !self.profile.assistant_last && !matches!(self.last_role(), Some("user" | "tool")) {

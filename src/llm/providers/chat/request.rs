@@ -16,7 +16,11 @@ use crate::{
 };
 
 /// The body of a request, and the attachments that it cannot contain.
-pub(in crate::llm) fn body(options: &ModelOptions, profile: &Profile, request: &ModelRequest) -> ProviderRequest {
+pub(in crate::llm) fn body(
+    options: &ModelOptions,
+    profile: &Profile,
+    request: &ModelRequest,
+) -> ProviderRequest {
     let model = request.model.as_ref().unwrap_or(&options.model);
     let rules = profile.has_openai_models.then(|| options.known_models.openai(model)).flatten();
     ChatRequest { options, profile, request, model, rules: rules.as_ref() }.body()
@@ -60,11 +64,14 @@ impl ChatRequest<'_> {
     /// Returns the tools for the model. Where the server cannot be told which ones the model may call, others are left
     /// out.
     fn offered_tools(&self) -> Vec<&ToolSpec> {
-        let is_offered = |tool: &&ToolSpec| match (&self.request.tool_choice, self.profile.tool_choice_form) {
-            (ToolChoice::None, ToolChoiceForm::Auto) => false,
-            (ToolChoice::Tool(name), ToolChoiceForm::Auto | ToolChoiceForm::Words) => tool.name == *name,
-            _ => true,
-        };
+        let is_offered =
+            |tool: &&ToolSpec| match (&self.request.tool_choice, self.profile.tool_choice_form) {
+                (ToolChoice::None, ToolChoiceForm::Auto) => false,
+                (ToolChoice::Tool(name), ToolChoiceForm::Auto | ToolChoiceForm::Words) => {
+                    tool.name == *name
+                }
+                _ => true,
+            };
         self.request.tools.iter().filter(is_offered).collect()
     }
 
@@ -78,12 +85,19 @@ impl ChatRequest<'_> {
         let choice = match (&self.request.tool_choice, self.profile.tool_choice_form) {
             (ToolChoice::Auto, _) | (_, ToolChoiceForm::Auto) => Value::Null,
             (ToolChoice::None, _) => "none".into(),
-            (ToolChoice::Required, _) | (ToolChoice::Tool(_), ToolChoiceForm::Words) => "required".into(),
-            (ToolChoice::Tool(name), ToolChoiceForm::Named) => json!({"type": "function", "function": {"name": name}}),
+            (ToolChoice::Required, _) | (ToolChoice::Tool(_), ToolChoiceForm::Words) => {
+                "required".into()
+            }
+            (ToolChoice::Tool(name), ToolChoiceForm::Named) => {
+                json!({"type": "function", "function": {"name": name}})
+            }
         };
         body.set("tool_choice", choice);
         let takes_parallel = self.rules.is_none_or(OpenAiRules::takes_parallel_calls_on_chat);
-        body.set("parallel_tool_calls", self.options.parallel_tool_calls.filter(|_| takes_parallel));
+        body.set(
+            "parallel_tool_calls",
+            self.options.parallel_tool_calls.filter(|_| takes_parallel),
+        );
     }
 
     /// Adds the options of sampling. The body has the effort.
@@ -112,7 +126,10 @@ impl ChatRequest<'_> {
         };
         body.set(limit, options.max_tokens);
         let schema = self.request.response_schema.as_deref();
-        body.set("response_format", schema.and_then(|schema| response_format(&schema.clone().into(), profile)));
+        body.set(
+            "response_format",
+            schema.and_then(|schema| response_format(&schema.clone().into(), profile)),
+        );
         let has_verbosity = self.rules.is_none_or(|rules| rules.has_verbosity);
         body.set("verbosity", options.verbosity.as_deref().filter(|_| has_verbosity));
         body.set("service_tier", options.service_tier.as_deref());
@@ -120,14 +137,18 @@ impl ChatRequest<'_> {
         body.set("metadata", json!(options.metadata));
         // OpenAI takes metadata of stored answers only:
         // https://community.openai.com/t/metadata-parameter-in-chat-completion-api-reference-documentation-needs-to-be-updated/1119240
-        body.set("store", (!options.metadata.is_empty() && profile.has_openai_models).then_some(true));
+        body.set(
+            "store",
+            (!options.metadata.is_empty() && profile.has_openai_models).then_some(true),
+        );
     }
 }
 
 fn tool(tool: &ToolSpec, is_strict_wanted: bool) -> Value {
     let parameters = schema(&tool.parameters);
     let is_strict = is_strict_wanted && allows_strict(&parameters);
-    let mut function = json!({"name": tool.name, "description": tool.description, "parameters": parameters});
+    let mut function =
+        json!({"name": tool.name, "description": tool.description, "parameters": parameters});
     if is_strict {
         function["strict"] = true.into();
     }

@@ -89,24 +89,35 @@ impl TagReader {
             TagState::Begin { is_reasoning } => {
                 let text = rest.trim_start();
                 let white_space = rest.len() - text.len();
-                if let Some(at) = self.brackets.iter().position(|it| text.starts_with(&it.opening)) {
+                if let Some(at) = self.brackets.iter().position(|it| text.starts_with(&it.opening))
+                {
                     *rest = &text[self.brackets[at].opening.len()..];
                     self.state = TagState::Reasoning { brackets: Some(at), is_begun: false };
                     return true;
                 }
-                if white_space <= MAX_WHITE_SPACE && self.brackets.iter().any(|it| it.opening.starts_with(text)) {
+                if white_space <= MAX_WHITE_SPACE
+                    && self.brackets.iter().any(|it| it.opening.starts_with(text))
+                {
                     return false;
                 }
-                self.state =
-                    if is_reasoning { TagState::Reasoning { brackets: None, is_begun: false } } else { TagState::Text };
+                self.state = if is_reasoning {
+                    TagState::Reasoning { brackets: None, is_begun: false }
+                } else {
+                    TagState::Text
+                };
                 true
             }
             TagState::Reasoning { brackets, is_begun } => {
                 if !is_begun {
                     *rest = rest.trim_start();
                 }
-                let closing = self.brackets.iter().enumerate().filter(|(at, _)| brackets.is_none_or(|it| it == *at));
-                let (end, found) = first_tag(rest, closing.map(|(at, it)| (at, it.closing.as_str())));
+                let closing = self
+                    .brackets
+                    .iter()
+                    .enumerate()
+                    .filter(|(at, _)| brackets.is_none_or(|it| it == *at));
+                let (end, found) =
+                    first_tag(rest, closing.map(|(at, it)| (at, it.closing.as_str())));
                 if end > 0 {
                     pieces.push((PieceKind::Reasoning, rest[..end].to_owned()));
                     self.state = TagState::Reasoning { brackets, is_begun: true };
@@ -138,7 +149,8 @@ impl TagReader {
             *rest = after;
             return true;
         }
-        let mut more = self.brackets.iter().enumerate().filter(|(_, it)| !then.is_empty() && it.then == *then);
+        let mut more =
+            self.brackets.iter().enumerate().filter(|(_, it)| !then.is_empty() && it.then == *then);
         if let Some((at, next)) = more.clone().find(|(_, it)| rest.starts_with(&it.opening)) {
             *rest = &rest[next.opening.len()..];
             self.state = TagState::Reasoning { brackets: Some(at), is_begun: false };
@@ -178,7 +190,8 @@ mod tests {
 
     fn reader_of(tags: ThinkTags, server: &str) -> TagReader {
         let url = reqwest::Url::parse("http://host").unwrap();
-        let profile = KnownModels::default().profile(Some(&ProfileOptions::named(server)), &url).unwrap();
+        let profile =
+            KnownModels::default().profile(Some(&ProfileOptions::named(server)), &url).unwrap();
         TagReader::new(tags, profile.thoughts.clone())
     }
 
@@ -241,10 +254,15 @@ mod tests {
         ] {
             let expected = (text.to_owned(), reasoning.to_owned());
             assert_eq!(split(tags, &[answer]), expected, "{answer}");
-            let characters: Vec<_> = answer.char_indices().map(|(at, c)| &answer[at..at + c.len_utf8()]).collect();
+            let characters: Vec<_> =
+                answer.char_indices().map(|(at, c)| &answer[at..at + c.len_utf8()]).collect();
             assert_eq!(split(tags, &characters), expected, "{answer}");
             for (at, _) in answer.char_indices() {
-                assert_eq!(split(tags, &[&answer[..at], &answer[at..]]), expected, "{answer} at {at}");
+                assert_eq!(
+                    split(tags, &[&answer[..at], &answer[at..]]),
+                    expected,
+                    "{answer} at {at}"
+                );
             }
         }
     }

@@ -8,7 +8,8 @@ use serde::{Deserialize, de::IgnoredAny};
 /// Returns the text of a chunk with one choice and nothing else that a decoder reads: no error, reasoning, call, usage or
 /// reason of the stop. `None` says nothing about the chunk.
 pub(super) fn text_alone(data: &str) -> Option<Cow<'_, str>> {
-    let TextChunk { choices: [choice], error: (), usage: (), x_groq: () } = serde_json::from_str(data).ok()?;
+    let TextChunk { choices: [choice], error: (), usage: (), x_groq: () } =
+        serde_json::from_str(data).ok()?;
     let TextChoice { index, delta, finish_reason: (), usage: () } = choice;
     (index == 0).then_some(delta.content)
 }
@@ -64,14 +65,18 @@ mod tests {
     #[test]
     fn only_a_chunk_with_text_alone_is_read_as_text() {
         let read = |delta: &str, choice: &str, chunk: &str| {
-            let data = format!(r#"{{"id":"c","choices":[{{"delta":{{{delta}}}{choice}}}]{chunk}}}"#);
+            let data =
+                format!(r#"{{"id":"c","choices":[{{"delta":{{{delta}}}{choice}}}]{chunk}}}"#);
             text_alone(&data).map(Cow::into_owned)
         };
         let text = r#""role":"assistant","content":"a \"b\"""#;
         let nulls = r#","refusal":null,"tool_calls":null,"reasoning_content":null"#;
         let usual = r#","index":0,"logprobs":{"a":[]},"finish_reason":null"#;
         assert_eq!(read(text, "", "").as_deref(), Some("a \"b\""));
-        assert_eq!(read(&format!("{text}{nulls}"), usual, r#","usage":null"#).as_deref(), Some("a \"b\""));
+        assert_eq!(
+            read(&format!("{text}{nulls}"), usual, r#","usage":null"#).as_deref(),
+            Some("a \"b\"")
+        );
         for (delta, choice, chunk) in [
             (r#""content":null"#, "", ""),
             (r#""content":[]"#, "", ""),

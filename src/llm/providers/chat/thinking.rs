@@ -62,7 +62,10 @@ pub(super) fn members(
             members.set("reasoning_effort", effort);
         }
         ThinkingMember::Thinking => {
-            members.set("thinking", is_on.map(|is_on| json!({"type": if is_on { "enabled" } else { "disabled" }})));
+            members.set(
+                "thinking",
+                is_on.map(|is_on| json!({"type": if is_on { "enabled" } else { "disabled" }})),
+            );
             members.set("reasoning_effort", effort);
         }
         ThinkingMember::EnableThinking => {
@@ -78,7 +81,9 @@ pub(super) fn members(
             members.set("reasoning_effort", effort);
             members.set("thinking_token_budget", budget.filter(|_| is_on != Some(false)));
         }
-        ThinkingMember::Think => members.set("think", effort.map(Value::from).or(is_on.map(Value::from))),
+        ThinkingMember::Think => {
+            members.set("think", effort.map(Value::from).or(is_on.map(Value::from)))
+        }
     }
     members
 }

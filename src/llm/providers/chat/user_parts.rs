@@ -16,7 +16,11 @@ pub(super) fn text_part(text: &str) -> Value {
 }
 
 /// Returns a part in the server's form, or the reason for which it is not sent.
-pub(super) fn native(part: &ContentPart, profile: &Profile, image_detail: Option<&str>) -> Result<Value, &'static str> {
+pub(super) fn native(
+    part: &ContentPart,
+    profile: &Profile,
+    image_detail: Option<&str>,
+) -> Result<Value, &'static str> {
     match part {
         ContentPart::Text(part) => Ok(text_part(&part.text)),
         ContentPart::Image(media) => image(media, profile, image_detail),
@@ -26,12 +30,18 @@ pub(super) fn native(part: &ContentPart, profile: &Profile, image_detail: Option
     }
 }
 
-fn image(media: &MediaPart, profile: &Profile, detail: Option<&str>) -> Result<Value, &'static str> {
+fn image(
+    media: &MediaPart,
+    profile: &Profile,
+    detail: Option<&str>,
+) -> Result<Value, &'static str> {
     if !profile.images {
         return Err("this model takes no images");
     }
     let url = match &media.source {
-        PartSource::Data { value, mime_type } => format!("data:{};base64,{value}", known_image_type(mime_type)?),
+        PartSource::Data { value, mime_type } => {
+            format!("data:{};base64,{value}", known_image_type(mime_type)?)
+        }
         PartSource::Url { value, .. } if profile.image_urls => value.clone(),
         PartSource::Url { .. } => return Err("this model takes images as data only, not as URLs"),
         PartSource::File { .. } => return Err("this model cannot read files of another provider"),
@@ -65,15 +75,21 @@ fn document(media: &MediaPart, profile: &Profile) -> Result<Value, &'static str>
     let name = media.file_name().unwrap_or("document.pdf");
     let of_data = |data: &str| format!("data:{PDF};base64,{data}");
     // https://docs.mistral.ai/capabilities/document_ai/document_qna
-    let by_url = |url: String| Ok(json!({"type": "document_url", "document_url": url, "document_name": name}));
+    let by_url = |url: String| {
+        Ok(json!({"type": "document_url", "document_url": url, "document_name": name}))
+    };
     match (profile.documents, &media.source) {
-        (Documents::File, PartSource::File { value, provider, .. }) if provider.as_deref() == Some(OPENAI) => {
+        (Documents::File, PartSource::File { value, provider, .. })
+            if provider.as_deref() == Some(OPENAI) =>
+        {
             Ok(json!({"type": "file", "file": {"file_id": value}}))
         }
         (Documents::File, PartSource::Data { value, mime_type }) if essence(mime_type) == PDF => {
             Ok(json!({"type": "file", "file": {"filename": name, "file_data": of_data(value)}}))
         }
-        (Documents::DocumentUrl, PartSource::Data { value, mime_type }) if essence(mime_type) == PDF => {
+        (Documents::DocumentUrl, PartSource::Data { value, mime_type })
+            if essence(mime_type) == PDF =>
+        {
             by_url(of_data(value))
         }
         (Documents::DocumentUrl, PartSource::Url { value, .. }) => by_url(value.clone()),

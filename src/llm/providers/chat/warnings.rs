@@ -1,30 +1,47 @@
 //! Warnings about configured options that a server's request format or its models do not take.
 
 use super::thinking;
-use crate::llm::{ModelOptions, Thinking, known_models::Profile, providers::warning_list::WarningList};
+use crate::llm::{
+    ModelOptions, Thinking, known_models::Profile, providers::warning_list::WarningList,
+};
 
 /// Returns the warnings for a server whose models are not OpenAI's.
-pub(in crate::llm::providers) fn warnings(profile: &Profile, options: &ModelOptions) -> Vec<String> {
+pub(in crate::llm::providers) fn warnings(
+    profile: &Profile,
+    options: &ModelOptions,
+) -> Vec<String> {
     let model = &options.model;
     let mut warnings = WarningList::new(options, None);
     if let Some(wanted) = options.thinking {
         // An effort or a budget beside the switch could hide that the switch itself is not sent.
         let effort = options.reasoning_effort.clone().filter(|effort| effort == "none");
-        let switch = ModelOptions { reasoning_effort: effort, thinking_budget: None, ..options.clone() };
+        let switch =
+            ModelOptions { reasoning_effort: effort, thinking_budget: None, ..options.clone() };
         if thinking::members(profile, &switch, None, model, None).is_empty() {
             let switch = if wanted == Thinking::Off { "off" } else { "on" };
-            warnings.add("thinking", &format!("cannot be switched {switch} at this server"), "nothing is sent");
+            warnings.add(
+                "thinking",
+                &format!("cannot be switched {switch} at this server"),
+                "nothing is sent",
+            );
         }
     }
-    if let Some(effort) = options.reasoning_effort.as_deref().filter(|_| options.thinking != Some(Thinking::Off)) {
+    if let Some(effort) =
+        options.reasoning_effort.as_deref().filter(|_| options.thinking != Some(Thinking::Off))
+    {
         let sent = thinking::members(profile, options, None, model, None);
-        let takes_effort =
-            sent.values().any(|value| value == effort || value.get("effort").is_some_and(|it| it == effort));
+        let takes_effort = sent
+            .values()
+            .any(|value| value == effort || value.get("effort").is_some_and(|it| it == effort));
         let is_switch = effort == "none" && !sent.is_empty();
         if !takes_effort && !is_switch {
             let sent: Vec<_> = sent.keys().map(|member| format!("`{member}`")).collect();
             let sent = if sent.is_empty() { "nothing".to_owned() } else { sent.join(", ") };
-            warnings.add("reasoning_effort", "does not get it at this server", &format!("{sent} is sent"));
+            warnings.add(
+                "reasoning_effort",
+                "does not get it at this server",
+                &format!("{sent} is sent"),
+            );
         }
     }
     if !profile.takes_stop(model) {
@@ -37,7 +54,8 @@ pub(in crate::llm::providers) fn warnings(profile: &Profile, options: &ModelOpti
 mod tests {
     use super::*;
     use crate::llm::{
-        KnownModels, ProfileOptions, known_models::ThinkingMember, providers::chat::request::tests::known as named,
+        KnownModels, ProfileOptions, known_models::ThinkingMember,
+        providers::chat::request::tests::known as named,
     };
 
     fn warn(profile: &Profile, model: &str, change: impl FnOnce(&mut ModelOptions)) -> Vec<String> {
@@ -86,7 +104,10 @@ mod tests {
             assert_eq!(warn(&named(profile), model, set).join("; "), expected, "{profile}");
         }
         let url = reqwest::Url::parse("http://host").unwrap();
-        let options = ProfileOptions { thinking_member: Some(ThinkingMember::None), ..ProfileOptions::default() };
+        let options = ProfileOptions {
+            thinking_member: Some(ThinkingMember::None),
+            ..ProfileOptions::default()
+        };
         let without_thinking = KnownModels::default().profile(Some(&options), &url).unwrap();
         let found = warn(&without_thinking, "m", |options| {
             options.thinking = Some(Thinking::On);

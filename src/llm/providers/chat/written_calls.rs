@@ -102,13 +102,15 @@ impl WrittenCallReader {
     /// one.
     fn first_opening(&self, text: &str) -> (usize, Option<usize>) {
         let forms = self.forms.iter().enumerate();
-        let (python, others): (Vec<_>, Vec<_>) = forms.partition(|(_, it)| it.syntax == WrittenSyntax::Python);
+        let (python, others): (Vec<_>, Vec<_>) =
+            forms.partition(|(_, it)| it.syntax == WrittenSyntax::Python);
         // A list in brackets is common in texts, so it has to begin the answer and the name of a tool.
         let begin = text.trim_start();
         let white_space = text.len() - begin.len();
         if !self.has_text && white_space <= MAX_WHITE_SPACE {
             for (number, form) in python {
-                let starts = || self.tools.iter().map(|tool| format!("{}{}(", form.opening, tool.name));
+                let starts =
+                    || self.tools.iter().map(|tool| format!("{}{}(", form.opening, tool.name));
                 if starts().any(|start| begin.starts_with(&start)) {
                     return (white_space, Some(number));
                 }
@@ -126,9 +128,14 @@ impl WrittenCallReader {
         let after = text.trim_start().strip_prefix(&form.opening).unwrap_or_default();
         let rest = after.trim_start();
         match (form.syntax, rest.chars().next()) {
-            (WrittenSyntax::Python | WrittenSyntax::Invoke, _) | (WrittenSyntax::Json, Some('{' | '[')) => Some(true),
+            (WrittenSyntax::Python | WrittenSyntax::Invoke, _)
+            | (WrittenSyntax::Json, Some('{' | '[')) => Some(true),
             (WrittenSyntax::Json, None) => (after.len() > MAX_WHITE_SPACE).then_some(false),
-            (WrittenSyntax::Json, Some(_)) if self.tools.iter().any(|tool| rest.starts_with(&tool.name)) => Some(true),
+            (WrittenSyntax::Json, Some(_))
+                if self.tools.iter().any(|tool| rest.starts_with(&tool.name)) =>
+            {
+                Some(true)
+            }
             (WrittenSyntax::Json, Some(_)) => {
                 let may_be_name = self.tools.iter().any(|tool| tool.name.starts_with(rest));
                 (!may_be_name).then_some(false)
@@ -138,8 +145,10 @@ impl WrittenCallReader {
 
     /// Returns `None` unless the text has nothing but calls of tools on offer.
     fn calls(&self, form: &WrittenForm, text: &str) -> Option<Vec<FunctionCall>> {
-        let is_on_offer = |call: &FunctionCall| self.tools.iter().any(|tool| tool.name == call.name);
-        read_calls(form, text).filter(|calls| calls.len() <= MAX_CALLS && calls.iter().all(is_on_offer))
+        let is_on_offer =
+            |call: &FunctionCall| self.tools.iter().any(|tool| tool.name == call.name);
+        read_calls(form, text)
+            .filter(|calls| calls.len() <= MAX_CALLS && calls.iter().all(is_on_offer))
     }
 }
 

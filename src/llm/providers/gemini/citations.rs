@@ -20,8 +20,12 @@ impl CitedSources {
     /// Returns the number of bytes that are now kept in addition.
     pub(super) fn read(&mut self, candidate: &Value) -> usize {
         let mut more = 0;
-        for (kept, name) in [(&mut self.grounding, "groundingMetadata"), (&mut self.quoted, "citationMetadata")] {
-            let Some(value) = candidate.get(name).filter(|value| value.is_object()) else { continue };
+        for (kept, name) in
+            [(&mut self.grounding, "groundingMetadata"), (&mut self.quoted, "citationMetadata")]
+        {
+            let Some(value) = candidate.get(name).filter(|value| value.is_object()) else {
+                continue;
+            };
             more += size(value).saturating_sub(kept.as_ref().map_or(0, size));
             *kept = Some(value.clone());
         }
@@ -35,8 +39,12 @@ impl CitedSources {
         let chunks = list(&self.grounding, "groundingChunks");
         let supports = list(&self.grounding, "groundingSupports");
         let mut has_passage = vec![false; chunks.len()];
-        supports.iter().flat_map(|support| indices(support, chunks.len())).for_each(|index| has_passage[index] = true);
-        let mut citations = Citations { sizes: chunks.iter().map(size).collect(), ..Citations::default() };
+        supports
+            .iter()
+            .flat_map(|support| indices(support, chunks.len()))
+            .for_each(|index| has_passage[index] = true);
+        let mut citations =
+            Citations { sizes: chunks.iter().map(size).collect(), ..Citations::default() };
         for support in supports {
             citations.add(support.get("segment"), &indices(support, chunks.len()), chunks);
         }
@@ -44,7 +52,9 @@ impl CitedSources {
             citations.add(None, &BTreeSet::from([index]), chunks);
         }
         // The second name is the documented one, the first one is that of Google's clients.
-        for quotation in list(&self.quoted, "citations").iter().chain(list(&self.quoted, "citationSources")) {
+        for quotation in
+            list(&self.quoted, "citations").iter().chain(list(&self.quoted, "citationSources"))
+        {
             citations.add_value(quotation);
         }
         citations.list
@@ -83,13 +93,21 @@ impl Citations {
 }
 
 fn list<'v>(value: &'v Option<Value>, name: &str) -> &'v [Value] {
-    value.as_ref().and_then(|value| value.get(name)?.as_array()).map(Vec::as_slice).unwrap_or_default()
+    value
+        .as_ref()
+        .and_then(|value| value.get(name)?.as_array())
+        .map(Vec::as_slice)
+        .unwrap_or_default()
 }
 
 /// Returns the sources of a passage, each once.
 fn indices(support: &Value, count: usize) -> BTreeSet<usize> {
-    let indices = support.get("groundingChunkIndices").and_then(Value::as_array).into_iter().flatten();
-    indices.filter_map(|index| usize::try_from(index.as_u64()?).ok()).filter(|index| *index < count).collect()
+    let indices =
+        support.get("groundingChunkIndices").and_then(Value::as_array).into_iter().flatten();
+    indices
+        .filter_map(|index| usize::try_from(index.as_u64()?).ok())
+        .filter(|index| *index < count)
+        .collect()
 }
 
 fn size(value: &Value) -> usize {
@@ -136,7 +154,13 @@ mod tests {
         let often = citations(10_000, vec![json!({"groundingChunkIndices": vec![0; 10_000]})]);
         assert_eq!((often.len(), often[0]["sources"].as_array().map(Vec::len)), (1, Some(1)));
         let many = citations(10_000, vec![json!({"groundingChunkIndices": [0]}); 10_000]);
-        assert!(many.len() > 20 && bytes(&many) <= MAX_CITATION_BYTES + 1000, "{} citations", many.len());
-        assert!(citations(MAX_CITATION_BYTES, vec![json!({"groundingChunkIndices": [0]})]).is_empty());
+        assert!(
+            many.len() > 20 && bytes(&many) <= MAX_CITATION_BYTES + 1000,
+            "{} citations",
+            many.len()
+        );
+        assert!(
+            citations(MAX_CITATION_BYTES, vec![json!({"groundingChunkIndices": [0]})]).is_empty()
+        );
     }
 }

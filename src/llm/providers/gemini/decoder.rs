@@ -54,26 +54,38 @@ impl GeminiDecoder {
             self.reason = Some(StopReason::Filtered);
         }
         // A request asks for one candidate, so others are ignored.
-        for candidate in list(response, "candidates").iter().filter(|candidate| number(candidate, "index") == 0) {
+        for candidate in
+            list(response, "candidates").iter().filter(|candidate| number(candidate, "index") == 0)
+        {
             self.candidate(candidate, output)?;
         }
         output.usage(response.get("usageMetadata").and_then(|value| usage(&self.model, value)));
         Ok(())
     }
 
-    fn candidate(&mut self, candidate: &Value, output: &mut AnswerEvents) -> Result<(), DecodeFault> {
-        for part in candidate.get("content").map(|content| list(content, "parts")).unwrap_or_default() {
+    fn candidate(
+        &mut self,
+        candidate: &Value,
+        output: &mut AnswerEvents,
+    ) -> Result<(), DecodeFault> {
+        for part in
+            candidate.get("content").map(|content| list(content, "parts")).unwrap_or_default()
+        {
             self.part(part, output)?;
         }
         output.hold(self.sources.read(candidate))?;
         if let Some(reason) = candidate.get("finishReason").and_then(Value::as_str) {
-            self.reason = stop_reason(reason, text(candidate, "finishMessage"))?.or(self.reason.take());
+            self.reason =
+                stop_reason(reason, text(candidate, "finishMessage"))?.or(self.reason.take());
         }
         Ok(())
     }
 
     fn part(&mut self, part: &Value, output: &mut AnswerEvents) -> Result<(), DecodeFault> {
-        let signature = part.get("thoughtSignature").and_then(Value::as_str).filter(|signature| !signature.is_empty());
+        let signature = part
+            .get("thoughtSignature")
+            .and_then(Value::as_str)
+            .filter(|signature| !signature.is_empty());
         output.hold(signature.map_or(0, str::len))?;
         if let Some(call) = part.get("functionCall") {
             return self.call(call, signature, output);
@@ -123,11 +135,19 @@ impl GeminiDecoder {
                 return Ok(());
             }
             None => {
-                let start = if is_thought { BlockStart::Reasoning { redacted: false } } else { BlockStart::Text };
+                let start = if is_thought {
+                    BlockStart::Reasoning { redacted: false }
+                } else {
+                    BlockStart::Text
+                };
                 if !is_thought {
                     self.end_text(output);
                 }
-                self.open.insert(OpenTextBlock { block: output.start(start)?, is_thought, signatures })
+                self.open.insert(OpenTextBlock {
+                    block: output.start(start)?,
+                    is_thought,
+                    signatures,
+                })
             }
         };
         output.delta(open.block, text);
@@ -135,7 +155,12 @@ impl GeminiDecoder {
         Ok(())
     }
 
-    fn call(&mut self, call: &Value, signature: Option<&str>, output: &mut AnswerEvents) -> Result<(), DecodeFault> {
+    fn call(
+        &mut self,
+        call: &Value,
+        signature: Option<&str>,
+        output: &mut AnswerEvents,
+    ) -> Result<(), DecodeFault> {
         self.close(output);
         let block = output.start(call_start(text(call, "id"), text(call, "name"))?)?;
         let arguments = call.get("args").filter(|arguments| arguments.is_object());
@@ -148,7 +173,11 @@ impl GeminiDecoder {
     fn close(&mut self, output: &mut AnswerEvents) {
         let Some(open) = self.open.take() else { return };
         let artefact = open.signatures.artefact(open.is_thought);
-        if open.is_thought { output.end(open.block, artefact) } else { self.ended_text = Some((open.block, artefact)) }
+        if open.is_thought {
+            output.end(open.block, artefact)
+        } else {
+            self.ended_text = Some((open.block, artefact))
+        }
     }
 
     fn end_text(&mut self, output: &mut AnswerEvents) {
@@ -159,7 +188,12 @@ impl GeminiDecoder {
 }
 
 impl Decoder for GeminiDecoder {
-    fn event(&mut self, _: Option<&str>, data: &str, output: &mut AnswerEvents) -> Result<DecodeStep, DecodeFault> {
+    fn event(
+        &mut self,
+        _: Option<&str>,
+        data: &str,
+        output: &mut AnswerEvents,
+    ) -> Result<DecodeStep, DecodeFault> {
         let data = data.trim();
         // The API has no end mark, but gateways add OpenAI's. Without anything before it, the answer is empty.
         if data == "[DONE]" && !output.has_answer {
@@ -171,7 +205,9 @@ impl Decoder for GeminiDecoder {
         let event = parse(data, "an event")?;
         // Errors come as a list of one, too.
         match &event {
-            Value::Array(responses) => responses.iter().try_for_each(|response| self.response(response, output))?,
+            Value::Array(responses) => {
+                responses.iter().try_for_each(|response| self.response(response, output))?
+            }
             response => self.response(response, output)?,
         }
         Ok(DecodeStep::More)
@@ -185,7 +221,11 @@ impl Decoder for GeminiDecoder {
             citations.into_iter().for_each(|citation| output.citation(block, citation));
         }
         self.end_text(output);
-        output.stop(if reason == StopReason::Done && output.has_calls { StopReason::Calls } else { reason });
+        output.stop(if reason == StopReason::Done && output.has_calls {
+            StopReason::Calls
+        } else {
+            reason
+        });
         true
     }
 }
@@ -202,13 +242,18 @@ fn stop_reason(reason: &str, message: &str) -> Result<Option<StopReason>, Decode
         "STOP" | "FUNCTION_CALL" => return Ok(Some(StopReason::Done)),
         "MAX_TOKENS" => return Ok(Some(StopReason::Length)),
         reason if is_in(FILTERED, reason) => return Ok(Some(StopReason::Filtered)),
-        "MALFORMED_FUNCTION_CALL" | "UNEXPECTED_TOOL_CALL" => return Ok(Some(StopReason::MalformedCall)),
+        "MALFORMED_FUNCTION_CALL" | "UNEXPECTED_TOOL_CALL" => {
+            return Ok(Some(StopReason::MalformedCall));
+        }
         // A second attempt would end in the same way.
         "MISSING_THOUGHT_SIGNATURE" | "NO_IMAGE" | "TOO_MANY_TOOL_CALLS" => FailureKind::Other,
         // `OTHER` and future reasons: the model failed.
         _ => FailureKind::Unavailable,
     };
-    Err(DecodeFault::Failed { kind, message: format!("the model stopped with {reason}. {message}").trim().to_owned() })
+    Err(DecodeFault::Failed {
+        kind,
+        message: format!("the model stopped with {reason}. {message}").trim().to_owned(),
+    })
 }
 
 /// The counts of a stream are cumulative. Returns `None` if there are none.
@@ -245,8 +290,16 @@ mod usage_tests {
     fn thoughts_are_a_part_of_the_output() {
         let read = |value| {
             usage("m", &value).map(|usage| {
-                let TokenUsage { input_tokens, output_tokens, total_tokens, reasoning_tokens, .. } = usage;
-                [input_tokens, output_tokens, total_tokens, reasoning_tokens, usage.cached_input_tokens]
+                let TokenUsage {
+                    input_tokens, output_tokens, total_tokens, reasoning_tokens, ..
+                } = usage;
+                [
+                    input_tokens,
+                    output_tokens,
+                    total_tokens,
+                    reasoning_tokens,
+                    usage.cached_input_tokens,
+                ]
             })
         };
         assert_eq!(read(json!({})), None);

@@ -60,7 +60,10 @@ impl Gemini {
         options.refuse(LACKING)?;
         let (host, mut url) = ApiHost::of(&options, BASE_URL)?;
         if host == ApiHost::Bedrock {
-            return Err(SetupError::Option { option: "credentials", problem: "AWS has no Gemini API".to_owned() });
+            return Err(SetupError::Option {
+                option: "credentials",
+                problem: "AWS has no Gemini API".to_owned(),
+            });
         }
         let path = url.path().trim_end_matches('/').trim_end_matches("/models").to_owned();
         if path.split('/').any(is_version) {
@@ -68,7 +71,8 @@ impl Gemini {
         } else {
             url.set_path(&format!("{path}/{DEFAULT_VERSION}"))
         }
-        let transport = Transport::new(&options, url, HeaderMap::new(), vec![host.key_place((API_KEY, ""))])?;
+        let transport =
+            Transport::new(&options, url, HeaderMap::new(), vec![host.key_place((API_KEY, ""))])?;
         let tools = PortableTools::new(options.known_models.tool_limits().gemini.clone());
         Ok(Self { options, host, tools, transport })
     }
@@ -96,7 +100,9 @@ impl Model for Gemini {
         let mut body = request::body(&self.options, &request);
         let model = request.model.unwrap_or_else(|| self.options.model.clone());
         self.host.address_gemini(&self.transport.url, &model, &mut body);
-        names.restore(self.transport.stream(&body, request.trace, move || GeminiDecoder::new(&model)))
+        names.restore(
+            self.transport.stream(&body, request.trace, move || GeminiDecoder::new(&model)),
+        )
     }
 
     fn warnings(&self) -> Vec<String> {
@@ -105,8 +111,10 @@ impl Model for Gemini {
         let mut warnings = WarningList::new(options, rules.warning.as_deref());
         thinking::add_warnings(&mut warnings, options, &rules);
         if !rules.penalties {
-            let penalties =
-                [("frequency_penalty", options.frequency_penalty), ("presence_penalty", options.presence_penalty)];
+            let penalties = [
+                ("frequency_penalty", options.frequency_penalty),
+                ("presence_penalty", options.presence_penalty),
+            ];
             for (option, penalty) in penalties {
                 if penalty.is_some_and(|penalty| penalty != 0.0) {
                     warnings.not_sent(&[option], "refuses penalties");
@@ -122,8 +130,10 @@ impl Model for Gemini {
 
 /// Returns true for `v1`, `v1beta`, `v1alpha`.
 fn is_version(segment: &str) -> bool {
-    let rest = segment.strip_prefix('v').map(|rest| rest.trim_start_matches(|c: char| c.is_ascii_digit()));
+    let rest =
+        segment.strip_prefix('v').map(|rest| rest.trim_start_matches(|c: char| c.is_ascii_digit()));
     rest.is_some_and(|rest| {
-        rest.len() + 1 < segment.len() && rest.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit())
+        rest.len() + 1 < segment.len()
+            && rest.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit())
     })
 }

@@ -34,7 +34,11 @@ pub(super) fn text(text: &str) -> Value {
 }
 
 /// Returns the parts of a user's message. A text stands for a part that the model cannot read.
-pub(super) fn user_parts(parts: &[ContentPart], rules: &GeminiRules, attachments: &mut Attachments) -> Vec<Value> {
+pub(super) fn user_parts(
+    parts: &[ContentPart],
+    rules: &GeminiRules,
+    attachments: &mut Attachments,
+) -> Vec<Value> {
     let mut sent = Vec::new();
     for part in parts {
         match attachments.sent(part, |part| part_of(part, rules)) {
@@ -71,7 +75,9 @@ pub(super) fn function_response(
                 continue;
             }
             part if rules.media_in_results => attachments.sent(part, in_result),
-            part => attachments.sent(part, |part| part_of(part, rules).map(Option::unwrap_or_default)),
+            part => {
+                attachments.sent(part, |part| part_of(part, rules).map(Option::unwrap_or_default))
+            }
         };
         match sent {
             Ok(part) => media.push(part),
@@ -102,7 +108,9 @@ fn part_of(part: &ContentPart, rules: &GeminiRules) -> Result<Option<Value>, Str
     };
     match &media.source {
         PartSource::Data { value, mime_type } => inline(value, mime_type, types).map(Some),
-        PartSource::Url { value, mime_type } => by_url(part, value, mime_type.as_deref(), rules).map(Some),
+        PartSource::Url { value, mime_type } => {
+            by_url(part, value, mime_type.as_deref(), rules).map(Some)
+        }
         PartSource::File { value, provider, mime_type } => match provider.as_deref() {
             Some(GEMINI | "google") => Ok(Some(file(value, mime_type.as_deref()))),
             _ => Err("the file is at another model provider".to_owned()),
@@ -122,9 +130,15 @@ fn inline(data: &str, mime_type: &str, types: &str) -> Result<Value, String> {
 /// The API reads images and documents at public URLs, and videos from YouTube:
 /// <https://ai.google.dev/gemini-api/docs/file-input-methods>,
 /// <https://ai.google.dev/gemini-api/docs/video-understanding#youtube>. Its own files are read by all models.
-fn by_url(part: &ContentPart, url: &str, mime_type: Option<&str>, rules: &GeminiRules) -> Result<Value, String> {
+fn by_url(
+    part: &ContentPart,
+    url: &str,
+    mime_type: Option<&str>,
+    rules: &GeminiRules,
+) -> Result<Value, String> {
     const FILES: &[&str] = &["https://generativelanguage.googleapis.com/", "gs://"];
-    const YOUTUBE: &[&str] = &["https://www.youtube.com/", "https://youtube.com/", "https://youtu.be/"];
+    const YOUTUBE: &[&str] =
+        &["https://www.youtube.com/", "https://youtube.com/", "https://youtu.be/"];
     let begins_with = |starts: &[&str]| starts.iter().any(|start| url.starts_with(start));
     let is_video = matches!(part, ContentPart::Video(_));
     if begins_with(FILES) || is_video && begins_with(YOUTUBE) {
@@ -133,7 +147,11 @@ fn by_url(part: &ContentPart, url: &str, mime_type: Option<&str>, rules: &Gemini
     if is_video || matches!(part, ContentPart::Audio(_)) {
         return Err("this model takes audio and video only in the message itself".to_owned());
     }
-    if rules.files_by_url { Ok(file(url, mime_type)) } else { Err("this model takes no files at a URL".to_owned()) }
+    if rules.files_by_url {
+        Ok(file(url, mime_type))
+    } else {
+        Err("this model takes no files at a URL".to_owned())
+    }
 }
 
 fn file(uri: &str, mime_type: Option<&str>) -> Value {

@@ -17,7 +17,8 @@ use crate::{
         known_models::GeminiRules,
         providers::attachments::Attachments,
         providers::wire::{
-            RoleMessage, RoleMessages, SetMember as _, arguments, leading_instructions, marked_instructions, schema,
+            RoleMessage, RoleMessages, SetMember as _, arguments, leading_instructions,
+            marked_instructions, schema,
         },
         transport::{ProviderRequest, schema_in_words},
     },
@@ -28,9 +29,13 @@ use crate::{
 pub(in crate::llm) fn body(options: &ModelOptions, request: &ModelRequest) -> ProviderRequest {
     let rules = options.known_models.gemini(request.model.as_ref().unwrap_or(&options.model));
     let (leading, turns) = leading_instructions(&request.turns);
-    let mut system: Vec<String> = request.system.iter().cloned().chain(leading.map(str::to_owned)).collect();
-    let mut contents =
-        GeminiContents { rules, list: RoleMessages::default(), attachments: Attachments::new(&request.turns) };
+    let mut system: Vec<String> =
+        request.system.iter().cloned().chain(leading.map(str::to_owned)).collect();
+    let mut contents = GeminiContents {
+        rules,
+        list: RoleMessages::default(),
+        attachments: Attachments::new(&request.turns),
+    };
     let first = request.turns.len() - turns.len();
     for (index, turn) in turns.iter().enumerate() {
         contents.attachments.enter(first + index);
@@ -42,7 +47,8 @@ pub(in crate::llm) fn body(options: &ModelOptions, request: &ModelRequest) -> Pr
     let config = generation_config(options, request, &rules, &mut system);
     system.retain(|text| !text.trim().is_empty());
     let system: Vec<_> = system.iter().map(|part| text(part)).collect();
-    let list = list.0.into_iter().map(|content| json!({"role": content.role, "parts": content.parts}));
+    let list =
+        list.0.into_iter().map(|content| json!({"role": content.role, "parts": content.parts}));
     let mut body = JsonObject::new();
     body.insert("contents".to_owned(), list.collect());
     body.set("systemInstruction", (!system.is_empty()).then(|| json!({"parts": system})));
@@ -77,7 +83,9 @@ fn function_declarations(request: &ModelRequest) -> Vec<Value> {
 fn function_calling_config(options: &ModelOptions, request: &ModelRequest) -> Option<Value> {
     Some(match &request.tool_choice {
         // The model may call, and its calls fit their schemas.
-        ToolChoice::Auto => return (options.strict_tools == Some(true)).then(|| json!({"mode": "VALIDATED"})),
+        ToolChoice::Auto => {
+            return (options.strict_tools == Some(true)).then(|| json!({"mode": "VALIDATED"}));
+        }
         ToolChoice::None => json!({"mode": "NONE"}),
         ToolChoice::Required => json!({"mode": "ANY"}),
         ToolChoice::Tool(name) => json!({"mode": "ANY", "allowedFunctionNames": [name]}),
@@ -132,7 +140,9 @@ impl GeminiContents {
     fn add_turn(&mut self, turn: &Turn) {
         match turn {
             // They stay in their place: at the front they would apply to other messages.
-            Turn::Instructions(instructions) => self.list.push("user", vec![text(&marked_instructions(instructions))]),
+            Turn::Instructions(instructions) => {
+                self.list.push("user", vec![text(&marked_instructions(instructions))])
+            }
             Turn::User(parts) => {
                 let parts = user_parts(parts, &self.rules, &mut self.attachments);
                 self.list.push("user", parts);
@@ -157,22 +167,32 @@ impl GeminiContents {
     fn close(&mut self) {
         self.list.complete(text);
         if self.rules.requires_signatures {
-            self.list.0.iter_mut().filter(|content| content.role == "model").for_each(sign_first_call);
+            self.list
+                .0
+                .iter_mut()
+                .filter(|content| content.role == "model")
+                .for_each(sign_first_call);
         }
     }
 
     /// After function responses, instructions belong to the end of the last one:
     /// <https://ai.google.dev/gemini-api/docs/whats-new-gemini-3.5#inline-instructions>.
     fn add_current(&mut self, current: &[String]) {
-        let current: Vec<_> =
-            current.iter().filter(|text| !text.trim().is_empty()).map(|text| marked_instructions(text)).collect();
+        let current: Vec<_> = current
+            .iter()
+            .filter(|text| !text.trim().is_empty())
+            .map(|text| marked_instructions(text))
+            .collect();
         let Some(last) = self.list.0.last_mut().filter(|_| !current.is_empty()) else { return };
         if !last.is_whole {
             last.parts.extend(current.iter().map(|instructions| text(instructions)));
             return;
         }
-        let response = last.parts.last_mut().and_then(|part| part.pointer_mut("/functionResponse/response"));
-        let output = response.and_then(Value::as_object_mut).and_then(|response| response.values_mut().next());
+        let response =
+            last.parts.last_mut().and_then(|part| part.pointer_mut("/functionResponse/response"));
+        let output = response
+            .and_then(Value::as_object_mut)
+            .and_then(|response| response.values_mut().next());
         if let Some(Value::String(output)) = output {
             for instructions in current {
                 output.push_str("\n\n");
@@ -190,7 +210,9 @@ fn model_parts(blocks: &[Block]) -> Vec<Value> {
     while let Some(block) = blocks.next() {
         match block {
             Block::Reasoning(thought) => parts.extend(match artefact_of_text(block) {
-                None => thought_parts(&thought.text, thought.artefact.as_deref().unwrap_or_default()),
+                None => {
+                    thought_parts(&thought.text, thought.artefact.as_deref().unwrap_or_default())
+                }
                 artefact => text_parts("", artefact),
             }),
             Block::Text(answer) => {

@@ -36,7 +36,8 @@ impl TextSignatures {
     pub(super) fn artefact(&self, is_thought: bool) -> Option<Artefact> {
         let prefix = if is_thought { THOUGHT } else { TEXT };
         let is_signed = !self.parts.is_empty();
-        is_signed.then(|| Artefact::new(KIND, format!("{prefix}{}", json!([self.length, self.parts]))))
+        is_signed
+            .then(|| Artefact::new(KIND, format!("{prefix}{}", json!([self.length, self.parts]))))
     }
 }
 
@@ -52,13 +53,17 @@ pub(super) fn call_signature(artefact: &str) -> Option<&str> {
 /// Returns the parts of a text. An artefact that does not belong to the text is ignored.
 pub(super) fn text_parts(text: &str, artefact: Option<&str>) -> Vec<Value> {
     let signed = artefact.and_then(|artefact| split(text, artefact.strip_prefix(TEXT)?));
-    let parts = signed.unwrap_or_else(|| if text.is_empty() { Vec::new() } else { vec![(text, None)] });
+    let parts =
+        signed.unwrap_or_else(|| if text.is_empty() { Vec::new() } else { vec![(text, None)] });
     parts.into_iter().map(|(text, signature)| part(text, signature)).collect()
 }
 
 /// Returns the parts of a thought. A thought without a signature is not sent back.
 pub(super) fn thought_parts(text: &str, artefact: &str) -> Vec<Value> {
-    let parts = artefact.strip_prefix(THOUGHT).and_then(|signatures| split(text, signatures)).unwrap_or_default();
+    let parts = artefact
+        .strip_prefix(THOUGHT)
+        .and_then(|signatures| split(text, signatures))
+        .unwrap_or_default();
     let thought = |(text, signature)| {
         let mut part = part(text, signature);
         part["thought"] = true.into();
@@ -81,7 +86,8 @@ fn part(text: &str, signature: Option<String>) -> Value {
 
 /// Returns `None` if the signatures belong to another text.
 fn split<'t>(text: &'t str, signatures: &str) -> Option<Vec<(&'t str, Option<String>)>> {
-    let (length, signed): (usize, Vec<(usize, usize, String)>) = serde_json::from_str(signatures).ok()?;
+    let (length, signed): (usize, Vec<(usize, usize, String)>) =
+        serde_json::from_str(signatures).ok()?;
     if length != text.len() {
         return None;
     }
@@ -112,7 +118,8 @@ mod tests {
 
     #[test]
     fn a_signature_comes_back_on_its_part() {
-        let parts = [("grüß", None), (" dich", Some("a")), ("", Some("b")), (" !", None), ("", None)];
+        let parts =
+            [("grüß", None), (" dich", Some("a")), ("", Some("b")), (" !", None), ("", None)];
         let text: String = parts.iter().map(|(text, _)| *text).collect();
         let artefact = artefact(&parts, false).unwrap();
         let expected = [

@@ -50,7 +50,11 @@ pub(super) fn thinking_config(
 }
 
 /// Returns one sentence for each option that the model refuses, with what is sent in its place.
-pub(super) fn add_warnings(warnings: &mut WarningList<'_>, options: &ModelOptions, rules: &GeminiRules) {
+pub(super) fn add_warnings(
+    warnings: &mut WarningList<'_>,
+    options: &ModelOptions,
+    rules: &GeminiRules,
+) {
     let budget = options.thinking_budget.filter(|budget| *budget > 0);
     let effort = options.reasoning_effort.as_deref().filter(|effort| *effort != "none");
     let switched = is_on(options, None);
@@ -61,11 +65,17 @@ pub(super) fn add_warnings(warnings: &mut WarningList<'_>, options: &ModelOption
         (None, false) => "thinking_budget",
     };
     match &rules.thinking {
-        ThinkingControl::Missing if switched == Some(true) => warnings.add(switch, "cannot think", "it is not sent"),
+        ThinkingControl::Missing if switched == Some(true) => {
+            warnings.add(switch, "cannot think", "it is not sent")
+        }
         ThinkingControl::Missing => {}
         ThinkingControl::Budget { least, most, can_be_off } => {
             if switched == Some(false) && !can_be_off {
-                warnings.add(switch, "always thinks", &format!("the smallest budget, {least}, is sent"));
+                warnings.add(
+                    switch,
+                    "always thinks",
+                    &format!("the smallest budget, {least}, is sent"),
+                );
             }
             if let Some(budget) = budget.filter(|budget| !(*least..=*most).contains(budget)) {
                 let problem = format!("takes {least} to {most}, not {budget}");
@@ -77,13 +87,21 @@ pub(super) fn add_warnings(warnings: &mut WarningList<'_>, options: &ModelOption
                 warnings.add(switch, "always thinks", "the level LOW is sent");
             }
             if budget.is_some() {
-                warnings.add("thinking_budget", "refuses a budget", "set `reasoning_effort`; the budget is not sent");
+                warnings.add(
+                    "thinking_budget",
+                    "refuses a budget",
+                    "set `reasoning_effort`; the budget is not sent",
+                );
             }
             if let Some(effort) = effort {
                 let level = level_of(effort, levels);
                 if !level.eq_ignore_ascii_case(effort) {
                     let instead = format!("the level {level} is sent");
-                    warnings.add("reasoning_effort", &format!("has no level \"{effort}\""), &instead);
+                    warnings.add(
+                        "reasoning_effort",
+                        &format!("has no level \"{effort}\""),
+                        &instead,
+                    );
                 }
             }
         }
@@ -121,7 +139,10 @@ fn level_of(effort: &str, levels: &[String]) -> String {
         "MEDIUM" => &["MEDIUM", "HIGH"],
         _ => &["HIGH"],
     };
-    nearest.iter().find(|level| levels.iter().any(|own| own == **level)).map_or(wanted, |level| (*level).to_owned())
+    nearest
+        .iter()
+        .find(|level| levels.iter().any(|own| own == **level))
+        .map_or(wanted, |level| (*level).to_owned())
 }
 
 #[cfg(test)]

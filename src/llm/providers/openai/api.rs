@@ -22,10 +22,15 @@ impl OpenAiApi {
     /// since gpt-5, as <https://developers.openai.com/api/docs/guides/deployment-checklist> advises; chat completions for
     /// older models, and at other servers. `base_url` is `None` for OpenAI's own.
     pub(crate) fn for_model(known: &KnownModels, model: &str, base_url: Option<&str>) -> Self {
-        let is_openai =
-            base_url.is_none_or(|url| Url::parse(url).is_ok_and(|url| is_of_domain(&url, "api.openai.com")));
+        let is_openai = base_url.is_none_or(|url| {
+            Url::parse(url).is_ok_and(|url| is_of_domain(&url, "api.openai.com"))
+        });
         match known.openai(model) {
-            Some(rules) if is_openai && !rules.chat_only && (rules.reasons || rules.has_verbosity) => Self::Responses,
+            Some(rules)
+                if is_openai && !rules.chat_only && (rules.reasons || rules.has_verbosity) =>
+            {
+                Self::Responses
+            }
             _ => Self::Chat,
         }
     }

@@ -16,7 +16,8 @@ use super::{
 };
 use crate::{
     llm::{
-        Connection, MediaLimits, Model, ModelOptions, ModelRequest, ModelStream, SetupError, Thinking, ToolChoice,
+        Connection, MediaLimits, Model, ModelOptions, ModelRequest, ModelStream, SetupError,
+        Thinking, ToolChoice,
         known_models::{Documents, Profile},
         transport::Transport,
     },
@@ -29,8 +30,15 @@ const RESPONSES_ENDPOINT: &str = "/responses";
 /// The header in which Azure takes a key.
 const AZURE_KEY: HeaderName = HeaderName::from_static("api-key");
 /// Options that the Responses API lacks.
-const RESPONSES_LACKS: &[&str] =
-    &["top_k", "seed", "frequency_penalty", "presence_penalty", "stop", "thinking_budget", "profile"];
+const RESPONSES_LACKS: &[&str] = &[
+    "top_k",
+    "seed",
+    "frequency_penalty",
+    "presence_penalty",
+    "stop",
+    "thinking_budget",
+    "profile",
+];
 
 /// A model of OpenAI, or of a server with OpenAI's API.
 ///
@@ -67,7 +75,10 @@ impl OpenAi {
     /// # Errors
     /// If the URL is invalid.
     pub fn at(url: impl Into<String>, model: impl Into<String>) -> Result<Self, SetupError> {
-        Self::new(ModelOptions::new(model, Connection { base_url: Some(url.into()), ..Connection::default() }))
+        Self::new(ModelOptions::new(
+            model,
+            Connection { base_url: Some(url.into()), ..Connection::default() },
+        ))
     }
 
     /// A model with these options. At OpenAI, models that reason and all models since gpt-5 get the Responses API; older
@@ -111,11 +122,15 @@ impl OpenAi {
             OpenAiApi::Responses => RESPONSES_ENDPOINT,
         };
         let path = url.path().trim_end_matches('/');
-        let path = path.strip_suffix(CHAT_ENDPOINT).or(path.strip_suffix(RESPONSES_ENDPOINT)).unwrap_or(path);
+        let path = path
+            .strip_suffix(CHAT_ENDPOINT)
+            .or(path.strip_suffix(RESPONSES_ENDPOINT))
+            .unwrap_or(path);
         url.set_path(&format!("{path}{endpoint}"));
         let mut places = vec![(AUTHORIZATION, "Bearer ")];
         // A token that a command prints is not a key of the account.
-        let has_key_header = profile.has_api_key_header && options.connection.api_key_command.is_empty();
+        let has_key_header =
+            profile.has_api_key_header && options.connection.api_key_command.is_empty();
         places.extend(has_key_header.then_some((AZURE_KEY, "")));
         let transport = Transport::new(&options, url, HeaderMap::new(), places)?;
         let tools = PortableTools::new(options.known_models.tool_limits().openai.clone());

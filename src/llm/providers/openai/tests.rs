@@ -8,8 +8,11 @@ use crate::llm::{
 };
 
 fn at(base_url: Option<&str>, profile: Option<ProfileOptions>) -> Result<OpenAi, SetupError> {
-    let connection =
-        Connection { base_url: base_url.map(str::to_owned), api_key: Some("a-key".into()), ..Connection::default() };
+    let connection = Connection {
+        base_url: base_url.map(str::to_owned),
+        api_key: Some("a-key".into()),
+        ..Connection::default()
+    };
     OpenAi::chat(ModelOptions { connection, profile, ..ModelOptions::default() })
 }
 
@@ -44,14 +47,21 @@ fn a_configuration_replaces_members_of_a_profile() {
     assert_eq!(at(Some("http://localhost:11434"), Some(named)).unwrap().profile.name, "groq");
     let table = read(r#"{"token_limit": "max_completion_tokens", "call_id_length": 9}"#).unwrap();
     let profile = at(Some("http://localhost:11434"), Some(table)).unwrap().profile;
-    assert_eq!((profile.name.as_str(), profile.call_id_length, profile.image_urls), ("ollama", 9, false));
+    assert_eq!(
+        (profile.name.as_str(), profile.call_id_length, profile.image_urls),
+        ("ollama", 9, false)
+    );
     assert_eq!(profile.token_limit, TokenLimit::MaxCompletionTokens);
     let unknown = at(None, Some(ProfileOptions::named("bard"))).unwrap_err().to_string();
     assert!(
-        unknown.starts_with("`profile`: there is no profile \"bard\": expected \"compatible\", \"openai\""),
+        unknown.starts_with(
+            "`profile`: there is no profile \"bard\": expected \"compatible\", \"openai\""
+        ),
         "{unknown}"
     );
-    for (text, problem) in [("{\"limit\": 1}", "unknown field `limit`"), ("7", "the name of a profile or a table")] {
+    for (text, problem) in
+        [("{\"limit\": 1}", "unknown field `limit`"), ("7", "the name of a profile or a table")]
+    {
         let error = read(text).unwrap_err().to_string();
         assert!(error.contains(problem), "{error}");
     }
@@ -96,8 +106,11 @@ fn the_responses_api_of_azure_gets_the_key_in_its_own_header_too() {
         ("https://azure.com.example.org", None),
         ("https://api.openai.com/v1", None),
     ] {
-        let connection =
-            Connection { base_url: Some(url.to_owned()), api_key: Some("a-key".into()), ..Connection::default() };
+        let connection = Connection {
+            base_url: Some(url.to_owned()),
+            api_key: Some("a-key".into()),
+            ..Connection::default()
+        };
         let model = OpenAi::responses(ModelOptions::new("m", connection)).unwrap();
         assert_eq!(model.transport.header(&AZURE_KEY), expected, "{url}");
     }

@@ -19,7 +19,11 @@ pub(in crate::llm) fn openai_warnings(options: &ModelOptions, api: OpenAiApi) ->
         OpenAiApi::Chat => warnings.of_chat(&rules, effort),
         OpenAiApi::Responses => {
             if options.max_tokens.is_some_and(|limit| limit < MIN_OUTPUT_TOKENS) {
-                warnings.add("max_tokens", &format!("refuses less than {MIN_OUTPUT_TOKENS}"), "set more");
+                warnings.add(
+                    "max_tokens",
+                    &format!("refuses less than {MIN_OUTPUT_TOKENS}"),
+                    "set more",
+                );
             }
         }
     }
@@ -47,12 +51,19 @@ impl WarningList<'_> {
         } else if rules.refuses_tools_on_chat && effort.unwrap_or(&rules.default_effort) != "none" {
             match rules.effort_with_tools_on_chat() {
                 Some(only) => {
-                    let problem = format!("refuses tools with chat completions unless reasoning_effort is \"{only}\"");
-                    let effect =
-                        format!("requests with tools are sent with \"{only}\": set api = \"responses\" for others");
+                    let problem = format!(
+                        "refuses tools with chat completions unless reasoning_effort is \"{only}\""
+                    );
+                    let effect = format!(
+                        "requests with tools are sent with \"{only}\": set api = \"responses\" for others"
+                    );
                     self.add("api", &problem, &effect);
                 }
-                None => self.add("api", "refuses tools with chat completions", "set api = \"responses\""),
+                None => self.add(
+                    "api",
+                    "refuses tools with chat completions",
+                    "set api = \"responses\"",
+                ),
             }
         }
     }
@@ -61,7 +72,8 @@ impl WarningList<'_> {
         match (configured, configured.and_then(|effort| rules.nearest_effort(effort))) {
             (Some(_), None) => self.add("reasoning_effort", "does not reason", "it is not sent"),
             (Some(effort), Some(nearest)) if effort != nearest => {
-                let problem = format!("refuses \"{effort}\", it takes {}", rules.efforts.join(", "));
+                let problem =
+                    format!("refuses \"{effort}\", it takes {}", rules.efforts.join(", "));
                 self.add("reasoning_effort", &problem, &format!("\"{nearest}\" is sent"));
             }
             _ => {}
@@ -82,7 +94,9 @@ mod tests {
             openai_warnings(&options, api).join("\n")
         };
         use OpenAiApi::{Chat, Responses};
-        let effort = |effort: &'static str| move |o: &mut ModelOptions| o.reasoning_effort = Some(effort.to_owned());
+        let effort = |effort: &'static str| {
+            move |o: &mut ModelOptions| o.reasoning_effort = Some(effort.to_owned())
+        };
         assert_eq!(warn("gpt-5.4", Chat, &|_| {}), "");
         assert!(warn("gpt-5.4", Chat, &effort("low")).contains("refuses tools"));
         assert!(warn("gpt-5.5", Chat, &|_| {}).contains("unless reasoning_effort is \"none\""));
@@ -95,19 +109,30 @@ mod tests {
         assert!(warn("gpt-5.4", Responses, &effort("minimal")).contains("it takes none, low"));
         assert!(warn("gpt-4o", Responses, &effort("low")).contains("does not reason"));
         let cool = |o: &mut ModelOptions| o.temperature = Some(0.2);
-        let without_effort =
-            |o: &mut ModelOptions| (o.temperature, o.reasoning_effort) = (Some(0.2), Some("none".to_owned()));
-        assert!(warn("gpt-5", Responses, &without_effort).contains("`temperature`: "), "it reasons with `minimal`");
+        let without_effort = |o: &mut ModelOptions| {
+            (o.temperature, o.reasoning_effort) = (Some(0.2), Some("none".to_owned()))
+        };
+        assert!(
+            warn("gpt-5", Responses, &without_effort).contains("`temperature`: "),
+            "it reasons with `minimal`"
+        );
         assert_eq!(warn("gpt-5.4", Responses, &cool), "");
         assert_eq!(warn("gpt-4o", Responses, &cool), "");
         for model in ["gpt-5", "o3", "gpt-5.5", "gpt-6-astra"] {
             assert!(warn(model, Responses, &cool).contains("`temperature`: "), "{model}");
         }
         assert!(
-            warn("gpt-5.1", Responses, &|o| (o.top_p, o.thinking) = (Some(0.5), Some(Thinking::On))).contains("top_p")
+            warn("gpt-5.1", Responses, &|o| (o.top_p, o.thinking) =
+                (Some(0.5), Some(Thinking::On)))
+            .contains("top_p")
         );
-        assert!(warn("o3", Chat, &|o| o.stop = vec!["x".to_owned()]).contains("`stop`: o3 refuses it; it is not sent"));
-        assert!(warn("gpt-4o", Chat, &|o| o.verbosity = Some("low".to_owned())).contains("verbosity"));
+        assert!(
+            warn("o3", Chat, &|o| o.stop = vec!["x".to_owned()])
+                .contains("`stop`: o3 refuses it; it is not sent")
+        );
+        assert!(
+            warn("gpt-4o", Chat, &|o| o.verbosity = Some("low".to_owned())).contains("verbosity")
+        );
         assert!(warn("gpt-5.4", Responses, &|o| o.max_tokens = Some(15)).contains("less than 16"));
     }
 }

@@ -3,7 +3,8 @@ use crate::llm::{KnownModels, OpenAiApi};
 
 fn of_model(model: &str, configured: Option<&str>, thinks: Option<bool>) -> Option<String> {
     let rules = KnownModels::default().openai(model);
-    let options = ModelOptions { reasoning_effort: configured.map(str::to_owned), ..ModelOptions::default() };
+    let options =
+        ModelOptions { reasoning_effort: configured.map(str::to_owned), ..ModelOptions::default() };
     effort(rules.as_ref(), &options, thinks).map(str::to_owned)
 }
 
@@ -48,18 +49,36 @@ fn each_model_has_its_efforts() {
 
 #[test]
 fn openais_current_models_get_the_responses_api_at_openai() {
-    let api = |model: &str, url: Option<&str>| OpenAiApi::for_model(&KnownModels::default(), model, url);
-    for model in ["o1", "o3-pro", "o4-mini", "codex-mini-latest", "gpt-5", "gpt-5-chat-latest", "gpt-6.2-sol", "gpt-7"]
-    {
+    let api =
+        |model: &str, url: Option<&str>| OpenAiApi::for_model(&KnownModels::default(), model, url);
+    for model in [
+        "o1",
+        "o3-pro",
+        "o4-mini",
+        "codex-mini-latest",
+        "gpt-5",
+        "gpt-5-chat-latest",
+        "gpt-6.2-sol",
+        "gpt-7",
+    ] {
         assert_eq!(api(model, None), OpenAiApi::Responses, "{model}");
         assert_eq!(api(model, Some("https://api.openai.com/v1")), OpenAiApi::Responses, "{model}");
-        assert_eq!(api(model, Some("https://eu.api.openai.com/v1")), OpenAiApi::Responses, "{model}");
-        for other in ["http://localhost:11434/v1", "https://x.openai.azure.com/openai/v1", "https://notapi.openai.com"]
-        {
+        assert_eq!(
+            api(model, Some("https://eu.api.openai.com/v1")),
+            OpenAiApi::Responses,
+            "{model}"
+        );
+        for other in [
+            "http://localhost:11434/v1",
+            "https://x.openai.azure.com/openai/v1",
+            "https://notapi.openai.com",
+        ] {
             assert_eq!(api(model, Some(other)), OpenAiApi::Chat, "{model} at {other}");
         }
     }
-    for model in ["gpt-4o", "gpt-4.1", "gpt-3.5-turbo", "gpt-oss-120b", "gpt-5-search-api", "llama3.2", ""] {
+    for model in
+        ["gpt-4o", "gpt-4.1", "gpt-3.5-turbo", "gpt-oss-120b", "gpt-5-search-api", "llama3.2", ""]
+    {
         assert_eq!(api(model, None), OpenAiApi::Chat, "{model}");
     }
 }
@@ -75,7 +94,9 @@ fn without_thinking_a_model_gets_its_lowest_effort() {
     assert_eq!(off("gpt-4o", None).as_deref(), None);
     assert_eq!(off("local", None).as_deref(), None);
     assert_eq!(off("local", Some("high")).as_deref(), Some("low"));
-    for (model, sent) in [("gpt-5", "minimal"), ("gpt-6-astra", "low"), ("gpt-5.4", "none"), ("gpt-7-nova", "none")] {
+    for (model, sent) in
+        [("gpt-5", "minimal"), ("gpt-6-astra", "low"), ("gpt-5.4", "none"), ("gpt-7-nova", "none")]
+    {
         assert_eq!(off(model, Some("none")).as_deref(), Some(sent), "{model}");
     }
     assert_eq!(off("local", Some("none")).as_deref(), Some("none"));

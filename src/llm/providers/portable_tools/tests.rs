@@ -20,7 +20,10 @@ fn with_tools(tools: impl IntoIterator<Item = ToolSpec>) -> ModelRequest {
 }
 
 async fn called(names: SentNames, sent: &str) -> String {
-    let start = ModelEvent::Start { index: 0, block: BlockStart::Call { id: "c".into(), name: sent.to_owned() } };
+    let start = ModelEvent::Start {
+        index: 0,
+        block: BlockStart::Call { id: "c".into(), name: sent.to_owned() },
+    };
     let answer = stream::iter([Ok(start), Ok(ModelEvent::Stop(StopReason::Calls))]).boxed();
     match names.restore(answer).next().await {
         Some(Ok(ModelEvent::Start { block: BlockStart::Call { name, .. }, .. })) => name,
@@ -32,7 +35,9 @@ async fn called(names: SentNames, sent: &str) -> String {
 async fn every_name_becomes_one_that_is_taken_and_comes_back_as_its_own() {
     let long = "l".repeat(80);
     let names = ["shop.search", "shop search", "查询天气", "", "a/b", &long, "-x", "ok_name-1"];
-    for limits in [openai(), PortableTools::new(KnownModels::default().tool_limits().gemini.clone())] {
+    for limits in
+        [openai(), PortableTools::new(KnownModels::default().tool_limits().gemini.clone())]
+    {
         let mut request = with_tools(names.map(tool));
         let sent = limits.prepare(&mut request);
         let portable: Vec<_> = request.tools.iter().map(|tool| tool.name.clone()).collect();
@@ -73,7 +78,9 @@ fn the_names_of_the_history_and_of_the_choice_are_those_of_the_tools() {
     request.turns = vec![Turn::Assistant(blocks), Turn::ToolResults(results.collect())];
     request.tool_choice = ToolChoice::Tool("shop.search".to_owned());
     openai().prepare(&mut request);
-    let [Turn::Assistant(blocks), Turn::ToolResults(results)] = &request.turns[..] else { panic!() };
+    let [Turn::Assistant(blocks), Turn::ToolResults(results)] = &request.turns[..] else {
+        panic!()
+    };
     let named = blocks.iter().map(|block| match block {
         Block::Call(call) => call.function.name.as_str(),
         other => panic!("{other:?}"),

@@ -14,7 +14,8 @@ use crate::{
         StopReason,
         providers::wire::{OPENAI, token_usage},
         transport::{
-            AnswerEvents, DecodeFault, DecodeStep, Decoder, FailureKind, check_error, check_open_blocks,
+            AnswerEvents, DecodeFault, DecodeStep, Decoder, FailureKind, check_error,
+            check_open_blocks,
             json::{list, parse_object, text},
         },
     },
@@ -48,7 +49,9 @@ impl ResponsesDecoder {
         let kind = text(item, "type");
         if kind != "reasoning" {
             let is_hidden = !matches!(kind, "message" | "function_call");
-            self.ended_reasoning.drain(..).try_for_each(|reasoning| reasoning.end(is_hidden, output))?;
+            self.ended_reasoning
+                .drain(..)
+                .try_for_each(|reasoning| reasoning.end(is_hidden, output))?;
         }
         let item = OpenItem::open(item, output)?;
         self.open.insert(index, item);
@@ -76,7 +79,9 @@ impl ResponsesDecoder {
         self.stop = Some(match (text(event, "type"), status, reason) {
             ("response.failed", ..) | (_, "failed", _) => {
                 // All of the response would be a wrong message: it repeats the instructions.
-                return Err(DecodeFault::from_provider(response.get("error").unwrap_or(&Value::Null)));
+                return Err(DecodeFault::from_provider(
+                    response.get("error").unwrap_or(&Value::Null),
+                ));
             }
             ("response.cancelled", ..) | (_, "cancelled", _) => {
                 let message = "the response was cancelled".to_owned();
@@ -93,7 +98,12 @@ impl ResponsesDecoder {
 }
 
 impl Decoder for ResponsesDecoder {
-    fn event(&mut self, name: Option<&str>, data: &str, output: &mut AnswerEvents) -> Result<DecodeStep, DecodeFault> {
+    fn event(
+        &mut self,
+        name: Option<&str>,
+        data: &str,
+        output: &mut AnswerEvents,
+    ) -> Result<DecodeStep, DecodeFault> {
         let data = data.trim();
         // Some servers end the stream as chat completions do. Without anything before it, the answer is empty.
         if data == "[DONE]" && !output.has_answer {
@@ -127,7 +137,10 @@ impl Decoder for ResponsesDecoder {
                 }
             }
             "response.output_item.done" => self.item_done(&event, output)?,
-            "response.completed" | "response.incomplete" | "response.failed" | "response.cancelled" => {
+            "response.completed"
+            | "response.incomplete"
+            | "response.failed"
+            | "response.cancelled" => {
                 self.ended(&event, output)?;
                 return Ok(DecodeStep::Complete);
             }

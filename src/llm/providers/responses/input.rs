@@ -8,7 +8,8 @@ use crate::{
         Block, ModelOptions, ModelReasoning, ModelRequest, Turn,
         providers::attachments::Attachments,
         providers::wire::{
-            EMPTY_TEXT, FIRST_USER_TEXT, OPENAI, arguments_as_text, call_id, known_image_type, own_file, texts,
+            EMPTY_TEXT, FIRST_USER_TEXT, OPENAI, arguments_as_text, call_id, known_image_type,
+            own_file, texts,
         },
     },
     protocol::{ContentPart, MediaPart, MessageContent, PartSource, ToolCall},
@@ -25,7 +26,9 @@ pub(super) fn items(
     for (at, turn) in request.turns.iter().enumerate() {
         attachments.enter(at);
         match turn {
-            Turn::Instructions(instructions) => items.push(message("developer", vec![text_part(instructions)])),
+            Turn::Instructions(instructions) => {
+                items.push(message("developer", vec![text_part(instructions)]))
+            }
             Turn::User(all) => {
                 let mut content = parts(all, options, attachments);
                 if content.is_empty() {
@@ -49,7 +52,10 @@ pub(super) fn items(
     }
     // At the end, so that a change leaves the beginning of the request to the provider's cache.
     if !request.current.is_empty() {
-        items.push(message("developer", request.current.iter().map(|current| text_part(current)).collect()));
+        items.push(message(
+            "developer",
+            request.current.iter().map(|current| text_part(current)).collect(),
+        ));
     }
     items
 }
@@ -63,7 +69,9 @@ fn assistant(blocks: &[Block], has_phases: bool, items: &mut Vec<Value>) {
         let rest = &blocks[at + 1..];
         match block {
             // The API refuses reasoning without the item that came after it.
-            Block::Reasoning(block) if rest.iter().any(|next| !matches!(next, Block::Reasoning(_))) => {
+            Block::Reasoning(block)
+                if rest.iter().any(|next| !matches!(next, Block::Reasoning(_))) =>
+            {
                 items.extend(reasoning(block));
             }
             Block::Reasoning(_) => {}
@@ -105,15 +113,23 @@ fn text_part(text: &str) -> Value {
 }
 
 /// Returns the parts of a message. A text stands for what the model cannot read.
-fn parts(parts: &[ContentPart], options: &ModelOptions, attachments: &mut Attachments) -> Vec<Value> {
-    let content = parts
-        .iter()
-        .map(|part| attachments.sent(part, |part| native(part, options)).unwrap_or_else(|note| text_part(&note)));
+fn parts(
+    parts: &[ContentPart],
+    options: &ModelOptions,
+    attachments: &mut Attachments,
+) -> Vec<Value> {
+    let content = parts.iter().map(|part| {
+        attachments.sent(part, |part| native(part, options)).unwrap_or_else(|note| text_part(&note))
+    });
     content.filter(|part| part["text"] != "").collect()
 }
 
 /// Text alone is a string, which older servers require.
-fn output(content: &MessageContent, options: &ModelOptions, attachments: &mut Attachments) -> Value {
+fn output(
+    content: &MessageContent,
+    options: &ModelOptions,
+    attachments: &mut Attachments,
+) -> Value {
     let MessageContent::Parts(all) = content else { return content.text().into_owned().into() };
     let parts = parts(all, options, attachments);
     match texts(&parts) {
@@ -139,7 +155,8 @@ fn image(media: &MediaPart, options: &ModelOptions) -> Result<Value, &'static st
     let mut image = json!({"type": "input_image", "detail": detail});
     match &media.source {
         PartSource::Data { value, mime_type } => {
-            image["image_url"] = format!("data:{};base64,{value}", known_image_type(mime_type)?).into();
+            image["image_url"] =
+                format!("data:{};base64,{value}", known_image_type(mime_type)?).into();
         }
         PartSource::Url { value, .. } => image["image_url"] = value.as_str().into(),
         PartSource::File { .. } => image["file_id"] = own_file(media, OPENAI)?.into(),
@@ -153,8 +170,12 @@ fn document(media: &MediaPart) -> Result<Value, &'static str> {
     match &media.source {
         PartSource::Data { value, mime_type } => {
             let mime_type = essence(mime_type);
-            let extension = extension(&mime_type).ok_or("this model takes no documents of this type")?;
-            file["filename"] = media.file_name().map_or_else(|| format!("document.{extension}"), str::to_owned).into();
+            let extension =
+                extension(&mime_type).ok_or("this model takes no documents of this type")?;
+            file["filename"] = media
+                .file_name()
+                .map_or_else(|| format!("document.{extension}"), str::to_owned)
+                .into();
             file["file_data"] = format!("data:{mime_type};base64,{value}").into();
         }
         PartSource::Url { value, .. } => file["file_url"] = value.as_str().into(),

@@ -58,10 +58,17 @@ impl OpenItem {
     }
 
     /// Adds an event between the beginning and the end of the item. The parts of reasoning are paragraphs.
-    pub(super) fn update(&mut self, kind: &str, event: &Value, output: &mut AnswerEvents) -> Result<(), DecodeFault> {
+    pub(super) fn update(
+        &mut self,
+        kind: &str,
+        event: &Value,
+        output: &mut AnswerEvents,
+    ) -> Result<(), DecodeFault> {
         let delta = text(event, "delta");
         match (self, kind) {
-            (Self::Message(parts), "response.output_text.delta" | "response.refusal.delta") if !delta.is_empty() => {
+            (Self::Message(parts), "response.output_text.delta" | "response.refusal.delta")
+                if !delta.is_empty() =>
+            {
                 let block = part(parts, number(event, "content_index"), output)?.block;
                 output.delta(block, delta);
             }
@@ -86,7 +93,11 @@ impl OpenItem {
     }
 
     /// Adds what came with the complete item only. Returns `true` if the model refused.
-    pub(super) fn complete(&mut self, item: &Value, output: &mut AnswerEvents) -> Result<bool, DecodeFault> {
+    pub(super) fn complete(
+        &mut self,
+        item: &Value,
+        output: &mut AnswerEvents,
+    ) -> Result<bool, DecodeFault> {
         let mut refused = false;
         match self {
             Self::Message(parts) => {
@@ -108,7 +119,9 @@ impl OpenItem {
                 }
             }
             Self::Reasoning(reasoning) if reasoning.block.is_none() => {
-                for (index, part) in (0..).zip(list(item, "summary").iter().chain(list(item, "content"))) {
+                for (index, part) in
+                    (0..).zip(list(item, "summary").iter().chain(list(item, "content")))
+                {
                     reasoning.add(index, text(part, "text"), output)?;
                 }
             }
@@ -129,7 +142,9 @@ impl OpenItem {
     /// Ends the item, except for reasoning that can be sent back: its end depends on the next item.
     pub(super) fn end(self, item: &Value, output: &mut AnswerEvents) -> Option<ReasoningEnd> {
         match self {
-            Self::Message(parts) => parts.into_values().for_each(|part| output.end(part.block, None)),
+            Self::Message(parts) => {
+                parts.into_values().for_each(|part| output.end(part.block, None))
+            }
             Self::Reasoning(OpenReasoning { block, .. }) => {
                 let (id, encrypted) = (text(item, "id"), text(item, "encrypted_content"));
                 if !id.is_empty() && !encrypted.is_empty() {
@@ -161,7 +176,12 @@ impl OpenTextPart {
 }
 
 impl OpenReasoning {
-    fn add(&mut self, index: u64, text: &str, output: &mut AnswerEvents) -> Result<(), DecodeFault> {
+    fn add(
+        &mut self,
+        index: u64,
+        text: &str,
+        output: &mut AnswerEvents,
+    ) -> Result<(), DecodeFault> {
         if text.is_empty() {
             return Ok(());
         }
@@ -179,13 +199,18 @@ impl OpenReasoning {
 
 impl ReasoningEnd {
     /// `is_followed_by_hidden` is true if the item after it will not be sent back.
-    pub(super) fn end(self, is_followed_by_hidden: bool, output: &mut AnswerEvents) -> Result<(), DecodeFault> {
+    pub(super) fn end(
+        self,
+        is_followed_by_hidden: bool,
+        output: &mut AnswerEvents,
+    ) -> Result<(), DecodeFault> {
         let block = match self.block {
             Some(block) => block,
             None if is_followed_by_hidden => return Ok(()),
             None => output.start(BlockStart::Reasoning { redacted: false })?,
         };
-        let artefact = (!is_followed_by_hidden).then(|| Artefact::new("openai.encrypted_content", self.artefact));
+        let artefact = (!is_followed_by_hidden)
+            .then(|| Artefact::new("openai.encrypted_content", self.artefact));
         output.end(block, artefact);
         Ok(())
     }
@@ -199,6 +224,8 @@ fn part<'p>(
 ) -> Result<&'p mut OpenTextPart, DecodeFault> {
     Ok(match parts.entry(index) {
         Entry::Occupied(part) => part.into_mut(),
-        Entry::Vacant(part) => part.insert(OpenTextPart { block: output.start(BlockStart::Text)?, citations: 0 }),
+        Entry::Vacant(part) => {
+            part.insert(OpenTextPart { block: output.start(BlockStart::Text)?, citations: 0 })
+        }
     })
 }

@@ -34,7 +34,10 @@ pub(in crate::llm) fn body(options: &ModelOptions, request: &ModelRequest) -> Pr
     body.set("instructions", (!request.system.is_empty()).then(|| request.system.join("\n\n")));
     if !request.tools.is_empty() {
         let is_strict = options.strict_tools == Some(true);
-        body.set("tools", request.tools.iter().map(|spec| tool(spec, is_strict)).collect::<Value>());
+        body.set(
+            "tools",
+            request.tools.iter().map(|spec| tool(spec, is_strict)).collect::<Value>(),
+        );
         let choice = match &request.tool_choice {
             ToolChoice::Auto => Value::Null,
             ToolChoice::None => "none".into(),
@@ -55,7 +58,12 @@ pub(in crate::llm) fn body(options: &ModelOptions, request: &ModelRequest) -> Pr
     body.set("prompt_cache_key", options.cache_key.as_deref());
     body.set("metadata", json!(options.metadata));
     let json = extended(body, options);
-    ProviderRequest { json, skipped: attachments.skipped, thread: request.thread.clone(), ..ProviderRequest::default() }
+    ProviderRequest {
+        json,
+        skipped: attachments.skipped,
+        thread: request.thread.clone(),
+        ..ProviderRequest::default()
+    }
 }
 
 /// A tool is strict by default in this API, so each one says whether it is. The API refuses a strict tool whose schema
@@ -73,7 +81,12 @@ fn tool(tool: &ToolSpec, is_strict: bool) -> Value {
 }
 
 /// Adds the effort and the sampling. Known models get those that they take.
-fn add_reasoning(body: &mut JsonObject, options: &ModelOptions, request: &ModelRequest, rules: Option<&OpenAiRules>) {
+fn add_reasoning(
+    body: &mut JsonObject,
+    options: &ModelOptions,
+    request: &ModelRequest,
+    rules: Option<&OpenAiRules>,
+) {
     let effort = effort(rules, options, request.thinking);
     let reasons = rules.map_or(effort.is_some(), |rules| rules.reasons);
     // Summaries are for reasoning that was asked for. The service gives them to verified organisations only.
@@ -108,7 +121,10 @@ fn extended(mut body: JsonObject, options: &ModelOptions) -> Value {
     }
     // `summary = false` removes the summary, also from a request that has none.
     if body["reasoning"]["summary"] == false {
-        body["reasoning"].as_object_mut().into_iter().for_each(|members| drop(members.remove("summary")));
+        body["reasoning"]
+            .as_object_mut()
+            .into_iter()
+            .for_each(|members| drop(members.remove("summary")));
     }
     // `store = false` in `extra_body` has removed the member, and the API would store the response without it.
     if body.get("store").is_none() {

@@ -54,8 +54,12 @@ fn parts_and_references_at_the_top_are_resolved() {
     assert_eq!((&folded["type"], &folded["required"]), (&json!("object"), &json!(["a", "b"])));
     assert_eq!(folded["description"], "Base.");
     assert_eq!(notes, ["not: {\"required\":[\"c\"]}"]);
-    let optional = json!({"oneOf": [{"type": "null"}, {"type": "object", "properties": {"a": {}}}]});
-    assert_eq!(super::tests::folded(&optional), (json!({"type": "object", "properties": {"a": {}}}), Vec::new()));
+    let optional =
+        json!({"oneOf": [{"type": "null"}, {"type": "object", "properties": {"a": {}}}]});
+    assert_eq!(
+        super::tests::folded(&optional),
+        (json!({"type": "object", "properties": {"a": {}}}), Vec::new())
+    );
 }
 
 #[test]
@@ -104,16 +108,25 @@ fn gemini_gets_no_keyword_that_its_list_lacks() {
     let limits = KnownModels::default().tool_limits().gemini.clone();
     let folded = portable(&schema, &limits).unwrap().schema;
     assert_eq!(folded["properties"]["kind"], json!({"enum": ["a"], "description": "Kind."}));
-    assert_eq!(folded["properties"]["code"], json!({"type": "string", "description": "Code. (pattern: \"^a\")"}));
+    assert_eq!(
+        folded["properties"]["code"],
+        json!({"type": "string", "description": "Code. (pattern: \"^a\")"})
+    );
     assert_eq!(folded["properties"]["node"], json!({"$ref": "#/$defs/node"}));
     assert_eq!(folded["required"], json!(["kind"]));
 }
 
 #[test]
 fn a_schema_without_a_form_is_refused_with_the_reason() {
-    let deep = (0..100).fold(json!({}), |inner, _| json!({"type": "object", "properties": {"a": inner}}));
+    let deep =
+        (0..100).fold(json!({}), |inner, _| json!({"type": "object", "properties": {"a": inner}}));
     let circle = json!({"$ref": "#/$defs/a", "$defs": {"a": {"$ref": "#/$defs/b"}, "b": {"$ref": "#/$defs/a"}}});
-    for schema in [json!({"type": "array"}), json!({"anyOf": [{"type": "string"}, {"type": "array"}]}), deep, circle] {
+    for schema in [
+        json!({"type": "array"}),
+        json!({"anyOf": [{"type": "string"}, {"type": "array"}]}),
+        deep,
+        circle,
+    ] {
         assert!(portable(&schema, &openai()).is_err(), "{schema}");
     }
     let names = json!({"type": "object", "properties": {"ünïcode": {"type": "string"}}});

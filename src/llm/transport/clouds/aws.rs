@@ -6,7 +6,9 @@ use std::time::{Duration, SystemTime};
 use jiff::Timestamp;
 use reqwest::{Method, Url};
 
-use super::{AwsKeys, GivenKeys, client::CredentialsClient, no_keys, parse, profile::AwsProfile, variable};
+use super::{
+    AwsKeys, GivenKeys, client::CredentialsClient, no_keys, parse, profile::AwsProfile, variable,
+};
 use crate::upstream::ClientError;
 
 const CONTAINER: &str = "http://169.254.170.2";
@@ -43,19 +45,22 @@ impl AwsCredentials {
                 None => parse(&self.machine_keys().await?)?,
             },
         };
-        let expires: Option<Timestamp> = given.expiration.as_deref().and_then(|text| text.parse().ok());
-        let lifetime = expires.map(|at| SystemTime::from(at).duration_since(SystemTime::now()).unwrap_or_default());
+        let expires: Option<Timestamp> =
+            given.expiration.as_deref().and_then(|text| text.parse().ok());
+        let lifetime = expires
+            .map(|at| SystemTime::from(at).duration_since(SystemTime::now()).unwrap_or_default());
         Ok((AwsKeys { region, given }, lifetime.unwrap_or(UNKNOWN_LIFETIME)))
     }
 
     /// <https://docs.aws.amazon.com/STS/latest/APIReference/API_AssumeRoleWithWebIdentity.html>
     async fn web_identity(&self, file: &str, region: &str) -> Result<GivenKeys, String> {
         let token = read_text(file).await?;
-        let role =
-            variable("AWS_ROLE_ARN").ok_or("AWS_ROLE_ARN is not set: the token of the web identity needs a role")?;
+        let role = variable("AWS_ROLE_ARN")
+            .ok_or("AWS_ROLE_ARN is not set: the token of the web identity needs a role")?;
         let session = variable("AWS_ROLE_SESSION_NAME").unwrap_or_else(|| "agui-server".to_owned());
         let domain = if region.starts_with("cn-") { "amazonaws.com.cn" } else { "amazonaws.com" };
-        let url = variable("AWS_ENDPOINT_URL_STS").unwrap_or_else(|| format!("https://sts.{region}.{domain}/"));
+        let url = variable("AWS_ENDPOINT_URL_STS")
+            .unwrap_or_else(|| format!("https://sts.{region}.{domain}/"));
         let form = [
             ("Action", "AssumeRoleWithWebIdentity"),
             ("Version", "2011-06-15"),
@@ -83,28 +88,39 @@ impl AwsCredentials {
 
     /// Asks the server for metadata of a container, or of an instance.
     async fn machine_keys(&self) -> Result<Vec<u8>, String> {
-        let of_container = variable("AWS_CONTAINER_CREDENTIALS_RELATIVE_URI").map(|path| format!("{CONTAINER}{path}"));
+        let of_container = variable("AWS_CONTAINER_CREDENTIALS_RELATIVE_URI")
+            .map(|path| format!("{CONTAINER}{path}"));
         if let Some(url) = of_container.or_else(|| variable("AWS_CONTAINER_CREDENTIALS_FULL_URI")) {
             let token = match variable("AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE") {
                 Some(file) => Some(read_text(&file).await?.trim().to_owned()),
                 None => variable("AWS_CONTAINER_AUTHORIZATION_TOKEN"),
             };
-            let headers: Vec<_> = token.iter().map(|token| ("authorization", token.as_str())).collect();
+            let headers: Vec<_> =
+                token.iter().map(|token| ("authorization", token.as_str())).collect();
             return self.client.metadata(Method::GET, &url, &headers).await;
         }
-        if variable("AWS_EC2_METADATA_DISABLED").is_some_and(|value| value.eq_ignore_ascii_case("true")) {
-            return Err("no keys of AWS were found, and AWS_EC2_METADATA_DISABLED is set".to_owned());
+        if variable("AWS_EC2_METADATA_DISABLED")
+            .is_some_and(|value| value.eq_ignore_ascii_case("true"))
+        {
+            return Err(
+                "no keys of AWS were found, and AWS_EC2_METADATA_DISABLED is set".to_owned()
+            );
         }
-        let base = variable("AWS_EC2_METADATA_SERVICE_ENDPOINT").unwrap_or_else(|| INSTANCE.to_owned());
+        let base =
+            variable("AWS_EC2_METADATA_SERVICE_ENDPOINT").unwrap_or_else(|| INSTANCE.to_owned());
         let base = base.trim_end_matches('/');
         let ttl = [("x-aws-ec2-metadata-token-ttl-seconds", "60")];
-        let token = self.client.metadata(Method::PUT, &format!("{base}/latest/api/token"), &ttl).await;
+        let token =
+            self.client.metadata(Method::PUT, &format!("{base}/latest/api/token"), &ttl).await;
         let token = token.map_err(|problem| format!("no keys of AWS were found: {problem}"))?;
         let token = String::from_utf8_lossy(&token);
         let headers = [("x-aws-ec2-metadata-token", &*token)];
-        let role = self.client.metadata(Method::GET, &format!("{base}/{INSTANCE_PATH}"), &headers).await?;
+        let role =
+            self.client.metadata(Method::GET, &format!("{base}/{INSTANCE_PATH}"), &headers).await?;
         let role = String::from_utf8_lossy(&role);
-        self.client.metadata(Method::GET, &format!("{base}/{INSTANCE_PATH}{}", role.trim()), &headers).await
+        self.client
+            .metadata(Method::GET, &format!("{base}/{INSTANCE_PATH}{}", role.trim()), &headers)
+            .await
     }
 }
 
@@ -118,7 +134,9 @@ fn from_variables() -> Option<GivenKeys> {
 }
 
 async fn read_text(path: &str) -> Result<String, String> {
-    tokio::fs::read_to_string(path).await.map_err(|error| format!("the file {path} cannot be read: {error}"))
+    tokio::fs::read_to_string(path)
+        .await
+        .map_err(|error| format!("the file {path} cannot be read: {error}"))
 }
 
 /// Returns the region in a host such as `bedrock-runtime.eu-west-1.amazonaws.com`, also behind the name of a VPC's endpoint.
@@ -140,7 +158,11 @@ mod tests {
             ("127.0.0.1", None),
             ("bedrock", None),
         ] {
-            assert_eq!(region_of(&Url::parse(&format!("https://{host}/")).unwrap()).as_deref(), region, "{host}");
+            assert_eq!(
+                region_of(&Url::parse(&format!("https://{host}/")).unwrap()).as_deref(),
+                region,
+                "{host}"
+            );
         }
     }
 }

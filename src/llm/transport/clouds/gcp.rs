@@ -83,7 +83,12 @@ impl GcpCredentials {
                 let form = [("grant_type", grant_type), ("assertion", &account.assertion()?)];
                 self.0.form(&account.token_uri, &form).await?
             }
-            Some(CredentialsFile::AuthorizedUser { client_id, client_secret, refresh_token, token_uri }) => {
+            Some(CredentialsFile::AuthorizedUser {
+                client_id,
+                client_secret,
+                refresh_token,
+                token_uri,
+            }) => {
                 let form = [
                     ("grant_type", "refresh_token"),
                     ("client_id", &client_id),
@@ -98,7 +103,8 @@ impl GcpCredentials {
                     .to_owned());
             }
             None => {
-                let host = variable("GCE_METADATA_HOST").unwrap_or_else(|| METADATA_HOST.to_owned());
+                let host =
+                    variable("GCE_METADATA_HOST").unwrap_or_else(|| METADATA_HOST.to_owned());
                 let url = format!("http://{host}/{METADATA_PATH}");
                 self.0.metadata(Method::GET, &url, &[("Metadata-Flavor", "Google")]).await?
             }
@@ -124,7 +130,8 @@ async fn read_file() -> Result<Option<CredentialsFile>, String> {
 fn file_of_gcloud() -> Option<PathBuf> {
     let home = || Some(PathBuf::from(variable("HOME")?).join(".config/gcloud"));
     let on_windows = || Some(PathBuf::from(variable("APPDATA")?).join("gcloud"));
-    let folder = variable("CLOUDSDK_CONFIG").map(PathBuf::from).or_else(on_windows).or_else(home)?;
+    let folder =
+        variable("CLOUDSDK_CONFIG").map(PathBuf::from).or_else(on_windows).or_else(home)?;
     Some(folder.join("application_default_credentials.json"))
 }
 
@@ -142,13 +149,19 @@ impl ServiceAccount {
         });
         let part = |part: serde_json::Value| URL_SAFE_NO_PAD.encode(part.to_string());
         let message = format!("{}.{}", part(header), part(claims));
-        let invalid = || "the private key of the service account is not an RSA key in PKCS #8".to_owned();
-        let base64: String =
-            self.private_key.lines().filter(|line| !line.starts_with("-----")).map(str::trim).collect();
+        let invalid =
+            || "the private key of the service account is not an RSA key in PKCS #8".to_owned();
+        let base64: String = self
+            .private_key
+            .lines()
+            .filter(|line| !line.starts_with("-----"))
+            .map(str::trim)
+            .collect();
         let key = STANDARD.decode(base64).map_err(|_| invalid())?;
         let key = RsaKeyPair::from_pkcs8(&key).map_err(|_| invalid())?;
         let mut signature = vec![0; key.public().modulus_len()];
-        key.sign(&RSA_PKCS1_SHA256, &SystemRandom::new(), message.as_bytes(), &mut signature).map_err(|_| invalid())?;
+        key.sign(&RSA_PKCS1_SHA256, &SystemRandom::new(), message.as_bytes(), &mut signature)
+            .map_err(|_| invalid())?;
         Ok(format!("{message}.{}", URL_SAFE_NO_PAD.encode(signature)))
     }
 }

@@ -45,7 +45,9 @@ pub(in crate::llm) struct GivenKeys {
     expiration: Option<String>,
 }
 
-fn optional_secret<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<SecretString>, D::Error> {
+fn optional_secret<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Option<SecretString>, D::Error> {
     let text = Option::<String>::deserialize(deserializer)?;
     Ok(text.filter(|text| !text.is_empty()).map(Into::into))
 }

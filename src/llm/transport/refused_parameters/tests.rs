@@ -19,7 +19,9 @@ fn json(form: &RequestForm) -> Value {
 /// Returns the members of a request after a refusal; `None` if it is shown.
 fn members_after(refusal: &str, sent: &Value) -> Option<String> {
     let mut form = form(&RefusedParameters::default(), "key:ann", sent);
-    let names = |form: &RequestForm| json(form).as_object().unwrap().keys().cloned().collect::<Vec<_>>().join(" ");
+    let names = |form: &RequestForm| {
+        json(form).as_object().unwrap().keys().cloned().collect::<Vec<_>>().join(" ")
+    };
     form.change(refusal, &CallTrace::default()).then(|| names(&form))
 }
 
@@ -45,7 +47,10 @@ fn a_parameter_is_left_out_only_if_a_refusal_names_it() {
             r#"{"object":"error","message":"[{'type': 'extra_forbidden', 'loc': ('body', 'stream_options'), 'msg': 'Extra inputs are not permitted', 'input': {}}]","type":"BadRequestError","param":null,"code":400}"#,
             "model max_tokens temperature messages",
         ),
-        ("invalid temperature: only 1 is allowed for this model", "model max_tokens stream_options messages"),
+        (
+            "invalid temperature: only 1 is allowed for this model",
+            "model max_tokens stream_options messages",
+        ),
     ] {
         assert_eq!(members_after(refusal, &sent).as_deref(), Some(left), "{refusal}");
     }
@@ -68,16 +73,27 @@ fn what_helped_is_remembered_for_its_model_and_its_owner() {
     let mut own = form(&refused, "key:ann", &sent("a"));
     assert!(own.change("Unknown parameter: 'top_p'", &CallTrace::default()));
     assert_eq!(own.body, r#"{"model":"a","n":1}"#);
-    assert_eq!(form(&refused, "key:ann", &sent("a")).body, sent("a").to_string(), "it has not helped yet");
+    assert_eq!(
+        form(&refused, "key:ann", &sent("a")).body,
+        sent("a").to_string(),
+        "it has not helped yet"
+    );
     refused.answered(&mut own);
     assert_eq!(form(&refused, "key:ann", &sent("a")).body, own.body);
     assert!(!own.change("Unknown parameter: 'top_p'", &CallTrace::default()));
     for (owner, model) in [("key:ann", "b"), ("key:bob", "a")] {
-        assert_eq!(form(&refused, owner, &sent(model)).body, sent(model).to_string(), "{owner} {model}");
+        assert_eq!(
+            form(&refused, owner, &sent(model)).body,
+            sent(model).to_string(),
+            "{owner} {model}"
+        );
     }
     let config = json!({"generationConfig": {"topK": 1, "seed": 2}});
     let mut own = form(&refused, "key:ann", &config);
-    assert!(own.change("Unknown name \"topK\" at 'generation_config': Cannot find field.", &CallTrace::default()));
+    assert!(own.change(
+        "Unknown name \"topK\" at 'generation_config': Cannot find field.",
+        &CallTrace::default()
+    ));
     assert_eq!(own.body, r#"{"generationConfig":{"seed":2}}"#);
 }
 
@@ -85,7 +101,14 @@ fn what_helped_is_remembered_for_its_model_and_its_owner() {
 fn what_may_be_kept_what_is_safe_and_the_largest_answer_are_never_left_out() {
     let sent = json!({"store": false, "metadata": {"a": "b"}, "tool_choice": "none", "safetySettings": [],
         "max_output_tokens": 9, "generationConfig": {"maxOutputTokens": 9}, "temperature": 1});
-    for name in ["store", "metadata", "tool_choice", "safetySettings", "max_output_tokens", "maxOutputTokens"] {
+    for name in [
+        "store",
+        "metadata",
+        "tool_choice",
+        "safetySettings",
+        "max_output_tokens",
+        "maxOutputTokens",
+    ] {
         for refusal in [
             format!("Unknown parameter: '{name}'."),
             format!("Unsupported parameter: {name}. Supported are temperature and top_p."),
@@ -94,8 +117,15 @@ fn what_may_be_kept_what_is_safe_and_the_largest_answer_are_never_left_out() {
             assert_eq!(members_after(&refusal, &sent), None, "{refusal}");
         }
     }
-    let names: Vec<_> = PARAMETERS.iter().filter(|it| it.if_refused == IfRefused::LeaveOut).map(|it| it.name).collect();
-    assert!(!names.iter().any(|name| name.contains("tokens") || name.contains("safety")), "{names:?}");
+    let names: Vec<_> = PARAMETERS
+        .iter()
+        .filter(|it| it.if_refused == IfRefused::LeaveOut)
+        .map(|it| it.name)
+        .collect();
+    assert!(
+        !names.iter().any(|name| name.contains("tokens") || name.contains("safety")),
+        "{names:?}"
+    );
 }
 
 #[test]
@@ -105,15 +135,26 @@ fn two_names_of_one_limit_do_not_replace_each_other_without_an_end() {
     assert!(form.change("Unsupported parameter: 'max_tokens'", &trace));
     assert_eq!(form.body, r#"{"model":"m","max_completion_tokens":5}"#);
     assert!(!form.change("Unsupported parameter: 'max_completion_tokens'", &trace));
-    assert_eq!(form.body, r#"{"model":"m","max_completion_tokens":5}"#, "the limit is never dropped");
+    assert_eq!(
+        form.body, r#"{"model":"m","max_completion_tokens":5}"#,
+        "the limit is never dropped"
+    );
 }
 
 #[test]
 fn a_request_is_sent_in_at_most_eight_forms() {
-    let sent: Vec<_> = PARAMETERS.iter().filter(|it| it.if_refused == IfRefused::LeaveOut && !it.is_of_lists).collect();
-    let json: JsonObject = sent.iter().map(|parameter| (parameter.name.to_owned(), json!(1))).collect();
-    let (trace, mut form) = (CallTrace::default(), form(&RefusedParameters::default(), "key:ann", &json.into()));
-    let changes = sent.iter().filter(|it| form.change(&format!("Unknown parameter: '{}'", it.name), &trace)).count();
+    let sent: Vec<_> = PARAMETERS
+        .iter()
+        .filter(|it| it.if_refused == IfRefused::LeaveOut && !it.is_of_lists)
+        .collect();
+    let json: JsonObject =
+        sent.iter().map(|parameter| (parameter.name.to_owned(), json!(1))).collect();
+    let (trace, mut form) =
+        (CallTrace::default(), form(&RefusedParameters::default(), "key:ann", &json.into()));
+    let changes = sent
+        .iter()
+        .filter(|it| form.change(&format!("Unknown parameter: '{}'", it.name), &trace))
+        .count();
     assert_eq!((changes, sent.len() > 8), (7, true));
 }
 
@@ -136,7 +177,10 @@ fn a_name_that_the_caller_may_have_written_is_tried_once_and_not_remembered() {
             let mut form = form(&refused, "key:ann", &sent);
             assert!(form.change(&quoted.replace("NAME", name), &CallTrace::default()), "{sent}");
             assert_eq!(json(&form).get(name), None, "{sent}");
-            assert!(!form.change(&quoted.replace("NAME", name), &CallTrace::default()), "one guess: {sent}");
+            assert!(
+                !form.change(&quoted.replace("NAME", name), &CallTrace::default()),
+                "one guess: {sent}"
+            );
             refused.answered(&mut form);
             assert_eq!(super::tests::form(&refused, "key:ann", &sent).body, sent.to_string());
             // A name that the caller has not written is meant, although it stands behind the other one.
@@ -150,8 +194,7 @@ fn a_name_that_the_caller_may_have_written_is_tried_once_and_not_remembered() {
 
 #[test]
 fn a_place_in_tools_or_messages_names_no_parameter() {
-    let sent =
-        json!({"model": "m", "seed": 1, "strict": true, "tools": [{"name": "seed", "strict": true}], "messages": []});
+    let sent = json!({"model": "m", "seed": 1, "strict": true, "tools": [{"name": "seed", "strict": true}], "messages": []});
     for refusal in [
         // https://github.com/bytedance/trae-agent/issues/173, https://github.com/anthropics/claude-code/issues/86664
         r#"{"error":{"message":"Invalid schema for function 'seed': In context=('properties', 'seed'), unsupported.","type":"invalid_request_error","param":"tools[2].parameters","code":"invalid_function_parameters"}}"#,

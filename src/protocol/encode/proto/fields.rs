@@ -4,8 +4,8 @@ use super::{payload, writer::Writer};
 use crate::protocol::{
     Event, PatchKind, PatchOperation, Role, TokenUsage,
     event::{
-        EncryptedValueSubtype, ReasoningEnd, ReasoningMessageEnd, ReasoningStart, RunOutcome, StepFinished,
-        StepStarted, SubagentOutcome,
+        EncryptedValueSubtype, ReasoningEnd, ReasoningMessageEnd, ReasoningStart, RunOutcome,
+        StepFinished, StepStarted, SubagentOutcome,
     },
 };
 
@@ -15,9 +15,14 @@ pub(super) fn fields<'w>(event: &Event, w: &'w mut Writer) -> &'w mut Writer {
     match event {
         Event::TextMessageStart(e) => {
             let role = e.role.map(|role| Role::from(role).as_str());
-            w.text(2, &e.message_id).optional_text(3, &role).optional_text(4, &e.name).optional_text(5, subagent)
+            w.text(2, &e.message_id)
+                .optional_text(3, &role)
+                .optional_text(4, &e.name)
+                .optional_text(5, subagent)
         }
-        Event::TextMessageContent(e) => w.text(2, &e.message_id).text(3, &e.delta).optional_text(4, subagent),
+        Event::TextMessageContent(e) => {
+            w.text(2, &e.message_id).text(3, &e.delta).optional_text(4, subagent)
+        }
         Event::TextMessageEnd(e) => w.text(2, &e.message_id).optional_text(3, subagent),
         Event::TextMessageChunk(e) => {
             let role = e.role.map(|role| Role::from(role).as_str());
@@ -28,11 +33,15 @@ pub(super) fn fields<'w>(event: &Event, w: &'w mut Writer) -> &'w mut Writer {
             w.text(2, &e.tool_call_id).text(3, &e.tool_call_name);
             w.optional_text(4, &e.parent_message_id).optional_text(5, subagent)
         }
-        Event::ToolCallArgs(e) => w.text(2, &e.tool_call_id).text(3, &e.delta).optional_text(4, subagent),
+        Event::ToolCallArgs(e) => {
+            w.text(2, &e.tool_call_id).text(3, &e.delta).optional_text(4, subagent)
+        }
         Event::ToolCallEnd(e) => w.text(2, &e.tool_call_id).optional_text(3, subagent),
         Event::ToolCallChunk(e) => {
             w.optional_text(2, &e.tool_call_id).optional_text(3, &e.tool_call_name);
-            w.optional_text(4, &e.parent_message_id).optional_text(5, &e.delta).optional_text(6, subagent)
+            w.optional_text(4, &e.parent_message_id)
+                .optional_text(5, &e.delta)
+                .optional_text(6, subagent)
         }
         Event::ToolCallResult(e) => {
             w.optional_text(2, subagent).text(3, &e.message_id).text(4, &e.tool_call_id);
@@ -65,23 +74,36 @@ fn run_fields<'w>(event: &Event, w: &'w mut Writer) -> &'w mut Writer {
     match event {
         Event::RunStarted(e) => {
             w.text(2, &e.thread_id).text(3, &e.run_id).optional_text(4, &e.parent_run_id);
-            w.messages(5, &e.input, |input, w| payload::input(input, w)).optional_text(6, &e.protocol_version)
+            w.messages(5, &e.input, |input, w| payload::input(input, w))
+                .optional_text(6, &e.protocol_version)
         }
         Event::RunFinished(e) => {
             let (outcome, interrupts, pending): (_, &[_], &[_]) = match &e.outcome {
                 None => (None, &[], &[]),
-                Some(RunOutcome::Success { pending_tool_call_ids }) => (Some("success"), &[], pending_tool_call_ids),
+                Some(RunOutcome::Success { pending_tool_call_ids }) => {
+                    (Some("success"), &[], pending_tool_call_ids)
+                }
                 Some(RunOutcome::Interrupt { interrupts }) => (Some("interrupt"), interrupts, &[]),
                 Some(RunOutcome::Cancelled) => (Some("cancelled"), &[], &[]),
             };
-            w.text(2, &e.thread_id).text(3, &e.run_id).optional_value(4, e.result.as_ref()).optional_text(5, &outcome);
-            w.messages(6, interrupts, payload::interrupt).messages(7, &e.usage, usage).texts(8, pending)
+            w.text(2, &e.thread_id)
+                .text(3, &e.run_id)
+                .optional_value(4, e.result.as_ref())
+                .optional_text(5, &outcome);
+            w.messages(6, interrupts, payload::interrupt)
+                .messages(7, &e.usage, usage)
+                .texts(8, pending)
         }
-        Event::RunError(e) => w.optional_text(2, &e.code).text(3, &e.message).messages(4, &e.usage, usage),
-        Event::StepStarted(StepStarted { step_name, .. }) | Event::StepFinished(StepFinished { step_name, .. }) => {
+        Event::RunError(e) => {
+            w.optional_text(2, &e.code).text(3, &e.message).messages(4, &e.usage, usage)
+        }
+        Event::StepStarted(StepStarted { step_name, .. })
+        | Event::StepFinished(StepFinished { step_name, .. }) => {
             w.text(2, step_name).optional_text(3, subagent)
         }
-        Event::Raw(e) => w.value(2, &e.event).optional_text(3, &e.source).optional_text(4, subagent),
+        Event::Raw(e) => {
+            w.value(2, &e.event).optional_text(3, &e.source).optional_text(4, subagent)
+        }
         Event::Custom(e) => w.text(2, &e.name).value(3, &e.value).optional_text(4, subagent),
         Event::SubagentStarted(e) => {
             w.text(2, &e.subagent_run_id).text(3, &e.name).optional_text(4, &e.description);
@@ -92,12 +114,16 @@ fn run_fields<'w>(event: &Event, w: &'w mut Writer) -> &'w mut Writer {
             let (outcome, interrupts): (_, &[_]) = match &e.outcome {
                 None => (None, &[]),
                 Some(SubagentOutcome::Success) => (Some("success"), &[]),
-                Some(SubagentOutcome::Suspended { interrupt_ids }) => (Some("suspended"), interrupt_ids),
+                Some(SubagentOutcome::Suspended { interrupt_ids }) => {
+                    (Some("suspended"), interrupt_ids)
+                }
             };
             w.text(2, &e.subagent_run_id).optional_value(3, e.result.as_ref());
             w.optional_text(4, &outcome).texts(5, interrupts)
         }
-        Event::SubagentError(e) => w.text(2, &e.subagent_run_id).text(3, &e.message).optional_text(4, &e.code),
+        Event::SubagentError(e) => {
+            w.text(2, &e.subagent_run_id).text(3, &e.message).optional_text(4, &e.code)
+        }
         _ => reasoning_fields(event, w.optional_text(2, subagent)),
     }
 }
@@ -110,7 +136,9 @@ fn reasoning_fields<'w>(event: &Event, w: &'w mut Writer) -> &'w mut Writer {
         | Event::ReasoningEnd(ReasoningEnd { message_id, .. }) => w.text(3, message_id),
         Event::ReasoningMessageStart(e) => w.text(3, &e.message_id).text(4, "reasoning"),
         Event::ReasoningMessageContent(e) => w.text(3, &e.message_id).text(4, &e.delta),
-        Event::ReasoningMessageChunk(e) => w.optional_text(3, &e.message_id).optional_text(4, &e.delta),
+        Event::ReasoningMessageChunk(e) => {
+            w.optional_text(3, &e.message_id).optional_text(4, &e.delta)
+        }
         Event::ReasoningEncryptedValue(e) => {
             let subtype = match e.subtype {
                 EncryptedValueSubtype::ToolCall => "tool-call",

@@ -2,8 +2,8 @@
 
 use super::writer::Writer;
 use crate::protocol::{
-    ContentPart, Context, Interrupt, MediaPart, Message, MessageContent, PartSource, ResumeEntry, ResumeStatus,
-    RunAgentInput, ToolCall, ToolDefinition,
+    ContentPart, Context, Interrupt, MediaPart, Message, MessageContent, PartSource, ResumeEntry,
+    ResumeStatus, RunAgentInput, ToolCall, ToolDefinition,
 };
 
 /// `between` writes the fields whose numbers lie between those of the text and of the parts.
@@ -24,7 +24,9 @@ fn part<'w>(part: &ContentPart, w: &'w mut Writer) -> &'w mut Writer {
     let (field, media) = match part {
         ContentPart::Text(text) => {
             return w.message(1, |w| {
-                w.text(1, &text.text).optional_text(2, &text.id).optional_value(3, text.metadata.as_ref())
+                w.text(1, &text.text)
+                    .optional_text(2, &text.id)
+                    .optional_value(3, text.metadata.as_ref())
             });
         }
         ContentPart::Image(media) => (2, media),
@@ -37,11 +39,15 @@ fn part<'w>(part: &ContentPart, w: &'w mut Writer) -> &'w mut Writer {
 
 fn media<'w>(media: &MediaPart, w: &'w mut Writer) -> &'w mut Writer {
     w.message(1, |w| match &media.source {
-        PartSource::Data { value, mime_type } => w.message(1, |w| w.text(1, value).text(2, mime_type)),
-        PartSource::Url { value, mime_type } => w.message(2, |w| w.text(1, value).optional_text(2, mime_type)),
-        PartSource::File { value, provider, mime_type } => {
-            w.message(3, |w| w.text(1, value).optional_text(2, provider).optional_text(3, mime_type))
+        PartSource::Data { value, mime_type } => {
+            w.message(1, |w| w.text(1, value).text(2, mime_type))
         }
+        PartSource::Url { value, mime_type } => {
+            w.message(2, |w| w.text(1, value).optional_text(2, mime_type))
+        }
+        PartSource::File { value, provider, mime_type } => w.message(3, |w| {
+            w.text(1, value).optional_text(2, provider).optional_text(3, mime_type)
+        }),
     });
     w.optional_value(2, media.metadata.as_ref()).optional_text(3, &media.id)
 }
@@ -60,17 +66,20 @@ pub(super) fn message<'w>(message: &Message, w: &'w mut Writer) -> &'w mut Write
     match message {
         Message::Developer(m) => w.present_text(3, &m.content).optional_text(4, name),
         Message::System(m) => w.present_text(3, &m.content).optional_text(4, name),
-        Message::Assistant(m) => {
-            w.optional_text(3, &m.content).optional_text(4, name).messages(5, m.tool_calls(), tool_call)
-        }
+        Message::Assistant(m) => w.optional_text(3, &m.content).optional_text(4, name).messages(
+            5,
+            m.tool_calls(),
+            tool_call,
+        ),
         Message::User(m) => content(3, 8, &m.content, w, |w| w.optional_text(4, name)),
-        Message::Tool(m) => {
-            content(3, 8, &m.content, w, |w| w.present_text(6, &m.tool_call_id).optional_text(7, &m.error))
-        }
+        Message::Tool(m) => content(3, 8, &m.content, w, |w| {
+            w.present_text(6, &m.tool_call_id).optional_text(7, &m.error)
+        }),
         Message::Activity(_) => w,
         Message::Reasoning(m) => w.present_text(3, &m.content),
     };
-    w.object(9, message.metadata().map(|metadata| &**metadata)).optional_text(10, &message.subagent_run_id());
+    w.object(9, message.metadata().map(|metadata| &**metadata))
+        .optional_text(10, &message.subagent_run_id());
     let (encrypted, encrypted_type) = message.encrypted_value();
     w.optional_text(11, &encrypted);
     if let Message::Activity(activity) = message {

@@ -46,7 +46,11 @@ impl Writer {
         if text.is_empty() { self } else { self.present_text(field, text) }
     }
 
-    pub(super) fn optional_text(&mut self, field: u32, text: &Option<impl AsRef<str>>) -> &mut Self {
+    pub(super) fn optional_text(
+        &mut self,
+        field: u32,
+        text: &Option<impl AsRef<str>>,
+    ) -> &mut Self {
         self.texts(field, text.as_slice())
     }
 
@@ -62,7 +66,11 @@ impl Writer {
     }
 
     /// Reserves one byte for the length, which is known only at the end; a message of 128 bytes or more is then moved.
-    pub(super) fn message(&mut self, field: u32, body: impl FnOnce(&mut Self) -> &mut Self) -> &mut Self {
+    pub(super) fn message(
+        &mut self,
+        field: u32,
+        body: impl FnOnce(&mut Self) -> &mut Self,
+    ) -> &mut Self {
         self.key(field, LENGTH_DELIMITED);
         let start = self.out.len();
         self.out.push(0);
@@ -94,7 +102,9 @@ impl Writer {
     }
 
     pub(super) fn optional_value(&mut self, field: u32, value: Option<&Value>) -> &mut Self {
-        self.messages(field, value.filter(|value| !value.is_null()), |value, w| w.fields_of_value(value))
+        self.messages(field, value.filter(|value| !value.is_null()), |value, w| {
+            w.fields_of_value(value)
+        })
     }
 
     pub(super) fn value(&mut self, field: u32, value: &Value) -> &mut Self {
@@ -112,7 +122,9 @@ impl Writer {
             Value::String(text) => self.present_text(3, text),
             Value::Bool(flag) => self.optional_flag(4, Some(*flag)),
             Value::Object(object) => self.object(5, Some(object)),
-            Value::Array(items) => self.message(6, |w| w.messages(1, items, |item, w| w.fields_of_value(item))),
+            Value::Array(items) => {
+                self.message(6, |w| w.messages(1, items, |item, w| w.fields_of_value(item)))
+            }
         }
     }
 

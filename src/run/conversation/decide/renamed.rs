@@ -17,8 +17,11 @@ pub(super) fn show_renamed(stored: &Branch, client: &[Message], shown: &mut [Opt
         let mut end = position;
         for new in (first_new..at).rev() {
             let same = (from..end).rev().map(|before| (before, &stored.messages()[before]));
-            let mut same = same.skip_while(|(_, known)| !has_text(known) && !is_same_content(known, &client[new]));
-            let Some((before, _)) = same.next().filter(|(_, known)| is_same_content(known, &client[new])) else {
+            let mut same = same
+                .skip_while(|(_, known)| !has_text(known) && !is_same_content(known, &client[new]));
+            let Some((before, _)) =
+                same.next().filter(|(_, known)| is_same_content(known, &client[new]))
+            else {
                 break;
             };
             shown[new] = Some(before);
@@ -32,7 +35,9 @@ fn is_same_content(known: &Message, client: &Message) -> bool {
     match (known, client) {
         (Message::Reasoning(known), Message::Reasoning(client)) => known.content == client.content,
         (Message::Assistant(known), Message::Assistant(client)) => {
-            known.content == client.content && known.tool_calls().is_empty() && client.tool_calls().is_empty()
+            known.content == client.content
+                && known.tool_calls().is_empty()
+                && client.tool_calls().is_empty()
         }
         _ => is_same_text(known, client),
     }

@@ -4,7 +4,8 @@ use proptest::{collection::vec, prelude::*, sample::subsequence};
 
 use super::*;
 use crate::protocol::{
-    ActivityMessage, AssistantMessage, JsonObject, ReasoningMessage, SystemMessage, ToolCall, ToolMessage,
+    ActivityMessage, AssistantMessage, JsonObject, ReasoningMessage, SystemMessage, ToolCall,
+    ToolMessage,
 };
 
 mod without_ids_tests;
@@ -38,13 +39,17 @@ fn system(id: &str, text: &str) -> Message {
 }
 
 fn stored(messages: &[Message]) -> Branch {
-    let origin = |message: &Message| if message.role() == Role::Assistant { DELIVERED } else { MessageOrigin::Client };
+    let origin = |message: &Message| {
+        if message.role() == Role::Assistant { DELIVERED } else { MessageOrigin::Client }
+    };
     branch(messages.iter().map(|message| (message.clone(), origin(message))))
 }
 
 fn branch(messages: impl IntoIterator<Item = (Message, MessageOrigin)>) -> Branch {
     let mut branch = Branch::default();
-    (1..).zip(messages).for_each(|(number, (message, origin))| branch.push(message, number, origin));
+    (1..)
+        .zip(messages)
+        .for_each(|(number, (message, origin))| branch.push(message, number, origin));
     branch
 }
 
@@ -69,7 +74,12 @@ fn ids(messages: &[Message]) -> Vec<&str> {
 }
 
 #[track_caller]
-fn decides(stored: &Branch, client: &[Message], case: BranchCase, expected: &[&str]) -> Vec<Message> {
+fn decides(
+    stored: &Branch,
+    client: &[Message],
+    case: BranchCase,
+    expected: &[&str],
+) -> Vec<Message> {
     let decision = decide_branch(stored, of(client));
     let list = list(stored, client, &decision);
     assert_eq!((decision.case, ids(&list)), (case, expected.to_vec()), "{decision:?}");
@@ -82,22 +92,39 @@ fn of(messages: &[Message]) -> ClientList<'_> {
 
 #[test]
 fn activities_at_the_end_of_a_run_are_shown_by_its_last_message() {
-    let activity = || Message::Activity(ActivityMessage::new("f1", "agui-server.file", JsonObject::new()));
-    let nodes = [(user("u1"), MessageOrigin::Client), (answer("a1"), DELIVERED), (activity(), DELIVERED)];
+    let activity =
+        || Message::Activity(ActivityMessage::new("f1", "agui-server.file", JsonObject::new()));
+    let nodes =
+        [(user("u1"), MessageOrigin::Client), (answer("a1"), DELIVERED), (activity(), DELIVERED)];
     let mut stored = branch(nodes.clone());
-    decides(&stored, &[user("u1"), answer("a1"), user("u2")], BranchCase::Continues, &["u1", "a1", "f1", "u2"]);
+    decides(
+        &stored,
+        &[user("u1"), answer("a1"), user("u2")],
+        BranchCase::Continues,
+        &["u1", "a1", "f1", "u2"],
+    );
     decides(&stored, &[user("u1"), answer("a1")], BranchCase::Continues, &["u1", "a1", "f1"]);
     // Another answer has none of the activities of the one before.
     decides(&stored, &[user("u1")], BranchCase::Branches, &["u1"]);
     stored.push(user("u2"), 4, MessageOrigin::Client);
-    decides(&stored, &[user("u1"), answer("a1"), user("u3")], BranchCase::Branches, &["u1", "a1", "f1", "u3"]);
+    decides(
+        &stored,
+        &[user("u1"), answer("a1"), user("u3")],
+        BranchCase::Branches,
+        &["u1", "a1", "f1", "u3"],
+    );
     let first = branch([nodes[0].clone(), nodes[2].clone(), nodes[1].clone()]);
     decides(&first, &[user("u1")], BranchCase::Branches, &["u1"]);
 }
 
 #[test]
 fn a_new_thread_is_the_clients_list() {
-    decides(&Branch::default(), &[user("u1"), answer("a1"), user("u2")], BranchCase::New, &["u1", "a1", "u2"]);
+    decides(
+        &Branch::default(),
+        &[user("u1"), answer("a1"), user("u2")],
+        BranchCase::New,
+        &["u1", "a1", "u2"],
+    );
     decides(&Branch::default(), &[], BranchCase::New, &[]);
 }
 
@@ -127,7 +154,12 @@ fn a_list_with_the_end_of_the_branch_continues_it() {
     let all = [user("u1"), answer("a1"), user("u2"), answer("a2"), user("u3")];
     for first in 0..4 {
         // A client that sends only its last messages removes none.
-        decides(&two_turns(), &all[first..], BranchCase::Continues, &["u1", "a1", "u2", "a2", "u3"]);
+        decides(
+            &two_turns(),
+            &all[first..],
+            BranchCase::Continues,
+            &["u1", "a1", "u2", "a2", "u3"],
+        );
     }
     decides(&two_turns(), &all[..4], BranchCase::Continues, &["u1", "a1", "u2", "a2"]);
 }
@@ -139,13 +171,22 @@ fn messages_that_a_client_sends_again_under_new_ids_are_not_stored_twice() {
         message.set_id(id.into());
         message
     };
-    let stored = stored(&[user("u1"), reasoning("r1"), calling("a1", &["c"]), result("t1", "c", "1"), answer("a2")]);
+    let stored = stored(&[
+        user("u1"),
+        reasoning("r1"),
+        calling("a1", &["c"]),
+        result("t1", "c", "1"),
+        answer("a2"),
+    ]);
     let all = ["u1", "r1", "a1", "t1", "a2", "u2"];
     let [u1, r1] = [renamed("x", user("u1")), renamed("y", reasoning("r1"))];
     let rest = [calling("a1", &["c"]), result("t1", "c", "1"), answer("a2"), user("u2")];
-    for first in
-        [vec![u1.clone()], vec![u1.clone(), r1.clone()], vec![r1], vec![user("u1"), renamed("y", reasoning("r1"))]]
-    {
+    for first in [
+        vec![u1.clone()],
+        vec![u1.clone(), r1.clone()],
+        vec![r1],
+        vec![user("u1"), renamed("y", reasoning("r1"))],
+    ] {
         decides(&stored, &[first, rest.to_vec()].concat(), BranchCase::Continues, &all);
     }
     // Another text is another message, and so is one that no known message follows.
@@ -167,7 +208,11 @@ fn undelivered_messages_are_kept_before_the_new_ones() {
     decides(&stored, &[user("u1"), user("u2")], BranchCase::Unseen, &["u1", "a1", "a2", "u2"]);
     // If a part was delivered or stored by a client, they count as seen.
     for seen in [DELIVERED, MessageOrigin::Client] {
-        let stored = branch([(user("u1"), MessageOrigin::Client), (answer("a1"), seen), (answer("a2"), UNDELIVERED)]);
+        let stored = branch([
+            (user("u1"), MessageOrigin::Client),
+            (answer("a1"), seen),
+            (answer("a2"), UNDELIVERED),
+        ]);
         decides(&stored, &[user("u1"), user("u2")], BranchCase::Branches, &["u1", "u2"]);
     }
 }
@@ -186,13 +231,23 @@ fn an_undelivered_tool_call_is_continued_but_an_answer_is_not() {
 
 #[test]
 fn a_regenerated_answer_starts_a_branch() {
-    decides(&two_turns(), &[user("u1"), answer("a1"), user("u2")], BranchCase::Branches, &["u1", "a1", "u2"]);
+    decides(
+        &two_turns(),
+        &[user("u1"), answer("a1"), user("u2")],
+        BranchCase::Branches,
+        &["u1", "a1", "u2"],
+    );
     decides(&two_turns(), &[user("u1")], BranchCase::Branches, &["u1"]);
 }
 
 #[test]
 fn an_edit_starts_a_branch() {
-    decides(&two_turns(), &[user("u1"), answer("a1"), user("u3")], BranchCase::Branches, &["u1", "a1", "u3"]);
+    decides(
+        &two_turns(),
+        &[user("u1"), answer("a1"), user("u3")],
+        BranchCase::Branches,
+        &["u1", "a1", "u3"],
+    );
     // Under the same id: the old text stays on its branch.
     let edited = Message::user("u2", "another text");
     let client = [user("u1"), answer("a1"), edited.clone()];
@@ -206,14 +261,23 @@ fn an_edit_starts_a_branch() {
 fn an_answer_to_an_interrupt_continues_the_branch() {
     let list = [user("u1"), user("u2"), user("u3")];
     for (client, kept, new) in [(&list[..1], 4, 0), (&list[..2], 4, 0), (&list[..], 4, 1)] {
-        let decision = decide_branch(&two_turns(), ClientList { replies_to_interrupt: true, ..of(client) });
-        assert_eq!((decision.case, decision.kept, decision.appended.len()), (BranchCase::Unseen, kept, new));
+        let decision =
+            decide_branch(&two_turns(), ClientList { replies_to_interrupt: true, ..of(client) });
+        assert_eq!(
+            (decision.case, decision.kept, decision.appended.len()),
+            (BranchCase::Unseen, kept, new)
+        );
     }
 }
 
 #[test]
 fn a_step_back_leaves_later_messages_on_their_branch() {
-    decides(&two_turns(), &[user("u1"), answer("a1"), user("u3")], BranchCase::Branches, &["u1", "a1", "u3"]);
+    decides(
+        &two_turns(),
+        &[user("u1"), answer("a1"), user("u3")],
+        BranchCase::Branches,
+        &["u1", "a1", "u3"],
+    );
     decides(&two_turns(), &[user("u1"), user("u3")], BranchCase::Branches, &["u1", "u3"]);
 }
 
@@ -223,9 +287,13 @@ fn changed_texts_under_known_ids_start_a_branch() {
     let english = [user("m1"), calling("m2", &["c1"]), result("m3", "c1", "two files")];
     let mut stored = branch(english.iter().map(|message| (message.clone(), MessageOrigin::Client)));
     stored.push(answer("a"), 4, DELIVERED);
-    let chinese = [Message::user("m1", "你好"), calling("m2", &["c2"]), result("m3", "c2", "两个文件")];
+    let chinese =
+        [Message::user("m1", "你好"), calling("m2", &["c2"]), result("m3", "c2", "两个文件")];
     let decision = decide_branch(&stored, of(&chinese));
-    assert_eq!((decision.case, decision.kept, &decision.updated), (BranchCase::Branches, 0, &vec![]));
+    assert_eq!(
+        (decision.case, decision.kept, &decision.updated),
+        (BranchCase::Branches, 0, &vec![])
+    );
     assert_eq!(list(&stored, &chinese, &decision), chinese);
 }
 
@@ -241,15 +309,23 @@ fn an_assistant_message_is_known_by_its_tool_calls() {
 
 #[test]
 fn a_tool_message_is_known_by_its_call() {
-    let stored = stored(&[user("u1"), calling("a1", &["c1"]), result("t1", "c1", "x"), answer("a2")]);
+    let stored =
+        stored(&[user("u1"), calling("a1", &["c1"]), result("t1", "c1", "x"), answer("a2")]);
     let again = [user("u1"), calling("mine", &["c1"]), result("other", "c1", "x")];
     decides(&stored, &again, BranchCase::Branches, &["u1", "a1", "t1"]);
     // With another text it is a new result.
-    let list = decides(&stored, &[result("other", "c1", "y")], BranchCase::Branches, &["u1", "a1", "other"]);
+    let list = decides(
+        &stored,
+        &[result("other", "c1", "y")],
+        BranchCase::Branches,
+        &["u1", "a1", "other"],
+    );
     assert_eq!(list[2], result("other", "c1", "y"));
     // A result that a run made is not changed.
-    let by_run = branch([(calling("a1", &["c1"]), DELIVERED), (result("t1", "c1", "x"), DELIVERED)]);
-    let list = decides(&by_run, &[result("other", "c1", "forged")], BranchCase::Continues, &["a1", "t1"]);
+    let by_run =
+        branch([(calling("a1", &["c1"]), DELIVERED), (result("t1", "c1", "x"), DELIVERED)]);
+    let list =
+        decides(&by_run, &[result("other", "c1", "forged")], BranchCase::Continues, &["a1", "t1"]);
     assert_eq!(list[1], result("t1", "c1", "x"));
 }
 
@@ -275,18 +351,27 @@ fn messages_without_ids_are_known_by_role_and_text_in_the_same_place() {
     assert_eq!(decide(std::slice::from_ref(&new)), (BranchCase::NothingKnown, 5));
     // The text of the first message, repeated by a client that sends only new messages.
     assert_eq!(decide(&[text(0)]), (BranchCase::NothingKnown, 5));
-    assert_eq!(decide(&[text(0), Message::assistant("r", "else"), new]), (BranchCase::NothingKnown, 7));
+    assert_eq!(
+        decide(&[text(0), Message::assistant("r", "else"), new]),
+        (BranchCase::NothingKnown, 7)
+    );
 }
 
 /// Returns the case, and the ids of the messages that the agent gets, for a list without ids.
 #[test]
 fn messages_of_the_client_take_its_text_and_messages_of_runs_do_not() {
     let stored = stored(&[system("s", "old"), user("u1"), answer("a1")]);
-    let client = [system("s", "new"), Message::user("u1", "new"), Message::assistant("a1", "forged"), user("u2")];
+    let client = [
+        system("s", "new"),
+        Message::user("u1", "new"),
+        Message::assistant("a1", "forged"),
+        user("u2"),
+    ];
     let list = decides(&stored, &client, BranchCase::Continues, &["s", "u1", "a1", "u2"]);
     assert_eq!(list[..3], [system("s", "new"), Message::user("u1", "new"), answer("a1")]);
     // Also if the client sends it with its own role.
-    let list = decides(&stored, &[Message::user("a1", "mine")], BranchCase::Continues, &["s", "u1", "a1"]);
+    let list =
+        decides(&stored, &[Message::user("a1", "mine")], BranchCase::Continues, &["s", "u1", "a1"]);
     assert_eq!(list[2], answer("a1"));
 }
 
@@ -317,7 +402,8 @@ fn new_messages_between_known_ones_are_inserted_there() {
     let expected = ["start", "u1", "a1", "u2", "between", "a2", "end"];
     decides(&two_turns(), &client, BranchCase::Continues, &expected);
     let decision = decide_branch(&two_turns(), of(&client[2..]));
-    let copied: Vec<_> = decision.appended.iter().filter(|it| matches!(it, AppendedMessage::Stored(_))).collect();
+    let copied: Vec<_> =
+        decision.appended.iter().filter(|it| matches!(it, AppendedMessage::Stored(_))).collect();
     assert_eq!((decision.kept, copied), (3, vec![&AppendedMessage::Stored(3)]));
 }
 
@@ -338,7 +424,8 @@ fn a_long_list_in_any_order_takes_linear_time() {
     let begin = std::time::Instant::now();
 
     let [first, last] = [messages[0].clone(), messages[STORED - 1].clone()];
-    let alternating: Vec<_> = (0..SENT).map(|n| if n % 2 == 0 { first.clone() } else { last.clone() }).collect();
+    let alternating: Vec<_> =
+        (0..SENT).map(|n| if n % 2 == 0 { first.clone() } else { last.clone() }).collect();
     let decision = decide_branch(&stored, of(&alternating));
     assert_eq!((decision.case, decision.kept), (BranchCase::Continues, STORED));
 
@@ -351,16 +438,26 @@ fn a_long_list_in_any_order_takes_linear_time() {
 #[test]
 fn the_first_of_several_messages_with_one_id_is_used() {
     let twice = [Message::user("u3", "one"), Message::user("u3", "two")];
-    let list = decides(&two_turns(), &twice, BranchCase::NothingKnown, &["u1", "a1", "u2", "a2", "u3"]);
+    let list =
+        decides(&two_turns(), &twice, BranchCase::NothingKnown, &["u1", "a1", "u2", "a2", "u3"]);
     assert_eq!(list[4], twice[0]);
     decides(&Branch::default(), &twice, BranchCase::New, &["u3"]);
     let known = [Message::user("u2", "one"), answer("a2"), Message::user("u2", "two")];
-    assert_eq!(decides(&two_turns(), &known, BranchCase::Continues, &["u1", "a1", "u2", "a2"])[2], known[0]);
+    assert_eq!(
+        decides(&two_turns(), &known, BranchCase::Continues, &["u1", "a1", "u2", "a2"])[2],
+        known[0]
+    );
 }
 
 #[test]
 fn a_client_that_returns_to_a_branch_continues_it() {
-    let node = |number, parent, message, origin| MessageNode { number, parent, message, origin, feedback: None };
+    let node = |number, parent, message, origin| MessageNode {
+        number,
+        parent,
+        message,
+        origin,
+        feedback: None,
+    };
     let nodes = [
         node(1, 0, user("u1"), MessageOrigin::Client),
         node(2, 1, answer("a1"), DELIVERED),
@@ -373,8 +470,16 @@ fn a_client_that_returns_to_a_branch_continues_it() {
     };
     assert_eq!(find(1, &[answer("a1"), user("u2"), user("u3")]), [2, 4]);
     assert_eq!(find(1, &[answer("other"), user("u2")]), [3]);
-    assert_eq!(find(1, &[Message::assistant("a1", "forged")]), [2], "a run's message is as the run made it");
-    assert_eq!(find(2, &[Message::user("u2", "edited")]), [0; 0], "a client's with another text is another one");
+    assert_eq!(
+        find(1, &[Message::assistant("a1", "forged")]),
+        [2],
+        "a run's message is as the run made it"
+    );
+    assert_eq!(
+        find(2, &[Message::user("u2", "edited")]),
+        [0; 0],
+        "a client's with another text is another one"
+    );
 }
 
 fn any_branch() -> impl Strategy<Value = Branch> {
@@ -391,8 +496,12 @@ fn any_branch() -> impl Strategy<Value = Branch> {
 fn any_client(stored: &Branch) -> impl Strategy<Value = Vec<Message>> + use<> {
     let messages = stored.messages().to_vec();
     let count = messages.len();
-    (subsequence(messages, 0..=count), vec((0..=count, any::<bool>()), 0..4), vec(any::<bool>(), count)).prop_map(
-        |(mut list, new, edited)| {
+    (
+        subsequence(messages, 0..=count),
+        vec((0..=count, any::<bool>()), 0..4),
+        vec(any::<bool>(), count),
+    )
+        .prop_map(|(mut list, new, edited)| {
             for (message, _) in list.iter_mut().zip(edited).filter(|(_, edited)| *edited) {
                 if message.role() == Role::User {
                     *message = Message::user(message.id().clone(), "edited");
@@ -400,11 +509,13 @@ fn any_client(stored: &Branch) -> impl Strategy<Value = Vec<Message>> + use<> {
             }
             for (number, (at, is_user)) in new.into_iter().enumerate() {
                 let id = format!("new{number}");
-                list.insert(at.min(list.len()), if is_user { user(&id) } else { system(&id, "new") });
+                list.insert(
+                    at.min(list.len()),
+                    if is_user { user(&id) } else { system(&id, "new") },
+                );
             }
             list
-        },
-    )
+        })
 }
 
 proptest! {

@@ -18,7 +18,11 @@ const MAX_PARTS: usize = 64;
 ///
 /// If only user messages agree, and the branch continues, the list shows nothing: it is more likely a new message with
 /// the text of an earlier one, from a client that sends only new messages.
-pub(super) fn shown_without_ids(stored: &Branch, client: &[Message], anonymous: &[usize]) -> Vec<Option<usize>> {
+pub(super) fn shown_without_ids(
+    stored: &Branch,
+    client: &[Message],
+    anonymous: &[usize],
+) -> Vec<Option<usize>> {
     let without_ids = anonymous.iter().enumerate().take_while(|(n, at)| n == *at).count();
     let list = &client[..without_ids];
     let mut shown = vec![None; client.len()];
@@ -72,7 +76,9 @@ struct Alignment {
 
 fn align(texts: &[StoredText<'_>], list: &[Message]) -> Alignment {
     let mut found = Alignment { positions: Vec::new(), texts: 0, has_answer: false };
-    while let (Some(message), Some(text)) = (list.get(found.positions.len()), texts.get(found.texts)) {
+    while let (Some(message), Some(text)) =
+        (list.get(found.positions.len()), texts.get(found.texts))
+    {
         if message.role() != Role::Assistant && is_same_text(text.message, message) {
             found.positions.push(text.position);
             found.texts += 1;
@@ -116,7 +122,9 @@ fn parts(texts: &[StoredText<'_>], text: Option<&str>) -> usize {
 /// Returns whether clients without ids send such a message.
 pub(super) fn has_text(message: &Message) -> bool {
     match message {
-        Message::Assistant(assistant) => assistant.content.as_deref().is_some_and(|text| !text.is_empty()),
+        Message::Assistant(assistant) => {
+            assistant.content.as_deref().is_some_and(|text| !text.is_empty())
+        }
         Message::User(_) | Message::System(_) | Message::Developer(_) => true,
         Message::Tool(_) | Message::Activity(_) | Message::Reasoning(_) => false,
     }

@@ -28,9 +28,14 @@ fn runs(agent: impl Agent) -> Arc<Runs> {
 }
 
 fn limited(agent: impl Agent, limits: RunLimits) -> Arc<Runs> {
-    RunsBuilder { limits, max_concurrent: 2, begin_drawing: Some(crate::surfaces::begin), ..Default::default() }
-        .agent("a", Arc::new(agent))
-        .build()
+    RunsBuilder {
+        limits,
+        max_concurrent: 2,
+        begin_drawing: Some(crate::surfaces::begin),
+        ..Default::default()
+    }
+    .agent("a", Arc::new(agent))
+    .build()
 }
 
 fn start(runs: &Arc<Runs>) -> Run {
@@ -51,7 +56,8 @@ async fn play(run: Run) -> Vec<Value> {
 
 async fn after_the_start(agent: impl Agent) -> Vec<Value> {
     let mut events = play(start(&runs(agent))).await;
-    let started = json!({ "type": "RUN_STARTED", "threadId": "t", "runId": "r", "protocolVersion": "1.1" });
+    let started =
+        json!({ "type": "RUN_STARTED", "threadId": "t", "runId": "r", "protocolVersion": "1.1" });
     assert_eq!(events.remove(0), started);
     events
 }
@@ -124,7 +130,10 @@ async fn an_error_closes_open_items_and_ends_the_run() {
     };
     let events = after_the_start(agent).await;
     assert_eq!(types(&events[1..]), ENDED);
-    assert_eq!(events[2], json!({ "type": "RUN_ERROR", "message": "There is no tea", "code": "no_tea" }));
+    assert_eq!(
+        events[2],
+        json!({ "type": "RUN_ERROR", "message": "There is no tea", "code": "no_tea" })
+    );
 }
 
 #[tokio::test]
@@ -221,7 +230,9 @@ async fn an_agent_that_is_silent_for_too_long_fails() {
     let limits = RunLimits { idle: Some(Duration::from_secs(120)), ..RunLimits::default() };
     let started = Instant::now();
     let playing = play(start(&limited(agent, limits)));
-    let events = tokio::time::timeout(Duration::from_secs(1_000), playing).await.expect("the silence is noticed");
+    let events = tokio::time::timeout(Duration::from_secs(1_000), playing)
+        .await
+        .expect("the silence is noticed");
     assert_eq!(started.elapsed().as_secs(), 320 + 120);
     assert_eq!(types(&events[5..]), ENDED);
     assert_eq!(events[6]["code"], "agent_timeout");
@@ -372,7 +383,10 @@ async fn usage_is_summed_by_provider_and_model_also_when_the_run_fails() {
         events([error.into()])
     };
     let events = after_the_start(agent).await;
-    assert_eq!(events[0]["usage"], json!([{ "model": "m", "inputTokens": 3 }, { "model": "n", "inputTokens": 5 }]));
+    assert_eq!(
+        events[0]["usage"],
+        json!([{ "model": "m", "inputTokens": 3 }, { "model": "n", "inputTokens": 5 }])
+    );
 }
 
 #[tokio::test]
@@ -386,12 +400,17 @@ async fn a_terminal_event_of_the_agent_ends_the_run() {
     };
     let events = after_the_start(agent).await;
     assert_eq!(types(&events), ["TEXT_MESSAGE_START", "TEXT_MESSAGE_END", "RUN_FINISHED"]);
-    assert_eq!((&events[2]["result"], &events[2]["outcome"]), (&json!({ "n": 1 }), &json!({ "type": "success" })));
+    assert_eq!(
+        (&events[2]["result"], &events[2]["outcome"]),
+        (&json!({ "n": 1 }), &json!({ "type": "success" }))
+    );
 }
 
 #[tokio::test]
 async fn an_agent_may_end_with_interrupts_but_not_with_an_empty_list() {
-    let ask = |_: RunAgentInput, cx: RunContext| events([emit::interrupt(&cx, vec![Interrupt::new("approval")])]);
+    let ask = |_: RunAgentInput, cx: RunContext| {
+        events([emit::interrupt(&cx, vec![Interrupt::new("approval")])])
+    };
     let asked = after_the_start(ask).await;
     assert_eq!(asked[0]["outcome"]["interrupts"][0]["reason"], "approval");
     let nothing = |_: RunAgentInput, cx: RunContext| events([emit::interrupt(&cx, vec![])]);
@@ -400,7 +419,9 @@ async fn an_agent_may_end_with_interrupts_but_not_with_an_empty_list() {
 
 #[tokio::test]
 async fn run_started_of_an_agent_is_ignored() {
-    let agent = |_: RunAgentInput, _: RunContext| events([RunStarted::new("other".into(), "x".into()).into()]);
+    let agent = |_: RunAgentInput, _: RunContext| {
+        events([RunStarted::new("other".into(), "x".into()).into()])
+    };
     assert_eq!(types(&after_the_start(agent).await), ["RUN_FINISHED"]);
 }
 
@@ -418,13 +439,17 @@ fn draws_half(input: RunAgentInput, _: RunContext) -> EventStream {
         let call = emit::ToolCallEvents::with_id(tool, tool);
         vec![call.start(), call.delta(arguments)]
     };
-    let components = r#"{"surfaceId":"s","components":[{"id":"root","component":"Text","text":"x"}],"data":{"#;
-    let (painted, begun) = (half("render_a2ui", components), half("generateSandboxedUi", r#"{"html":"<p>"#));
+    let components =
+        r#"{"surfaceId":"s","components":[{"id":"root","component":"Text","text":"x"}],"data":{"#;
+    let (painted, begun) =
+        (half("render_a2ui", components), half("generateSandboxedUi", r#"{"html":"<p>"#));
     let (text, second) = (
         input.last_user_text().unwrap_or_default().into_owned(),
         emit::ToolCallEvents::with_id("second", "render_a2ui"),
     );
-    let drawn = stream::iter([painted, begun, vec![second.start(), second.delta("{")]].concat().into_iter().map(Ok));
+    let drawn = stream::iter(
+        [painted, begun, vec![second.start(), second.delta("{")]].concat().into_iter().map(Ok),
+    );
     let then = stream::poll_fn(move |_| match &*text {
         "panic" => panic!("it was asked to"),
         "fail" => Poll::Ready(Some(Err(AgentError::new("failed", "it was asked to")))),
@@ -436,7 +461,8 @@ fn draws_half(input: RunAgentInput, _: RunContext) -> EventStream {
 #[tokio::test(start_paused = true)]
 async fn what_is_drawn_in_part_has_failed_when_its_run_is_cancelled_fails_or_panics() {
     for text in ["panic", "fail", "stay silent"] {
-        let mut input = RunAgentInput::new("t", "r", vec![crate::protocol::Message::user("m", text)]);
+        let mut input =
+            RunAgentInput::new("t", "r", vec![crate::protocol::Message::user("m", text)]);
         input.forwarded_props = Some(json!({ "a2uiCatalogAvailable": true }));
         let tool = json!([{ "name": "generateSandboxedUi", "description": "", "parameters": {} }]);
         input.tools = serde_json::from_value(tool).unwrap();
@@ -444,7 +470,10 @@ async fn what_is_drawn_in_part_has_failed_when_its_run_is_cancelled_fails_or_pan
         let events = play(start_with(&limited(draws_half, limits), input)).await;
         let last = |id: &str| events.iter().rfind(|event| event["messageId"] == id).unwrap();
         assert_eq!(last("a2ui-surface-second")["content"]["status"], "failed", "{text}");
-        assert!(last("a2ui-surface-render_a2ui")["content"]["a2ui_operations"].is_array(), "{text}");
+        assert!(
+            last("a2ui-surface-render_a2ui")["content"]["a2ui_operations"].is_array(),
+            "{text}"
+        );
         let ended = json!([{ "op": "add", "path": "/generating", "value": false }]);
         assert_eq!(last("generateSandboxedUi-activity")["patch"], ended, "{text}");
         let ending = if text == "stay silent" { "RUN_FINISHED" } else { "RUN_ERROR" };

@@ -18,7 +18,11 @@ use crate::{
 const KIND: &str = "tool call";
 
 impl Guard {
-    pub(crate) fn call_start(&mut self, event: &ToolCallStart, out: &mut impl EventSink) -> Result<(), Violation> {
+    pub(crate) fn call_start(
+        &mut self,
+        event: &ToolCallStart,
+        out: &mut impl EventSink,
+    ) -> Result<(), Violation> {
         let kind = EventType::ToolCallStart;
         let (id, subagent) = (&event.tool_call_id, &event.subagent_run_id);
         let (parent, known) = self.call_parent(event);
@@ -31,14 +35,22 @@ impl Guard {
         match self.calls.check_start(kind, KIND, id, &owner)? {
             Some(closed) => {
                 if closed.details.name != event.tool_call_name {
-                    return Err(Violation::new(kind, format!("tool call {id:?} is reopened with another name")));
+                    return Err(Violation::new(
+                        kind,
+                        format!("tool call {id:?} is reopened with another name"),
+                    ));
                 }
                 if parent.is_some() && closed.details.parent != parent {
-                    return Err(Violation::new(kind, format!("tool call {id:?} is reopened in another message")));
+                    return Err(Violation::new(
+                        kind,
+                        format!("tool call {id:?} is reopened in another message"),
+                    ));
                 }
             }
             None if self.history.call_owner(id).is_some() => {
-                let problem = format!("tool call {id:?} was made in an earlier run; only its result can follow");
+                let problem = format!(
+                    "tool call {id:?} was made in an earlier run; only its result can follow"
+                );
                 return Err(Violation::new(kind, problem));
             }
             None => self.create_parent_message(id, parent.as_ref(), &owner),
@@ -58,7 +70,9 @@ impl Guard {
     /// A call that names a message of another role is sent without a parent, because clients ignore such a parent.
     fn call_parent(&self, event: &ToolCallStart) -> (Option<MessageId>, Option<KnownMessage<'_>>) {
         // Clients ignore an empty parent.
-        let Some(parent) = event.parent_message_id.as_ref().filter(|id| !id.is_empty()) else { return (None, None) };
+        let Some(parent) = event.parent_message_id.as_ref().filter(|id| !id.is_empty()) else {
+            return (None, None);
+        };
         match self.known(parent) {
             Some(known) if known.role != Role::Assistant => {
                 tracing::debug!(
@@ -72,11 +86,20 @@ impl Guard {
     }
 
     /// Records the message that clients create for a call without one, under the parent's id or the call's own.
-    fn create_parent_message(&mut self, id: &ToolCallId, parent: Option<&MessageId>, owner: &Owner) {
+    fn create_parent_message(
+        &mut self,
+        id: &ToolCallId,
+        parent: Option<&MessageId>,
+        owner: &Owner,
+    ) {
         let message = parent.cloned().unwrap_or_else(|| id.as_str().into());
         if self.known(&message).is_none() {
-            let implicit =
-                ImplicitMessage { role: Role::Assistant, owner: owner.clone(), name: None, made_by_call: true };
+            let implicit = ImplicitMessage {
+                role: Role::Assistant,
+                owner: owner.clone(),
+                name: None,
+                made_by_call: true,
+            };
             self.implicit_messages.insert(message, implicit);
         }
     }
@@ -91,14 +114,26 @@ impl Guard {
         self.calls.close(EventType::ToolCallEnd, KIND, &event.tool_call_id, &event.subagent_run_id)
     }
 
-    pub(crate) fn call_result(&mut self, event: &ToolCallResult, out: &mut impl EventSink) -> Result<bool, Violation> {
+    pub(crate) fn call_result(
+        &mut self,
+        event: &ToolCallResult,
+        out: &mut impl EventSink,
+    ) -> Result<bool, Violation> {
         let kind = EventType::ToolCallResult;
         let (message, owner) = (&event.message_id, &event.subagent_run_id);
         if let Some(known) = self.known(message) {
-            let taken = format!("message id {message:?} already belongs to a message of role {}", known.role.as_str());
+            let taken = format!(
+                "message id {message:?} already belongs to a message of role {}",
+                known.role.as_str()
+            );
             return Err(Violation::new(kind, taken));
         }
-        let implicit = ImplicitMessage { role: Role::Tool, owner: owner.clone(), name: None, made_by_call: false };
+        let implicit = ImplicitMessage {
+            role: Role::Tool,
+            owner: owner.clone(),
+            name: None,
+            made_by_call: false,
+        };
         self.implicit_messages.insert(message.clone(), implicit);
         match self.calls.get_mut(&event.tool_call_id) {
             Some(call) => {
@@ -114,6 +149,10 @@ impl Guard {
     }
 
     pub(crate) fn pending_calls(&self) -> Vec<ToolCallId> {
-        self.calls.iter().filter(|(_, call)| !call.details.has_result).map(|(id, _)| id.clone()).collect()
+        self.calls
+            .iter()
+            .filter(|(_, call)| !call.details.has_result)
+            .map(|(id, _)| id.clone())
+            .collect()
     }
 }

@@ -13,15 +13,20 @@ use crate::{
     protocol::{
         Event, EventType,
         event::{
-            BaseEvent, ReasoningMessageContent, ReasoningMessageEnd, ReasoningMessageStart, TextMessageContent,
-            TextMessageEnd, TextMessageStart, ToolCallArgs, ToolCallEnd, ToolCallStart,
+            BaseEvent, ReasoningMessageContent, ReasoningMessageEnd, ReasoningMessageStart,
+            TextMessageContent, TextMessageEnd, TextMessageStart, ToolCallArgs, ToolCallEnd,
+            ToolCallStart,
         },
     },
     run::drive::progress::EventSink,
 };
 
 impl Guard {
-    pub(crate) fn close_chunks_before(&mut self, event: &Event, out: &mut impl EventSink) -> Result<(), Violation> {
+    pub(crate) fn close_chunks_before(
+        &mut self,
+        event: &Event,
+        out: &mut impl EventSink,
+    ) -> Result<(), Violation> {
         match event {
             // These do not affect open items; chunks are handled by `find_chunked_item`.
             Event::Raw(_)
@@ -39,14 +44,24 @@ impl Guard {
                 }
                 Ok(())
             }
-            Event::SubagentFinished(e) => self.close_chunked_item(&Some(e.subagent_run_id.clone()), out),
-            Event::SubagentError(e) => self.close_chunked_item(&Some(e.subagent_run_id.clone()), out),
+            Event::SubagentFinished(e) => {
+                self.close_chunked_item(&Some(e.subagent_run_id.clone()), out)
+            }
+            Event::SubagentError(e) => {
+                self.close_chunked_item(&Some(e.subagent_run_id.clone()), out)
+            }
             event => self.close_chunked_item(&event.subagent_run_id().cloned(), out),
         }
     }
 
-    fn close_chunked_item(&mut self, owner: &Owner, out: &mut impl EventSink) -> Result<(), Violation> {
-        let Some(index) = self.open_chunks.iter().position(|open| open.owner == *owner) else { return Ok(()) };
+    fn close_chunked_item(
+        &mut self,
+        owner: &Owner,
+        out: &mut impl EventSink,
+    ) -> Result<(), Violation> {
+        let Some(index) = self.open_chunks.iter().position(|open| open.owner == *owner) else {
+            return Ok(());
+        };
         let ChunkedItem { kind, id, owner } = self.open_chunks.remove(index);
         let end: Event = match kind {
             EventType::TextMessageChunk => TextMessageEnd::new(id).into(),
@@ -57,7 +72,11 @@ impl Guard {
     }
 
     /// Opens the item of a chunk event, or continues it.
-    pub(crate) fn chunk(&mut self, chunk: &Event, out: &mut impl EventSink) -> Result<(), Violation> {
+    pub(crate) fn chunk(
+        &mut self,
+        chunk: &Event,
+        out: &mut impl EventSink,
+    ) -> Result<(), Violation> {
         let (kind, owner) = (chunk.event_type(), chunk.subagent_run_id().cloned());
         let (member, id, delta) = match chunk {
             Event::TextMessageChunk(e) => ("messageId", e.message_id.as_deref(), &e.delta),
@@ -113,17 +132,23 @@ impl Guard {
             },
             None if subagent.is_some() => subagent.clone(),
             // Without an id and a subagent: the item of the parent agent, or the only open item of this kind.
-            None => match (of_kind.clone().find(|open| open.owner.is_none()), of_kind.next(), of_kind.next()) {
+            None => match (
+                of_kind.clone().find(|open| open.owner.is_none()),
+                of_kind.next(),
+                of_kind.next(),
+            ) {
                 (Some(_), _, _) | (None, None, _) => None,
                 (None, Some(only), None) => only.owner.clone(),
                 (None, Some(_), Some(_)) => {
-                    let problem = "it names neither an item nor a subagent, and several items are open";
+                    let problem =
+                        "it names neither an item nor a subagent, and several items are open";
                     return Err(Violation::new(kind, problem));
                 }
             },
         };
         let open = self.open_chunks.iter().find(|open| open.owner == owner);
-        let open = open.filter(|open| open.kind == kind && id.is_none_or(|id| *id == *open.id)).cloned();
+        let open =
+            open.filter(|open| open.kind == kind && id.is_none_or(|id| *id == *open.id)).cloned();
         if open.is_none() {
             self.close_chunked_item(&owner, out)?;
         }
@@ -134,7 +159,10 @@ impl Guard {
     fn check_same_item(&self, chunk: &Event, id: &str) -> Result<(), Violation> {
         let check = |member: &str, is_same: bool| match is_same {
             true => Ok(()),
-            false => Err(Violation::new(chunk.event_type(), format!("item {id:?} was opened with another {member}"))),
+            false => Err(Violation::new(
+                chunk.event_type(),
+                format!("item {id:?} was opened with another {member}"),
+            )),
         };
         match chunk {
             Event::TextMessageChunk(chunk) => self.texts.get(id).map_or(Ok(()), |open| {
@@ -142,7 +170,10 @@ impl Guard {
                 check("name", chunk.name.is_none() || chunk.name == open.details.name)
             }),
             Event::ToolCallChunk(chunk) => self.calls.get(id).map_or(Ok(()), |open| {
-                check("toolCallName", chunk.tool_call_name.as_ref().is_none_or(|name| *name == open.details.name))?;
+                check(
+                    "toolCallName",
+                    chunk.tool_call_name.as_ref().is_none_or(|name| *name == open.details.name),
+                )?;
                 let parent = &chunk.parent_message_id;
                 check("parentMessageId", parent.is_none() || *parent == open.details.parent)
             }),
@@ -159,7 +190,11 @@ fn start_of(chunk: &Event, id: &str) -> Result<Event, Violation> {
             TextMessageStart { role, name: chunk.name.clone(), ..TextMessageStart::new(id) }.into()
         }
         Event::ToolCallChunk(chunk) => {
-            let name = required(EventType::ToolCallChunk, "toolCallName", chunk.tool_call_name.as_deref())?;
+            let name = required(
+                EventType::ToolCallChunk,
+                "toolCallName",
+                chunk.tool_call_name.as_deref(),
+            )?;
             let parent_message_id = chunk.parent_message_id.clone();
             ToolCallStart { parent_message_id, ..ToolCallStart::new(id, name) }.into()
         }
@@ -176,9 +211,17 @@ fn start_base(base: &BaseEvent) -> BaseEvent {
 
 /// Metadata alone needs a content event unless the start event carries it.
 fn needs_content(delta: Option<&str>, base: &BaseEvent, is_new: bool) -> bool {
-    delta.is_some_and(|delta| !delta.is_empty()) || base.raw_event().is_some() || (!is_new && !base.is_empty())
+    delta.is_some_and(|delta| !delta.is_empty())
+        || base.raw_event().is_some()
+        || (!is_new && !base.is_empty())
 }
 
-fn required<'v>(event: EventType, member: &str, value: Option<&'v str>) -> Result<&'v str, Violation> {
-    value.ok_or_else(|| Violation::new(event, format!("the first chunk of an item needs its {member}")))
+fn required<'v>(
+    event: EventType,
+    member: &str,
+    value: Option<&'v str>,
+) -> Result<&'v str, Violation> {
+    value.ok_or_else(|| {
+        Violation::new(event, format!("the first chunk of an item needs its {member}"))
+    })
 }

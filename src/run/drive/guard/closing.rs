@@ -12,8 +12,8 @@ use crate::{
     protocol::{
         Event, EventType,
         event::{
-            ReasoningEnd, ReasoningMessageEnd, RunFinished, RunOutcome, StepFinished, SubagentError, SubagentFinished,
-            SubagentOutcome, TextMessageEnd, ToolCallEnd,
+            ReasoningEnd, ReasoningMessageEnd, RunFinished, RunOutcome, StepFinished,
+            SubagentError, SubagentFinished, SubagentOutcome, TextMessageEnd, ToolCallEnd,
         },
         schema::{SchemaLimits, check_size},
     },
@@ -30,7 +30,10 @@ impl Guard {
     pub(crate) fn check_ending(&self, finished: &RunFinished) -> Result<(), Violation> {
         let Some(RunOutcome::Interrupt { interrupts }) = &finished.outcome else { return Ok(()) };
         if interrupts.is_empty() {
-            return Err(Violation::new(EventType::RunFinished, "an interrupt outcome without an interrupt"));
+            return Err(Violation::new(
+                EventType::RunFinished,
+                "an interrupt outcome without an interrupt",
+            ));
         }
         let refuse = |problem: String| Err(Violation::new(EventType::RunFinished, problem));
         let mut ids = HashSet::new();
@@ -40,15 +43,23 @@ impl Guard {
             }
             // Otherwise the interrupt could only be cancelled: replies are not checked against such a schema.
             if let Some(schema) = &interrupt.response_schema
-                && let Err(error) = check_size(&Value::Object(schema.clone()), SchemaLimits::INTERRUPT)
+                && let Err(error) =
+                    check_size(&Value::Object(schema.clone()), SchemaLimits::INTERRUPT)
             {
-                return refuse(format!("the interrupt {:?} has an unusable response schema: {error}", interrupt.id));
+                return refuse(format!(
+                    "the interrupt {:?} has an unusable response schema: {error}",
+                    interrupt.id
+                ));
             }
         }
         Ok(())
     }
 
-    pub(crate) fn finish(&mut self, finished: &mut RunFinished, out: &mut impl EventSink) -> &'static str {
+    pub(crate) fn finish(
+        &mut self,
+        finished: &mut RunFinished,
+        out: &mut impl EventSink,
+    ) -> &'static str {
         let outcome = finished.outcome.get_or_insert_with(RunOutcome::success);
         self.close_all(&RunClosing::Finished(outcome), out);
         match outcome {
@@ -68,9 +79,13 @@ impl Guard {
         for (id, active) in active {
             *active = false;
             let event: Event = match how {
-                RunClosing::Finished(RunOutcome::Success { .. }) => SubagentFinished::new(id.clone()).into(),
+                RunClosing::Finished(RunOutcome::Success { .. }) => {
+                    SubagentFinished::new(id.clone()).into()
+                }
                 RunClosing::Finished(RunOutcome::Interrupt { interrupts }) => {
-                    let own = interrupts.iter().filter(|interrupt| interrupt.subagent_run_id.as_ref() == Some(id));
+                    let own = interrupts
+                        .iter()
+                        .filter(|interrupt| interrupt.subagent_run_id.as_ref() == Some(id));
                     let interrupt_ids = own.map(|interrupt| interrupt.id.clone()).collect();
                     let mut suspended = SubagentFinished::new(id.clone());
                     suspended.outcome = Some(SubagentOutcome::Suspended { interrupt_ids });

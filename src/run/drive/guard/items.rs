@@ -66,7 +66,10 @@ impl<K: Eq + Hash + Clone + Borrow<str> + fmt::Debug, D> ItemTable<K, D> {
         subagent: &Owner,
     ) -> Result<Option<&ItemEntry<D>>, Violation> {
         if self.open.len() >= MAX_OPEN_ITEMS {
-            return Err(Violation::new(event, format!("{MAX_OPEN_ITEMS} {kind}s are already open")));
+            return Err(Violation::new(
+                event,
+                format!("{MAX_OPEN_ITEMS} {kind}s are already open"),
+            ));
         }
         let Some(item) = self.items.get(id) else { return Ok(None) };
         if item.open {
@@ -89,7 +92,13 @@ impl<K: Eq + Hash + Clone + Borrow<str> + fmt::Debug, D> ItemTable<K, D> {
         }
     }
 
-    pub(crate) fn close(&mut self, event: EventType, kind: &str, id: &K, subagent: &Owner) -> Result<bool, Violation> {
+    pub(crate) fn close(
+        &mut self,
+        event: EventType,
+        kind: &str,
+        id: &K,
+        subagent: &Owner,
+    ) -> Result<bool, Violation> {
         match self.get_mut(id) {
             Some(item) if item.open => {
                 check_owner(event, kind, id, &item.owner, subagent)?;
@@ -98,7 +107,11 @@ impl<K: Eq + Hash + Clone + Borrow<str> + fmt::Debug, D> ItemTable<K, D> {
                 Ok(true)
             }
             _ => {
-                tracing::debug!(event = event.as_str(), ?id, "skipped an end event: the item is not open");
+                tracing::debug!(
+                    event = event.as_str(),
+                    ?id,
+                    "skipped an end event: the item is not open"
+                );
                 Ok(false)
             }
         }
@@ -156,7 +169,10 @@ pub(crate) fn check_owner(
                 Some(owner) => format!("subagent {owner:?}"),
                 None => "the parent agent".to_owned(),
             };
-            Err(Violation::new(event, format!("{kind} {id:?} belongs to {owner}, not to subagent {subagent:?}")))
+            Err(Violation::new(
+                event,
+                format!("{kind} {id:?} belongs to {owner}, not to subagent {subagent:?}"),
+            ))
         }
         _ => Ok(()),
     }
@@ -184,7 +200,10 @@ mod tests {
         assert!(table.close(EventType::TextMessageEnd, "message", &"7".into(), &None).unwrap());
         assert!(start(&mut table, 7), "closed ones do not count");
         let closed = table.close_open(None);
-        assert_eq!((closed.len(), &*closed[0].0, &*closed[MAX_OPEN_ITEMS - 1].0), (MAX_OPEN_ITEMS, "0", "7"));
+        assert_eq!(
+            (closed.len(), &*closed[0].0, &*closed[MAX_OPEN_ITEMS - 1].0),
+            (MAX_OPEN_ITEMS, "0", "7")
+        );
         assert!(start(&mut table, MAX_OPEN_ITEMS));
     }
 }

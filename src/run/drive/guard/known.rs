@@ -29,12 +29,15 @@ impl Guard {
             attributed(Role::Reasoning, &message.owner, None)
         } else if let Some(owner) = self.activities.get(id) {
             attributed(Role::Activity, owner, None)
-        } else if let Some(ImplicitMessage { role, owner, name, made_by_call }) = self.implicit_messages.get(id) {
+        } else if let Some(ImplicitMessage { role, owner, name, made_by_call }) =
+            self.implicit_messages.get(id)
+        {
             let known = attributed(*role, owner, name.as_deref());
             KnownMessage { made_by_call: *made_by_call, is_attributed: !made_by_call, ..known }
         } else {
             let earlier = self.history.message(id)?;
-            let known = attributed(earlier.role(), &earlier.subagent_run_id().cloned(), earlier.name());
+            let known =
+                attributed(earlier.role(), &earlier.subagent_run_id().cloned(), earlier.name());
             KnownMessage { is_attributed: false, ..known }
         })
     }
@@ -48,12 +51,18 @@ impl Guard {
     ) -> Result<Option<KnownMessage<'_>>, Violation> {
         let Some(known) = self.known(id) else { return Ok(None) };
         if known.role != role {
-            let taken = format!("message id {id:?} already belongs to a message of role {}", known.role.as_str());
+            let taken = format!(
+                "message id {id:?} already belongs to a message of role {}",
+                known.role.as_str()
+            );
             return Err(Violation::new(event, taken));
         }
         check_owner(event, "message", id, &known.owner, subagent)?;
         if known.made_by_call && known.owner != *subagent {
-            return Err(Violation::new(event, format!("message {id:?} holds a tool call of another owner")));
+            return Err(Violation::new(
+                event,
+                format!("message {id:?} holds a tool call of another owner"),
+            ));
         }
         Ok(Some(known))
     }

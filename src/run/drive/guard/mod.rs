@@ -29,7 +29,9 @@ use self::{
     violation::{Owner, check_patch},
 };
 use super::progress::EventSink;
-use crate::protocol::{Event, EventType, MessageId, RunAgentInput, SubagentRunId, ToolCallId, event::StepFinished};
+use crate::protocol::{
+    Event, EventType, MessageId, RunAgentInput, SubagentRunId, ToolCallId, event::StepFinished,
+};
 
 pub(crate) use closing::RunClosing;
 pub(crate) use violation::Violation;
@@ -60,7 +62,10 @@ pub struct Guard {
 
 impl std::fmt::Debug for Guard {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Guard").field("steps", &self.steps).field("subagents", &self.subagents).finish_non_exhaustive()
+        f.debug_struct("Guard")
+            .field("steps", &self.steps)
+            .field("subagents", &self.subagents)
+            .finish_non_exhaustive()
     }
 }
 
@@ -102,7 +107,9 @@ impl Guard {
             Event::ReasoningMessageStart(e) => return self.reasoning_message_start(e, out),
             Event::ReasoningMessageEnd(e) => self.reasoning_message_end(e)?,
             Event::ReasoningEncryptedValue(e) => self.encrypted_value(e)?,
-            Event::TextMessageChunk(_) | Event::ToolCallChunk(_) | Event::ReasoningMessageChunk(_) => {
+            Event::TextMessageChunk(_)
+            | Event::ToolCallChunk(_)
+            | Event::ReasoningMessageChunk(_) => {
                 return self.chunk(&event, out);
             }
             Event::StepStarted(e) => {

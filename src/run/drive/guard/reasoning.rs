@@ -9,8 +9,8 @@ use crate::{
     protocol::{
         Event, EventType, MessageId, Role,
         event::{
-            EncryptedValueSubtype, ReasoningEncryptedValue, ReasoningEnd, ReasoningMessageContent, ReasoningMessageEnd,
-            ReasoningMessageStart, ReasoningStart,
+            EncryptedValueSubtype, ReasoningEncryptedValue, ReasoningEnd, ReasoningMessageContent,
+            ReasoningMessageEnd, ReasoningMessageStart, ReasoningStart,
         },
     },
     run::drive::progress::EventSink,
@@ -34,7 +34,12 @@ impl Guard {
     }
 
     pub(crate) fn reasoning_end(&mut self, event: &ReasoningEnd) -> Result<bool, Violation> {
-        self.reasoning_spans.close(EventType::ReasoningEnd, SPAN, &event.message_id, &event.subagent_run_id)
+        self.reasoning_spans.close(
+            EventType::ReasoningEnd,
+            SPAN,
+            &event.message_id,
+            &event.subagent_run_id,
+        )
     }
 
     pub(crate) fn reasoning_message_start(
@@ -53,13 +58,24 @@ impl Guard {
         Ok(())
     }
 
-    pub(crate) fn reasoning_message_content(&mut self, event: &ReasoningMessageContent) -> Result<bool, Violation> {
+    pub(crate) fn reasoning_message_content(
+        &mut self,
+        event: &ReasoningMessageContent,
+    ) -> Result<bool, Violation> {
         let kind = EventType::ReasoningMessageContent;
-        self.reasoning_messages.check_continues(kind, MESSAGE, &event.message_id, &event.subagent_run_id)?;
+        self.reasoning_messages.check_continues(
+            kind,
+            MESSAGE,
+            &event.message_id,
+            &event.subagent_run_id,
+        )?;
         Ok(!event.delta.is_empty() || !event.base.is_empty())
     }
 
-    pub(crate) fn reasoning_message_end(&mut self, event: &ReasoningMessageEnd) -> Result<bool, Violation> {
+    pub(crate) fn reasoning_message_end(
+        &mut self,
+        event: &ReasoningMessageEnd,
+    ) -> Result<bool, Violation> {
         self.reasoning_messages.close(
             EventType::ReasoningMessageEnd,
             MESSAGE,
@@ -70,7 +86,12 @@ impl Guard {
 
     /// Returns the owner of a span or message. Both may share an id, and then the first one's owner. A start event without an
     /// owner is sent with it, because not every client looks at the span.
-    fn reasoning_owner(&self, event: EventType, id: &MessageId, subagent: &Owner) -> Result<Owner, Violation> {
+    fn reasoning_owner(
+        &self,
+        event: EventType,
+        id: &MessageId,
+        subagent: &Owner,
+    ) -> Result<Owner, Violation> {
         let span = self.reasoning_spans.get(id).map(|span| span.owner.clone());
         let message = || self.known(id).filter(|known| known.role == Role::Reasoning);
         match span.or_else(|| message().map(|known| known.owner)) {
@@ -79,12 +100,17 @@ impl Guard {
         }
     }
 
-    pub(crate) fn encrypted_value(&mut self, event: &ReasoningEncryptedValue) -> Result<bool, Violation> {
+    pub(crate) fn encrypted_value(
+        &mut self,
+        event: &ReasoningEncryptedValue,
+    ) -> Result<bool, Violation> {
         let id = event.entity_id.as_str();
         let owner = match event.subtype {
-            EncryptedValueSubtype::ToolCall => {
-                self.calls.get(id).map(|call| call.owner.clone()).or_else(|| self.history.call_owner(id))
-            }
+            EncryptedValueSubtype::ToolCall => self
+                .calls
+                .get(id)
+                .map(|call| call.owner.clone())
+                .or_else(|| self.history.call_owner(id)),
             EncryptedValueSubtype::Message => {
                 let span = || self.reasoning_spans.get(id).map(|span| span.owner.clone());
                 self.known(id).map(|known| known.owner).or_else(span)
@@ -110,9 +136,12 @@ mod tests {
 
     #[test]
     fn reasoning_with_the_id_of_an_earlier_message_belongs_to_its_owner() {
-        let earlier: Message = serde_json::from_str(r#"{"role":"reasoning","id":"a","content":""}"#).unwrap();
+        let earlier: Message =
+            serde_json::from_str(r#"{"role":"reasoning","id":"a","content":""}"#).unwrap();
         let mut guard = Guard::new(&RunAgentInput::new("t", "r", vec![earlier]));
-        let start = |owner: Option<SubagentRunId>| Event::from(ReasoningStart::new("a")).attributed_to(owner);
+        let start = |owner: Option<SubagentRunId>| {
+            Event::from(ReasoningStart::new("a")).attributed_to(owner)
+        };
         guard.admit(start(Some("s".into())), &mut Vec::new()).unwrap_err();
         guard.admit(start(None), &mut Vec::new()).unwrap();
     }

@@ -16,7 +16,10 @@ use crate::protocol::{
 const ACTIVITY: &str = "activity";
 
 impl Guard {
-    pub(crate) fn activity_snapshot(&mut self, event: &ActivitySnapshot) -> Result<bool, Violation> {
+    pub(crate) fn activity_snapshot(
+        &mut self,
+        event: &ActivitySnapshot,
+    ) -> Result<bool, Violation> {
         let kind = EventType::ActivitySnapshot;
         let (id, subagent) = (&event.message_id, &event.subagent_run_id);
         let owner = match self.known(id) {
@@ -49,7 +52,9 @@ impl Guard {
             ));
         }
         match self.known(id).filter(|known| known.role == Role::Activity) {
-            Some(known) => check_owner(kind, ACTIVITY, id, &known.owner, &event.subagent_run_id).map(|()| true),
+            Some(known) => {
+                check_owner(kind, ACTIVITY, id, &known.owner, &event.subagent_run_id).map(|()| true)
+            }
             None => {
                 tracing::warn!(
                     activity = id.as_str(),
@@ -60,10 +65,14 @@ impl Guard {
         }
     }
 
-    pub(crate) fn messages_snapshot(&mut self, event: &MessagesSnapshot) -> Result<bool, Violation> {
+    pub(crate) fn messages_snapshot(
+        &mut self,
+        event: &MessagesSnapshot,
+    ) -> Result<bool, Violation> {
         self.check_snapshot(event)?;
         for message in &event.messages {
-            let (id, role, owner) = (message.id(), message.role(), message.subagent_run_id().cloned());
+            let (id, role, owner) =
+                (message.id(), message.role(), message.subagent_run_id().cloned());
             let name = message.name().map(str::to_owned);
             if let Message::Assistant(assistant) = message {
                 for call in assistant.tool_calls() {
@@ -91,7 +100,8 @@ impl Guard {
             } else if let Some(message) = self.reasoning_messages.get_mut(id) {
                 message.owner = owner;
             } else {
-                self.implicit_messages.insert(id.clone(), ImplicitMessage { role, owner, name, made_by_call: false });
+                self.implicit_messages
+                    .insert(id.clone(), ImplicitMessage { role, owner, name, made_by_call: false });
             }
         }
         Ok(true)
@@ -107,10 +117,13 @@ impl Guard {
             }
             let open = self.texts.is_open(id) || self.reasoning_messages.is_open(id);
             if open && self.known(id).is_some_and(|known| known.role != message.role()) {
-                return refuse(format!("message {id:?} is open, and has another role in the snapshot"));
+                return refuse(format!(
+                    "message {id:?} is open, and has another role in the snapshot"
+                ));
             }
             if let Message::Assistant(assistant) = message
-                && let Some(twice) = assistant.tool_calls().iter().find(|call| !calls.insert(&call.id))
+                && let Some(twice) =
+                    assistant.tool_calls().iter().find(|call| !calls.insert(&call.id))
             {
                 return refuse(format!("tool call {:?} is in the snapshot twice", twice.id));
             }

@@ -12,7 +12,9 @@ impl Guard {
         let id = &event.subagent_run_id;
         match self.subagents.get(id) {
             Some(true) => return refuse(format!("subagent {id:?} is already active")),
-            Some(false) => return refuse(format!("subagent {id:?} has ended; its id cannot be used again")),
+            Some(false) => {
+                return refuse(format!("subagent {id:?} has ended; its id cannot be used again"));
+            }
             None if self.unannounced.contains(id) => {
                 return refuse(format!("events named subagent {id:?} before it started"));
             }
@@ -29,7 +31,10 @@ impl Guard {
 
     pub(crate) fn end_subagent(&mut self, id: &SubagentRunId, out: &mut impl EventSink) -> bool {
         if self.subagents.get(id) != Some(&true) {
-            tracing::debug!(subagent = id.as_str(), "skipped the end of a subagent that is not active");
+            tracing::debug!(
+                subagent = id.as_str(),
+                "skipped the end of a subagent that is not active"
+            );
             return false;
         }
         self.close_items(Some(&Some(id.clone())), out);

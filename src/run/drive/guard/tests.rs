@@ -119,16 +119,21 @@ fn open_items_are_closed_with_their_owner() {
 
 #[test]
 fn an_event_that_cannot_be_repaired_is_a_violation_with_a_reason() {
-    let snapshot =
-        |id: &str| json!({ "type": "ACTIVITY_SNAPSHOT", "messageId": id, "activityType": "x", "content": {} });
+    let snapshot = |id: &str| json!({ "type": "ACTIVITY_SNAPSHOT", "messageId": id, "activityType": "x", "content": {} });
     let result = |id: &str| json!({ "type": "TOOL_CALL_RESULT", "messageId": id, "toolCallId": "c", "content": "" });
     let thought = |id: &str| json!({ "type": "REASONING_MESSAGE_START", "messageId": id, "role": "reasoning" });
     let sub = |id: &str| json!({ "type": "SUBAGENT_STARTED", "subagentRunId": id, "name": "n" });
     let sub_end = |id: &str| json!({ "type": "SUBAGENT_FINISHED", "subagentRunId": id });
     for (events, expected) in [
         (json!([text("a", "x")]), "TEXT_MESSAGE_CONTENT: message \"a\" is not open"),
-        (json!([text_start("a"), text_end("a"), text("a", "x")]), "TEXT_MESSAGE_CONTENT: message \"a\" is not open"),
-        (json!([text_start("a"), text_start("a")]), "TEXT_MESSAGE_START: message \"a\" is already open"),
+        (
+            json!([text_start("a"), text_end("a"), text("a", "x")]),
+            "TEXT_MESSAGE_CONTENT: message \"a\" is not open",
+        ),
+        (
+            json!([text_start("a"), text_start("a")]),
+            "TEXT_MESSAGE_START: message \"a\" is already open",
+        ),
         (
             json!([text_start("a"), text_end("a"), { "type": "TEXT_MESSAGE_START", "messageId": "a", "role": "user" }]),
             "TEXT_MESSAGE_START: message \"a\" is reopened with another role",
@@ -169,7 +174,10 @@ fn an_event_that_cannot_be_repaired_is_a_violation_with_a_reason() {
             json!([result("a"), result("a")]),
             "TOOL_CALL_RESULT: message id \"a\" already belongs to a message of role tool",
         ),
-        (json!([call_start("c"), call_start("c")]), "TOOL_CALL_START: tool call \"c\" is already open"),
+        (
+            json!([call_start("c"), call_start("c")]),
+            "TOOL_CALL_START: tool call \"c\" is already open",
+        ),
         (
             json!([call_start("c"), call_end("c"), { "type": "TOOL_CALL_START", "toolCallId": "c", "toolCallName": "g" }]),
             "TOOL_CALL_START: tool call \"c\" is reopened with another name",
@@ -249,7 +257,8 @@ fn empty_events_are_skipped() {
         { "type": "TEXT_MESSAGE_CONTENT", "messageId": "a", "delta": "", "metadata": {} },
         text_end("a"), text_end("a"),
     ]);
-    let annotated = json!({ "type": "TEXT_MESSAGE_CONTENT", "messageId": "a", "delta": "", "metadata": {} });
+    let annotated =
+        json!({ "type": "TEXT_MESSAGE_CONTENT", "messageId": "a", "delta": "", "metadata": {} });
     assert_eq!(sent(events), json!([text_start("a"), annotated, text_end("a")]));
 }
 
@@ -309,7 +318,8 @@ fn chunks_of_several_owners_are_independent() {
         }
         chunk
     };
-    let start = |id: &str| json!({ "type": "TEXT_MESSAGE_START", "messageId": id, "role": "assistant" });
+    let start =
+        |id: &str| json!({ "type": "TEXT_MESSAGE_START", "messageId": id, "role": "assistant" });
     assert_eq!(
         sent(json!([
             chunk(Some("a"), Some("s"), "1"),
@@ -340,15 +350,23 @@ fn chunks_of_several_owners_are_independent() {
         ])
     );
     assert_eq!(
-        violation(json!([chunk(Some("a"), Some("s"), "1"), chunk(Some("c"), Some("t"), "3"), chunk(None, None, "?")])),
+        violation(json!([
+            chunk(Some("a"), Some("s"), "1"),
+            chunk(Some("c"), Some("t"), "3"),
+            chunk(None, None, "?")
+        ])),
         "TEXT_MESSAGE_CHUNK: it names neither an item nor a subagent, and several items are open"
     );
 }
 
 #[test]
 fn an_open_call_is_closed_before_its_result() {
-    let result = json!({ "type": "TOOL_CALL_RESULT", "messageId": "m", "toolCallId": "c", "content": [] });
-    assert_eq!(sent(json!([call_start("c"), result])), json!([call_start("c"), call_end("c"), result]));
+    let result =
+        json!({ "type": "TOOL_CALL_RESULT", "messageId": "m", "toolCallId": "c", "content": [] });
+    assert_eq!(
+        sent(json!([call_start("c"), result])),
+        json!([call_start("c"), call_end("c"), result])
+    );
 }
 
 #[test]
@@ -365,7 +383,14 @@ fn the_items_of_a_subagent_are_closed_before_the_subagent() {
     let failed = json!({ "type": "SUBAGENT_ERROR", "subagentRunId": "s", "message": "no" });
     assert_eq!(
         sent(json!([started, by("s", text_start("a")), text_start("b"), failed])),
-        json!([started, by("s", text_start("a")), text_start("b"), by("s", text_end("a")), failed, text_end("b")])
+        json!([
+            started,
+            by("s", text_start("a")),
+            text_start("b"),
+            by("s", text_end("a")),
+            failed,
+            text_end("b")
+        ])
     );
 }
 
@@ -413,7 +438,13 @@ fn a_snapshot_sets_the_owners_of_messages() {
         { "id": "a", "role": "assistant", "content": "", "subagentRunId": "s" },
         { "id": "u", "role": "user", "content": "" },
     ] });
-    let events = json!([text_start("a"), text_end("a"), restated, by("s", text_start("a")), by("s", text_end("a"))]);
+    let events = json!([
+        text_start("a"),
+        text_end("a"),
+        restated,
+        by("s", text_start("a")),
+        by("s", text_end("a"))
+    ]);
     assert_eq!(sent(events.clone()), events);
     assert_eq!(
         violation(json!([restated, text_start("u")])),
@@ -436,7 +467,8 @@ fn finish(outcome: RunOutcome, events: Value) -> (Value, Vec<Value>) {
 
 #[test]
 fn pending_tool_calls_are_listed_in_order() {
-    let result = json!({ "type": "TOOL_CALL_RESULT", "messageId": "m", "toolCallId": "b", "content": "" });
+    let result =
+        json!({ "type": "TOOL_CALL_RESULT", "messageId": "m", "toolCallId": "b", "content": "" });
     let calls = json!([call_start("z"), call_end("z"), call_start("b"), result, call_start("a")]);
     let (outcome, _) = finish(RunOutcome::success(), calls.clone());
     assert_eq!(outcome, json!({ "type": "success", "pendingToolCallIds": ["z", "a"] }));
@@ -451,7 +483,8 @@ fn an_interrupt_suspends_active_subagents() {
     own.subagent_run_id = Some("s".into());
     let id = own.id.clone();
     let outcome = RunOutcome::Interrupt { interrupts: vec![Interrupt::new("other"), own] };
-    let started = |id: &str| json!({ "type": "SUBAGENT_STARTED", "subagentRunId": id, "name": "n" });
+    let started =
+        |id: &str| json!({ "type": "SUBAGENT_STARTED", "subagentRunId": id, "name": "n" });
     let (_, out) = finish(outcome, json!([started("s"), started("t")]));
     assert_eq!(
         out[2],
@@ -487,7 +520,15 @@ fn an_interrupt_outcome_has_interrupts_with_distinct_ids() {
         Guard::default().check_ending(&RunFinished::new("t".into(), "r".into(), outcome))
     };
     assert!(check(vec![Interrupt::new("x"), Interrupt::new("x")]).is_ok());
-    assert_eq!(check(vec![]).unwrap_err().to_string(), "RUN_FINISHED: an interrupt outcome without an interrupt");
+    assert_eq!(
+        check(vec![]).unwrap_err().to_string(),
+        "RUN_FINISHED: an interrupt outcome without an interrupt"
+    );
     let twice = Interrupt::new("x");
-    assert!(check(vec![twice.clone(), twice]).unwrap_err().to_string().contains("two interrupts with the id"));
+    assert!(
+        check(vec![twice.clone(), twice])
+            .unwrap_err()
+            .to_string()
+            .contains("two interrupts with the id")
+    );
 }

@@ -11,22 +11,34 @@ const KIND: &str = "message";
 impl Guard {
     pub(crate) fn text_start(&mut self, event: &TextMessageStart) -> Result<bool, Violation> {
         let kind = EventType::TextMessageStart;
-        let (id, owner, role) = (&event.message_id, &event.subagent_run_id, event.role.unwrap_or_default());
+        let (id, owner, role) =
+            (&event.message_id, &event.subagent_run_id, event.role.unwrap_or_default());
         match self.texts.check_start(kind, KIND, id, owner)? {
             Some(closed) => {
                 if closed.details.role != role {
-                    return Err(Violation::new(kind, format!("message {id:?} is reopened with another role")));
+                    return Err(Violation::new(
+                        kind,
+                        format!("message {id:?} is reopened with another role"),
+                    ));
                 }
                 if event.name.is_some() && closed.details.name != event.name {
-                    return Err(Violation::new(kind, format!("message {id:?} is reopened with another name")));
+                    return Err(Violation::new(
+                        kind,
+                        format!("message {id:?} is reopened with another name"),
+                    ));
                 }
             }
             None => {
                 let known = self.check_message_id(kind, id, role.into(), owner)?;
                 if known.is_some_and(|known| {
-                    !known.made_by_call && event.name.is_some() && known.name != event.name.as_deref()
+                    !known.made_by_call
+                        && event.name.is_some()
+                        && known.name != event.name.as_deref()
                 }) {
-                    return Err(Violation::new(kind, format!("message {id:?} is known under another name")));
+                    return Err(Violation::new(
+                        kind,
+                        format!("message {id:?} is known under another name"),
+                    ));
                 }
             }
         }

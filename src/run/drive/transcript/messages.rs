@@ -2,9 +2,11 @@
 
 use super::{NewMessages, Place, Transcript, merge};
 use crate::protocol::{
-    AssistantMessage, DeveloperMessage, JsonObject, Message, MessageContent, MessageId, ReasoningMessage,
-    SystemMessage, ToolCall, ToolCallId, ToolMessage, UserMessage,
-    event::{ReasoningMessageStart, TextMessageRole, TextMessageStart, ToolCallResult, ToolCallStart},
+    AssistantMessage, DeveloperMessage, JsonObject, Message, MessageContent, MessageId,
+    ReasoningMessage, SystemMessage, ToolCall, ToolCallId, ToolMessage, UserMessage,
+    event::{
+        ReasoningMessageStart, TextMessageRole, TextMessageStart, ToolCallResult, ToolCallStart,
+    },
 };
 
 impl Transcript {
@@ -19,7 +21,8 @@ impl Transcript {
     /// Content that is a list of parts is replaced by the text.
     pub(crate) fn append(&mut self, id: &MessageId, delta: &str, metadata: Option<&JsonObject>) {
         let Some(message) = self.message_mut(id) else { return };
-        if let Message::User(UserMessage { content, .. }) | Message::Tool(ToolMessage { content, .. }) = message
+        if let Message::User(UserMessage { content, .. })
+        | Message::Tool(ToolMessage { content, .. }) = message
             && matches!(content, MessageContent::Parts(_))
         {
             *content = String::new().into();
@@ -29,7 +32,11 @@ impl Transcript {
         merge(message.metadata_mut(), metadata);
     }
 
-    pub(crate) fn start_reasoning(&mut self, event: &ReasoningMessageStart, metadata: Option<&JsonObject>) {
+    pub(crate) fn start_reasoning(
+        &mut self,
+        event: &ReasoningMessageStart,
+        metadata: Option<&JsonObject>,
+    ) {
         if self.position(&event.message_id).is_none() {
             self.new.push(Message::Reasoning(ReasoningMessage {
                 subagent_run_id: event.subagent_run_id.clone(),
@@ -81,7 +88,9 @@ impl Transcript {
         let own = || MessageId::from(event.tool_call_id.as_str());
         let id = match event.parent_message_id.as_ref().filter(|id| !id.is_empty()) {
             Some(parent) => match self.position(parent) {
-                Some(place) if matches!(self.get(place), Some(Message::Assistant(_))) => return place,
+                Some(place) if matches!(self.get(place), Some(Message::Assistant(_))) => {
+                    return place;
+                }
                 Some(_) => own(),
                 None => parent.clone(),
             },
@@ -98,7 +107,9 @@ impl Transcript {
     fn call_position(&mut self, id: &ToolCallId) -> Option<(Place, usize)> {
         let kept = self.base.call_place(id).filter(|(position, _)| *position < self.kept);
         let kept = kept.map(|(position, number)| (Place::Kept(position), number));
-        kept.or_else(|| self.new.call_position(id).map(|(place, number)| (Place::New(place), number)))
+        kept.or_else(|| {
+            self.new.call_position(id).map(|(place, number)| (Place::New(place), number))
+        })
     }
 
     pub(crate) fn call_mut(&mut self, id: &ToolCallId) -> Option<&mut ToolCall> {
@@ -112,7 +123,11 @@ impl Transcript {
     /// Inserts a result after the message with its call and the results that follow it, because models require that order. If
     /// there is no such message, the result is appended.
     pub(crate) fn insert_result(&mut self, event: &ToolCallResult, metadata: Option<&JsonObject>) {
-        let result = ToolMessage::new(event.message_id.clone(), event.tool_call_id.clone(), event.content.clone());
+        let result = ToolMessage::new(
+            event.message_id.clone(),
+            event.tool_call_id.clone(),
+            event.content.clone(),
+        );
         let mut result = ToolMessage { subagent_run_id: event.subagent_run_id.clone(), ..result };
         merge(&mut result.metadata, metadata);
         let result = Message::Tool(result);
@@ -140,18 +155,28 @@ impl Transcript {
 }
 
 fn empty_text(event: &TextMessageStart) -> Message {
-    let (id, name, subagent_run_id) = (event.message_id.clone(), event.name.clone(), event.subagent_run_id.clone());
+    let (id, name, subagent_run_id) =
+        (event.message_id.clone(), event.name.clone(), event.subagent_run_id.clone());
     match event.role.unwrap_or_default() {
-        TextMessageRole::Developer => {
-            Message::Developer(DeveloperMessage { name, subagent_run_id, ..DeveloperMessage::new(id, "") })
-        }
+        TextMessageRole::Developer => Message::Developer(DeveloperMessage {
+            name,
+            subagent_run_id,
+            ..DeveloperMessage::new(id, "")
+        }),
         TextMessageRole::System => {
             Message::System(SystemMessage { name, subagent_run_id, ..SystemMessage::new(id, "") })
         }
-        TextMessageRole::User => Message::User(UserMessage { name, subagent_run_id, ..UserMessage::new(id, "") }),
+        TextMessageRole::User => {
+            Message::User(UserMessage { name, subagent_run_id, ..UserMessage::new(id, "") })
+        }
         TextMessageRole::Assistant => {
             let content = Some(String::new());
-            Message::Assistant(AssistantMessage { content, name, subagent_run_id, ..AssistantMessage::new(id) })
+            Message::Assistant(AssistantMessage {
+                content,
+                name,
+                subagent_run_id,
+                ..AssistantMessage::new(id)
+            })
         }
     }
 }
@@ -162,10 +187,12 @@ fn text_mut(message: &mut Message) -> Option<&mut String> {
         Message::System(m) => Some(&mut m.content),
         Message::Reasoning(m) => Some(&mut m.content),
         Message::Assistant(m) => Some(m.content.get_or_insert_default()),
-        Message::User(UserMessage { content, .. }) | Message::Tool(ToolMessage { content, .. }) => match content {
-            MessageContent::Text(text) => Some(text),
-            MessageContent::Parts(_) => None,
-        },
+        Message::User(UserMessage { content, .. }) | Message::Tool(ToolMessage { content, .. }) => {
+            match content {
+                MessageContent::Text(text) => Some(text),
+                MessageContent::Parts(_) => None,
+            }
+        }
         Message::Activity(_) => None,
     }
 }

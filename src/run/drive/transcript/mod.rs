@@ -86,7 +86,16 @@ impl Transcript {
     pub fn new(messages: impl Into<Messages>, state: Value) -> Self {
         let base = messages.into();
         let (kept, changed, new) = (base.len(), BTreeSet::new(), NewMessages::default());
-        Self { base, kept, changed, new, last: None, state, state_changed: false, patch_budget: MAX_PATCH_COST }
+        Self {
+            base,
+            kept,
+            changed,
+            new,
+            last: None,
+            state,
+            state_changed: false,
+            patch_budget: MAX_PATCH_COST,
+        }
     }
 
     /// Creates the conversation that a run starts from.
@@ -124,7 +133,8 @@ impl Transcript {
 
     /// Returns whether the run has made or changed messages with parts that are no text.
     pub(crate) fn has_new_media(&self) -> bool {
-        let changed = self.changed.range(..self.kept).filter_map(|position| self.base.get(*position));
+        let changed =
+            self.changed.range(..self.kept).filter_map(|position| self.base.get(*position));
         changed.chain(self.new.iter()).any(has_media)
     }
 
@@ -132,7 +142,12 @@ impl Transcript {
         let Self { base, kept, changed, new, state, state_changed, .. } = self;
         let updated = changed.into_iter().filter(|position| *position < kept);
         let updated = updated.map(|position| (position, base[position].clone())).collect();
-        TranscriptChanges { kept, updated, new: new.into_iter().collect(), state: state_changed.then_some(state) }
+        TranscriptChanges {
+            kept,
+            updated,
+            new: new.into_iter().collect(),
+            state: state_changed.then_some(state),
+        }
     }
 
     /// Applies an event. One that cannot be applied, such as a patch whose path does not exist, changes nothing.
@@ -202,9 +217,9 @@ impl Transcript {
                 let call = self.call_mut(&event.entity_id.as_str().into());
                 call.map(|call| (&mut call.encrypted_value, &mut call.encrypted_value_type))
             }
-            EncryptedValueSubtype::Message => {
-                self.message_mut(&event.entity_id.as_str().into()).and_then(Message::encrypted_value_mut)
-            }
+            EncryptedValueSubtype::Message => self
+                .message_mut(&event.entity_id.as_str().into())
+                .and_then(Message::encrypted_value_mut),
         };
         match place {
             // A type describes one value, so a value without a type removes the earlier one's.
@@ -259,7 +274,9 @@ impl Transcript {
 
 fn merge(target: &mut Option<Metadata>, metadata: Option<&JsonObject>) {
     if let Some(metadata) = metadata {
-        target.get_or_insert_default().extend(metadata.iter().map(|(key, value)| (key.clone(), value.clone())));
+        target
+            .get_or_insert_default()
+            .extend(metadata.iter().map(|(key, value)| (key.clone(), value.clone())));
     }
 }
 

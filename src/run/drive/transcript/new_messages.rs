@@ -42,14 +42,19 @@ impl NewMessages {
 
     /// Returns all messages in order.
     pub(super) fn iter(&self) -> impl Iterator<Item = &Message> {
-        let entries = self.entries.iter().flat_map(|entry| std::iter::once(&entry.message).chain(&entry.results));
+        let entries = self
+            .entries
+            .iter()
+            .flat_map(|entry| std::iter::once(&entry.message).chain(&entry.results));
         self.leading.iter().chain(entries)
     }
 
     /// Returns all messages in order to change them, except for their ids and calls.
     pub(super) fn iter_mut(&mut self) -> impl Iterator<Item = &mut Message> {
-        let entries =
-            self.entries.iter_mut().flat_map(|entry| std::iter::once(&mut entry.message).chain(&mut entry.results));
+        let entries = self
+            .entries
+            .iter_mut()
+            .flat_map(|entry| std::iter::once(&mut entry.message).chain(&mut entry.results));
         self.leading.iter_mut().chain(entries)
     }
 
@@ -130,7 +135,8 @@ impl NewMessages {
     fn places(&self) -> impl Iterator<Item = (NewPlace, &Message)> {
         let results = |entry: usize, results| {
             let numbered = Iterator::enumerate(<[Message]>::iter(results));
-            numbered.map(move |(result, message)| (NewPlace { entry, result: Some(result) }, message))
+            numbered
+                .map(move |(result, message)| (NewPlace { entry, result: Some(result) }, message))
         };
         let entries = self.entries.iter().enumerate().flat_map(move |(at, entry)| {
             let first = (NewPlace { entry: at + 1, result: None }, &entry.message);
@@ -169,7 +175,10 @@ impl IntoIterator for NewMessages {
     type IntoIter = Box<dyn Iterator<Item = Message>>;
 
     fn into_iter(self) -> Self::IntoIter {
-        let entries = self.entries.into_iter().flat_map(|entry| std::iter::once(entry.message).chain(entry.results));
+        let entries = self
+            .entries
+            .into_iter()
+            .flat_map(|entry| std::iter::once(entry.message).chain(entry.results));
         Box::new(self.leading.into_iter().chain(entries))
     }
 }

@@ -26,7 +26,8 @@ impl Transcript {
     /// Applies a snapshot: known messages are replaced in place, new ones are appended, missing ones are removed. Activities and
     /// reasoning, which some servers do not store, are only removed if the snapshot has messages of that role.
     pub(crate) fn reconcile(&mut self, event: &MessagesSnapshot) {
-        let snapshot: HashMap<&MessageId, &Message> = event.messages.iter().map(|m| (m.id(), m)).collect();
+        let snapshot: HashMap<&MessageId, &Message> =
+            event.messages.iter().map(|m| (m.id(), m)).collect();
         let has = |role| event.messages.iter().any(|message| message.role() == role);
         let (has_activity, has_reasoning) = (has(Role::Activity), has(Role::Reasoning));
         let scope = activity_scope(event);
@@ -47,8 +48,10 @@ impl Transcript {
             }
             None => keeps(message),
         });
-        let known: HashSet<MessageId> = messages.iter().map(|message| message.id().clone()).collect();
-        messages.extend(event.messages.iter().filter(|message| !known.contains(message.id())).cloned());
+        let known: HashSet<MessageId> =
+            messages.iter().map(|message| message.id().clone()).collect();
+        messages
+            .extend(event.messages.iter().filter(|message| !known.contains(message.id())).cloned());
         let same_place = |(one, other): &(&Message, &Message)| one.id() == other.id();
         self.kept = self.base[..self.kept].iter().zip(&messages).take_while(same_place).count();
         self.new = messages.split_off(self.kept).into_iter().collect();
@@ -92,9 +95,15 @@ impl Transcript {
         }
     }
 
-    pub(crate) fn amend_activity(&mut self, event: &ActivityDelta, metadata: Option<&JsonObject>) -> Effect {
+    pub(crate) fn amend_activity(
+        &mut self,
+        event: &ActivityDelta,
+        metadata: Option<&JsonObject>,
+    ) -> Effect {
         let mut budget = self.patch_budget;
-        let Some(Message::Activity(activity)) = self.message_mut(&event.message_id) else { return Effect::None };
+        let Some(Message::Activity(activity)) = self.message_mut(&event.message_id) else {
+            return Effect::None;
+        };
         // As the client merges it: also if the patch fails.
         merge(&mut activity.metadata, metadata);
         let mut content = Value::Object(std::mem::take(&mut activity.content));

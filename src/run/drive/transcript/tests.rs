@@ -8,8 +8,8 @@ use crate::{
     protocol::{
         JsonPatch, SubagentRunId,
         event::{
-            ActivityDelta, ActivitySnapshot, MessagesSnapshot, StateSnapshot, SubagentFinished, SubagentStarted,
-            ToolCallResult,
+            ActivityDelta, ActivitySnapshot, MessagesSnapshot, StateSnapshot, SubagentFinished,
+            SubagentStarted, ToolCallResult,
         },
     },
     run::drive::guard::Guard,
@@ -64,7 +64,11 @@ fn a_result_follows_its_call_and_later_messages_become_new() {
 #[test]
 fn a_snapshot_in_the_same_order_changes_messages_in_place() {
     let mut transcript = started();
-    let restated = vec![Message::user("u1", "ONE"), Message::assistant("a1", "two"), Message::user("new", "x")];
+    let restated = vec![
+        Message::user("u1", "ONE"),
+        Message::assistant("a1", "two"),
+        Message::user("new", "x"),
+    ];
     transcript.apply(&MessagesSnapshot::new(restated).into());
     let TranscriptChanges { kept, updated, new, .. } = transcript.into_changes();
     assert_eq!((kept, updated, ids(&new)), (2, vec![(0, Message::user("u1", "ONE"))], vec!["new"]));
@@ -87,7 +91,8 @@ fn state_events_mark_the_state_as_changed() {
 fn deltas_of_two_messages_may_interleave() {
     let (a, b) = (MessageId::from("a"), MessageId::from("b"));
     let metadata = json!({ "k": 1 });
-    let mut transcript = Transcript::new(vec![Message::user("a", "1"), Message::user("b", "1")], Value::Null);
+    let mut transcript =
+        Transcript::new(vec![Message::user("a", "1"), Message::user("b", "1")], Value::Null);
     transcript.append(&a, "2", None);
     transcript.append(&b, "2", None);
     transcript.append(&a, "3", metadata.as_object());
@@ -118,7 +123,10 @@ fn an_activity_delta_that_does_not_apply_changes_the_metadata_alone() {
     assert_eq!(transcript.messages(), before);
     assert_eq!(transcript.try_apply(&delta("a", "/nothing", metadata)), Effect::WithoutPatch);
     let activity = &json!(transcript.messages())[2];
-    assert_eq!((&activity["content"], &activity["metadata"]), (&json!({ "steps": [] }), &json!({ "k": 1 })));
+    assert_eq!(
+        (&activity["content"], &activity["metadata"]),
+        (&json!({ "steps": [] }), &json!({ "k": 1 }))
+    );
     assert_eq!(transcript.try_apply(&delta("a", "/steps", json!({}))), Effect::Whole);
 }
 
@@ -127,16 +135,20 @@ fn results_stand_behind_their_calls_in_the_order_in_which_they_come() {
     // More than are searched one by one.
     for calls in [3, 40] {
         let mut transcript = started();
-        let call =
-            |n| ToolCallEvents::with_id(format!("c{n}"), "f").within(&TextMessage::with_id(format!("a{}", n % 2)));
+        let call = |n| {
+            ToolCallEvents::with_id(format!("c{n}"), "f")
+                .within(&TextMessage::with_id(format!("a{}", n % 2)))
+        };
         (0..calls).for_each(|n| transcript.apply(&call(n).start()));
-        (0..calls)
-            .rev()
-            .for_each(|n| transcript.apply(&ToolCallResult::new(format!("t{n}"), format!("c{n}"), "x").into()));
+        (0..calls).rev().for_each(|n| {
+            transcript.apply(&ToolCallResult::new(format!("t{n}"), format!("c{n}"), "x").into())
+        });
         transcript.apply(&ToolCallResult::new("unknown", "no call", "x").into());
-        let results = |parity| (0..calls).rev().filter(move |n| n % 2 == parity).map(|n| format!("t{n}"));
+        let results =
+            |parity| (0..calls).rev().filter(move |n| n % 2 == parity).map(|n| format!("t{n}"));
         // The message `a1` is of the base.
-        let expected = ["u1", "a1"].map(str::to_owned).into_iter().chain(results(1)).chain(["a0".to_owned()]);
+        let expected =
+            ["u1", "a1"].map(str::to_owned).into_iter().chain(results(1)).chain(["a0".to_owned()]);
         let expected: Vec<_> = expected.chain(results(0)).chain(["unknown".to_owned()]).collect();
         assert_eq!(ids(&transcript.messages()), expected);
         let TranscriptChanges { kept, updated, new, .. } = transcript.into_changes();
@@ -171,22 +183,32 @@ fn the_cost_of_a_run_is_linear_in_its_events_of_each_kind() {
         }),
         ("reasoning", |n| (0..n).flat_map(|_| ReasoningSpan::whole("x")).collect()),
         ("steps", |n| {
-            (0..n).map(|n| Step::new(format!("s{n}"))).flat_map(|step| [step.start(), step.finish()]).collect()
+            (0..n)
+                .map(|n| Step::new(format!("s{n}")))
+                .flat_map(|step| [step.start(), step.finish()])
+                .collect()
         }),
-        ("calls with their results", |n| (0..n).flat_map(|n| [&whole(&own(n))[..], &[answered(n)]].concat()).collect()),
-        ("calls before their results", |n| (0..n).flat_map(|n| whole(&own(n))).chain((0..n).map(answered)).collect()),
+        ("calls with their results", |n| {
+            (0..n).flat_map(|n| [&whole(&own(n))[..], &[answered(n)]].concat()).collect()
+        }),
+        ("calls before their results", |n| {
+            (0..n).flat_map(|n| whole(&own(n))).chain((0..n).map(answered)).collect()
+        }),
         ("calls of one message before their results", |n| {
             (0..n).flat_map(|n| whole(&of_one(n))).chain((0..n).rev().map(answered)).collect()
         }),
         ("activities", |n| (0..n).map(activity).collect()),
         ("deltas of two activities in turn", |n| {
-            let delta = |n| ActivityDelta::new(format!("a{}", n % 2), "PLAN", JsonPatch::default()).into();
+            let delta =
+                |n| ActivityDelta::new(format!("a{}", n % 2), "PLAN", JsonPatch::default()).into();
             [activity(0), activity(1)].into_iter().chain((0..n).map(delta)).collect()
         }),
         ("subagents", |n| {
             let ids = (0..n).map(|n| SubagentRunId::from(format!("s{n}")));
-            ids.flat_map(|id| [SubagentStarted::new(id.clone(), "s").into(), SubagentFinished::new(id).into()])
-                .collect()
+            ids.flat_map(|id| {
+                [SubagentStarted::new(id.clone(), "s").into(), SubagentFinished::new(id).into()]
+            })
+            .collect()
         }),
         ("state", |n| (0..n).map(|n| StateSnapshot::new(json!(n)).into()).collect()),
     ];
@@ -201,6 +223,9 @@ fn the_cost_of_a_run_is_linear_in_its_events_of_each_kind() {
     for (kind, events) in kinds {
         let [few, more, many] = [1_000, 10_000, 100_000].map(|number| cost(events(number)));
         // A cost that is quadratic grows by 10,000.
-        assert!(many < 1_000 * few.max(Duration::from_millis(1)), "{kind}: {few:?}, {more:?}, {many:?}");
+        assert!(
+            many < 1_000 * few.max(Duration::from_millis(1)),
+            "{kind}: {few:?}, {more:?}, {many:?}"
+        );
     }
 }

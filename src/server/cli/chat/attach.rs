@@ -28,7 +28,10 @@ struct StoredFile {
 ///
 /// # Errors
 /// The path is not that of a file that can be read, or the file is too large.
-pub(super) async fn attach(path: &str, target: &RunTarget) -> Result<(ContentPart, String), Box<dyn Error>> {
+pub(super) async fn attach(
+    path: &str,
+    target: &RunTarget,
+) -> Result<(ContentPart, String), Box<dyn Error>> {
     let path = path_of(path);
     let shown = printable_line(&path.to_string_lossy());
     let bytes = block_in_place(|| read(&path)).map_err(|problem| format!("{shown}: {problem}"))?;
@@ -36,7 +39,8 @@ pub(super) async fn attach(path: &str, target: &RunTarget) -> Result<(ContentPar
     let size = bytes.len() as u64;
     let is_text = std::str::from_utf8(&bytes).is_ok();
     let media_type = shown_type(&bytes, "");
-    let media_type = media_type.unwrap_or(if is_text { "text/plain" } else { "application/octet-stream" });
+    let media_type =
+        media_type.unwrap_or(if is_text { "text/plain" } else { "application/octet-stream" });
     let note = format!("{}, {}", printable_line(&name), size_text(size));
     if let Some(StoredFile { mut part }) = target.upload(&bytes, media_type, &name).await? {
         // The server may have the bytes under another name.
@@ -47,11 +51,13 @@ pub(super) async fn attach(path: &str, target: &RunTarget) -> Result<(ContentPar
     }
     if size > MAX_INLINE_BYTES {
         let limit = size_text(MAX_INLINE_BYTES);
-        return Err(
-            format!("{note}: too large, because this server has no files and {limit} fit into a message").into()
-        );
+        return Err(format!(
+            "{note}: too large, because this server has no files and {limit} fit into a message"
+        )
+        .into());
     }
-    let source = PartSource::Data { value: STANDARD.encode(bytes), mime_type: media_type.to_owned() };
+    let source =
+        PartSource::Data { value: STANDARD.encode(bytes), mime_type: media_type.to_owned() };
     let media = MediaPart { metadata: Some(json!({ "filename": name })), ..source.into() };
     Ok((ContentPart::media(media_type, media), note))
 }
@@ -69,7 +75,8 @@ pub(super) fn handed_over(content: &JsonObject) -> String {
 
 /// Reads a path as people type, paste or drop it: in quotation marks, or below `~`.
 fn path_of(typed: &str) -> PathBuf {
-    let unquoted = ['"', '\''].into_iter().find_map(|mark| typed.strip_prefix(mark)?.strip_suffix(mark));
+    let unquoted =
+        ['"', '\''].into_iter().find_map(|mark| typed.strip_prefix(mark)?.strip_suffix(mark));
     let path = unquoted.unwrap_or(typed);
     match (path.strip_prefix("~/"), std::env::var_os("HOME")) {
         (Some(rest), Some(home)) => PathBuf::from(home).join(rest),
@@ -97,7 +104,11 @@ fn size_text(bytes: u64) -> String {
         let Some(larger) = units.next() else { break };
         (value, unit) = (value / 1000.0, larger);
     }
-    if unit == "B" || value >= 9.95 { format!("{value:.0} {unit}") } else { format!("{value:.1} {unit}") }
+    if unit == "B" || value >= 9.95 {
+        format!("{value:.0} {unit}")
+    } else {
+        format!("{value:.1} {unit}")
+    }
 }
 
 #[cfg(test)]
@@ -106,9 +117,14 @@ mod tests {
 
     #[test]
     fn sizes_are_short() {
-        for (bytes, text) in
-            [(7, "7 B"), (999, "999 B"), (2400, "2.4 KB"), (52_311, "52 KB"), (999_600, "1.0 MB"), (4 << 30, "4.3 GB")]
-        {
+        for (bytes, text) in [
+            (7, "7 B"),
+            (999, "999 B"),
+            (2400, "2.4 KB"),
+            (52_311, "52 KB"),
+            (999_600, "1.0 MB"),
+            (4 << 30, "4.3 GB"),
+        ] {
             assert_eq!(size_text(bytes), text);
         }
     }

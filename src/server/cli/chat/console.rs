@@ -98,7 +98,11 @@ impl Console {
     }
 
     /// Asks for a line, which begins as `text` if there is an editor.
-    pub(super) async fn ask_to_edit(&mut self, prompt: &str, text: &str) -> io::Result<Option<String>> {
+    pub(super) async fn ask_to_edit(
+        &mut self,
+        prompt: &str,
+        text: &str,
+    ) -> io::Result<Option<String>> {
         self.end_lines();
         // Ctrl-C that came after the end of a run was meant for the run.
         while self.interrupts.recv().now_or_never().flatten().is_some() {}
@@ -180,7 +184,8 @@ impl Console {
 
     /// Moves to a new line of the screen. In a pipe, notes do not interrupt the answer.
     fn end_lines(&mut self) {
-        let is_in_line = std::mem::take(&mut self.is_in_note_line) || (self.shares_screen && self.is_in_answer_line);
+        let is_in_line = std::mem::take(&mut self.is_in_note_line)
+            || (self.shares_screen && self.is_in_answer_line);
         if is_in_line {
             self.write_note(Style::Plain, "\n");
         }

@@ -3,7 +3,8 @@
 use serde_json::Value;
 
 use crate::protocol::{
-    ContentPart, Interrupt, Message, MessageContent, MessageId, Messages, ResumeEntry, RunAgentInput, RunId, ThreadId,
+    ContentPart, Interrupt, Message, MessageContent, MessageId, Messages, ResumeEntry,
+    RunAgentInput, RunId, ThreadId,
 };
 
 pub(super) struct ChatConversation {
@@ -44,7 +45,9 @@ impl ChatConversation {
     /// `None` if there is no such message.
     pub(super) fn edit(&mut self, text: &str) -> Option<RunAgentInput> {
         let (position, state) = self.last_turn()?;
-        let Some(Message::User(mut message)) = self.messages.get(position).cloned() else { return None };
+        let Some(Message::User(mut message)) = self.messages.get(position).cloned() else {
+            return None;
+        };
         self.go_back(position, state.clone());
         // A new id makes a new branch of the thread. The first message has nothing before it from which the branch
         // could begin, so it keeps its id.
@@ -80,9 +83,14 @@ impl ChatConversation {
 
     /// Returns the position of the last user message, and the state before it as far as it is known.
     fn last_turn(&self) -> Option<(usize, Option<Value>)> {
-        let position = self.messages.iter().rposition(|message| matches!(message, Message::User(_)))?;
+        let position =
+            self.messages.iter().rposition(|message| matches!(message, Message::User(_)))?;
         let state = match &self.written {
-            Some((id, state)) if self.messages.get(position).is_some_and(|message| message.id() == id) => state.clone(),
+            Some((id, state))
+                if self.messages.get(position).is_some_and(|message| message.id() == id) =>
+            {
+                state.clone()
+            }
             _ => self.state.clone(),
         };
         Some((position, state))
@@ -95,7 +103,8 @@ impl ChatConversation {
     }
 
     fn request(&self) -> RunAgentInput {
-        let mut input = RunAgentInput::new(self.thread_id.clone(), RunId::random(), self.messages.clone());
+        let mut input =
+            RunAgentInput::new(self.thread_id.clone(), RunId::random(), self.messages.clone());
         input.state.clone_from(&self.state);
         input
     }
@@ -113,7 +122,11 @@ fn with_text(content: MessageContent, text: &str) -> MessageContent {
 }
 
 fn content_of(text: &str, files: Vec<ContentPart>) -> MessageContent {
-    if files.is_empty() { text.into() } else { [vec![ContentPart::text(text)], files].concat().into() }
+    if files.is_empty() {
+        text.into()
+    } else {
+        [vec![ContentPart::text(text)], files].concat().into()
+    }
 }
 
 #[cfg(test)]
@@ -154,9 +167,13 @@ mod tests {
         assert!(conversation.interrupts.is_empty());
         answered(&mut conversation, "a3", json!({ "turn": 3 }));
         let again = conversation.retry().unwrap();
-        assert_eq!((&again.messages, &again.state), (&edited.messages, &Some(json!({ "turn": 1 }))));
+        assert_eq!(
+            (&again.messages, &again.state),
+            (&edited.messages, &Some(json!({ "turn": 1 })))
+        );
 
-        let mut conversation = ChatConversation { messages: first.messages.clone(), ..conversation };
+        let mut conversation =
+            ChatConversation { messages: first.messages.clone(), ..conversation };
         answered(&mut conversation, "a1", json!({ "turn": 1 }));
         let edited = conversation.edit("other").unwrap();
         assert_eq!(edited.messages[0].id(), first.messages[0].id());
@@ -165,12 +182,17 @@ mod tests {
 
     #[test]
     fn files_of_an_edited_message_are_kept() {
-        let file: ContentPart =
-            serde_json::from_value(json!({ "type": "image", "source": { "type": "url", "value": "http://h/" } }))
-                .unwrap();
+        let file: ContentPart = serde_json::from_value(
+            json!({ "type": "image", "source": { "type": "url", "value": "http://h/" } }),
+        )
+        .unwrap();
         let content: MessageContent = vec![ContentPart::text("old"), file.clone()].into();
-        let mut conversation =
-            ChatConversation::stored("t".into(), vec![Message::user("m", content)].into(), None, Vec::new());
+        let mut conversation = ChatConversation::stored(
+            "t".into(),
+            vec![Message::user("m", content)].into(),
+            None,
+            Vec::new(),
+        );
         let edited = conversation.edit("new").unwrap();
         let Message::User(message) = &edited.messages[0] else { panic!("not a user message") };
         assert_eq!(message.content, vec![ContentPart::text("new"), file].into());

@@ -46,7 +46,12 @@ pub(super) fn fields(schema: &Value) -> Vec<Field> {
     let mut fields = Vec::new();
     add_fields(schema, Vec::new(), true, &mut fields);
     if fields.len() > MAX_FIELDS {
-        fields = vec![Field { path: Vec::new(), schema: schema.clone(), is_required: true, kind: FieldKind::Json }];
+        fields = vec![Field {
+            path: Vec::new(),
+            schema: schema.clone(),
+            is_required: true,
+            kind: FieldKind::Json,
+        }];
     }
     fields
 }
@@ -55,22 +60,30 @@ fn add_fields(schema: &Value, path: Vec<String>, is_required: bool, fields: &mut
     if fields.len() > MAX_FIELDS {
         return;
     }
-    let members = schema.get("properties").and_then(Value::as_object).filter(|members| !members.is_empty());
+    let members =
+        schema.get("properties").and_then(Value::as_object).filter(|members| !members.is_empty());
     match members {
-        Some(members) if path.len() < MAX_DEPTH && type_of(schema).is_none_or(|name| name == "object") => {
+        Some(members)
+            if path.len() < MAX_DEPTH && type_of(schema).is_none_or(|name| name == "object") =>
+        {
             let required = schema.get("required").and_then(Value::as_array);
             for (name, member) in members {
-                let is_named = required.is_some_and(|names| names.iter().any(|required| required == name.as_str()));
+                let is_named = required
+                    .is_some_and(|names| names.iter().any(|required| required == name.as_str()));
                 let path = path.iter().cloned().chain([name.clone()]).collect();
                 add_fields(member, path, is_required && is_named, fields);
             }
         }
-        _ => fields.push(Field { path, schema: schema.clone(), is_required, kind: kind_of(schema) }),
+        _ => {
+            fields.push(Field { path, schema: schema.clone(), is_required, kind: kind_of(schema) })
+        }
     }
 }
 
 fn kind_of(schema: &Value) -> FieldKind {
-    if let Some(choices) = choices_of(schema).filter(|choices| (1..=MAX_CHOICES).contains(&choices.len())) {
+    if let Some(choices) =
+        choices_of(schema).filter(|choices| (1..=MAX_CHOICES).contains(&choices.len()))
+    {
         return FieldKind::Choice(choices);
     }
     match type_of(schema) {
@@ -118,10 +131,13 @@ impl Field {
     /// Returns what to show before the prompt: the description and the choices.
     pub(super) fn explanation(&self) -> Vec<String> {
         let description = self.schema.get("description").and_then(Value::as_str);
-        let mut lines: Vec<_> = description.map(|text| excerpt(text, MAX_DESCRIPTION_CHARS)).into_iter().collect();
+        let mut lines: Vec<_> =
+            description.map(|text| excerpt(text, MAX_DESCRIPTION_CHARS)).into_iter().collect();
         if let FieldKind::Choice(choices) = &self.kind {
             lines.extend(
-                (1..).zip(choices).map(|(number, (label, _))| format!("  {number}. {}", printable_line(label))),
+                (1..)
+                    .zip(choices)
+                    .map(|(number, (label, _))| format!("  {number}. {}", printable_line(label))),
             );
         }
         lines
@@ -163,20 +179,32 @@ impl Field {
         }
         let value = match &self.kind {
             FieldKind::Choice(choices) => {
-                let numbered = text.parse::<usize>().ok().and_then(|number| choices.get(number.checked_sub(1)?));
+                let numbered = text
+                    .parse::<usize>()
+                    .ok()
+                    .and_then(|number| choices.get(number.checked_sub(1)?));
                 // A label may look like a number; the number in the list comes first.
                 let chosen = numbered.or_else(|| choices.iter().find(|(label, _)| label == text));
-                chosen.map(|(_, value)| value.clone()).ok_or("expected the number of a choice, or its text")?
+                chosen
+                    .map(|(_, value)| value.clone())
+                    .ok_or("expected the number of a choice, or its text")?
             }
             FieldKind::Boolean => read_yes_or_no(text).ok_or("expected yes or no")?.into(),
-            FieldKind::Integer => text.parse::<i64>().map_err(|_| "expected a whole number, such as 3")?.into(),
-            FieldKind::Number => text.parse::<Number>().map_err(|_| "expected a number, such as 3 or 2.5")?.into(),
-            FieldKind::Text => line.into(),
-            FieldKind::Email => {
-                formatted(text, "email").ok_or("expected an e-mail address, such as ada@example.com")?
+            FieldKind::Integer => {
+                text.parse::<i64>().map_err(|_| "expected a whole number, such as 3")?.into()
             }
-            FieldKind::Url => formatted(text, "uri").ok_or("expected a URL, such as https://example.com")?,
-            FieldKind::Json => serde_json::from_str(text).map_err(|error| format!("not JSON: {error}"))?,
+            FieldKind::Number => {
+                text.parse::<Number>().map_err(|_| "expected a number, such as 3 or 2.5")?.into()
+            }
+            FieldKind::Text => line.into(),
+            FieldKind::Email => formatted(text, "email")
+                .ok_or("expected an e-mail address, such as ada@example.com")?,
+            FieldKind::Url => {
+                formatted(text, "uri").ok_or("expected a URL, such as https://example.com")?
+            }
+            FieldKind::Json => {
+                serde_json::from_str(text).map_err(|error| format!("not JSON: {error}"))?
+            }
         };
         Ok(Some(value))
     }
@@ -184,7 +212,10 @@ impl Field {
 
 /// Returns a text that has a format of JSON Schema.
 fn formatted(text: &str, format: &str) -> Option<Value> {
-    let schema = jsonschema::options().should_validate_formats(true).build(&json!({ "format": format })).ok()?;
+    let schema = jsonschema::options()
+        .should_validate_formats(true)
+        .build(&json!({ "format": format }))
+        .ok()?;
     Some(text.into()).filter(|value| schema.is_valid(value))
 }
 
@@ -232,14 +263,26 @@ mod tests {
         for (schema, line, expected) in [
             (json!({ "enum": ["red", "green", 3] }), "2", json!("green")),
             (json!({ "enum": ["red", "green", 3] }), "red", json!("red")),
-            (json!({ "oneOf": [{ "const": "s", "title": "Small" }, { "const": "l" }] }), "Small", json!("s")),
+            (
+                json!({ "oneOf": [{ "const": "s", "title": "Small" }, { "const": "l" }] }),
+                "Small",
+                json!("s"),
+            ),
             (json!({ "type": "boolean" }), "y", json!(true)),
             (json!({ "type": ["null", "boolean"] }), "No", json!(false)),
             (json!({ "type": "integer" }), "-3", json!(-3)),
             (json!({ "type": "number" }), "2.5", json!(2.5)),
             (json!({ "type": "string" }), " spaces stay", json!(" spaces stay")),
-            (json!({ "type": "string", "format": "email" }), " ada@example.com", json!("ada@example.com")),
-            (json!({ "type": "string", "format": "uri" }), "mailto:ada@example.com", json!("mailto:ada@example.com")),
+            (
+                json!({ "type": "string", "format": "email" }),
+                " ada@example.com",
+                json!("ada@example.com"),
+            ),
+            (
+                json!({ "type": "string", "format": "uri" }),
+                "mailto:ada@example.com",
+                json!("mailto:ada@example.com"),
+            ),
             (json!({ "type": "string", "format": "time" }), "noon", json!("noon")),
             (json!({ "type": "string", "default": "usual" }), "", json!("usual")),
             (json!({ "type": "array" }), "[1, 2]", json!([1, 2])),
@@ -260,7 +303,10 @@ mod tests {
             },
             "required": ["size"],
         });
-        assert_eq!(answered(&schema, &["2", "Paris", "", ""]), json!({ "size": "l", "to": { "city": "Paris" } }));
+        assert_eq!(
+            answered(&schema, &["2", "Paris", "", ""]),
+            json!({ "size": "l", "to": { "city": "Paris" } })
+        );
         assert_eq!(answered(&schema, &["s", "", "", "hi"]), json!({ "size": "s", "note": "hi" }));
         let prompts: Vec<_> = fields(&schema).iter().map(Field::prompt).collect();
         assert_eq!(prompts[..2], ["size (1 to 2): ", "to.city (text; Enter for none): "]);
@@ -298,9 +344,13 @@ mod tests {
             (0..1000).map(|number| (format!("m{number}"), json!({ "type": "string" }))).collect();
         let large = fields(&json!({ "properties": members }));
         assert_eq!((large.len(), &large[0].kind), (1, &FieldKind::Json));
-        let deep = (0..10).fold(json!({ "type": "string" }), |inner, _| json!({ "properties": { "a": inner } }));
+        let deep = (0..10)
+            .fold(json!({ "type": "string" }), |inner, _| json!({ "properties": { "a": inner } }));
         let deep = fields(&deep);
-        assert_eq!((deep.len(), deep[0].path.len(), &deep[0].kind), (1, MAX_DEPTH, &FieldKind::Json));
+        assert_eq!(
+            (deep.len(), deep[0].path.len(), &deep[0].kind),
+            (1, MAX_DEPTH, &FieldKind::Json)
+        );
     }
 
     #[test]

@@ -15,10 +15,17 @@ impl LineEditor {
     /// which take no space. The line begins as `text`.
     ///
     /// The calling thread should be the main one: it gets the signals of Ctrl-C and of a window's new size.
-    pub(super) fn read(&mut self, prompt: &str, styled: &str, text: &str) -> io::Result<Option<String>> {
+    pub(super) fn read(
+        &mut self,
+        prompt: &str,
+        styled: &str,
+        text: &str,
+    ) -> io::Result<Option<String>> {
         match self.0.readline_with_initial(&(prompt, styled), (text, "")) {
             Ok(line) => Ok(Some(line)),
-            Err(ReadlineError::Eof | ReadlineError::Interrupted | ReadlineError::Signal(_)) => Ok(None),
+            Err(ReadlineError::Eof | ReadlineError::Interrupted | ReadlineError::Signal(_)) => {
+                Ok(None)
+            }
             Err(error) => Err(io::Error::other(error)),
         }
     }

@@ -29,8 +29,10 @@ use super::{
 /// # Errors
 /// The chat cannot begin.
 pub(super) async fn run_chat(arguments: ChatArguments) -> Result<bool, Box<dyn Error>> {
-    let meaning = if arguments.agent.is_some() { UrlMeaning::Server } else { UrlMeaning::ServerOrEndpoint };
-    let target = RunTarget::open("URL", arguments.url.as_deref(), meaning, &arguments.target).await?;
+    let meaning =
+        if arguments.agent.is_some() { UrlMeaning::Server } else { UrlMeaning::ServerOrEndpoint };
+    let target =
+        RunTarget::open("URL", arguments.url.as_deref(), meaning, &arguments.target).await?;
     // Until now, Ctrl-C ends the process.
     let mut console = Console::open()?;
     let result = match Session::new(&target, arguments.agent, &mut console) {

@@ -52,7 +52,8 @@ pub(super) async fn ask_all(
     for interrupt in interrupts {
         show(interrupt, messages, console);
         let (status, payload) = if has_expired(interrupt) {
-            console.note(Style::Plain, "The time for an answer is over; the question is cancelled.");
+            console
+                .note(Style::Plain, "The time for an answer is over; the question is cancelled.");
             (ResumeStatus::Cancelled, None)
         } else {
             match ask(interrupt, messages, console).await {
@@ -62,7 +63,12 @@ pub(super) async fn ask_all(
                 Err(NoReply::Failed(error)) => return Err(error),
             }
         };
-        entries.push(ResumeEntry { interrupt_id: interrupt.id.clone(), status, payload, metadata: None });
+        entries.push(ResumeEntry {
+            interrupt_id: interrupt.id.clone(),
+            status,
+            payload,
+            metadata: None,
+        });
     }
     Ok(Some(entries))
 }
@@ -70,7 +76,8 @@ pub(super) async fn ask_all(
 /// Shows what an interrupt asks. The arguments of a call are shown whole: they are what the person approves.
 pub(super) fn show(interrupt: &Interrupt, messages: &Messages, console: &mut Console) {
     let question = interrupt.message.as_deref().unwrap_or(&interrupt.reason);
-    console.note(Style::Bold, &format!("The agent asks: {}", excerpt(question, MAX_QUESTION_CHARS)));
+    console
+        .note(Style::Bold, &format!("The agent asks: {}", excerpt(question, MAX_QUESTION_CHARS)));
     if let Some(url) = visit_url(interrupt) {
         console.note(Style::Bold, &format!("  {}", printable_line(url)));
     } else if let Some(id) = &interrupt.tool_call_id {
@@ -90,9 +97,16 @@ fn visit_url(interrupt: &Interrupt) -> Option<&str> {
     interrupt.metadata.as_ref()?.get(VISIT_URL)?.as_str()
 }
 
-async fn ask(interrupt: &Interrupt, messages: &Messages, console: &mut Console) -> Result<Value, NoReply> {
+async fn ask(
+    interrupt: &Interrupt,
+    messages: &Messages,
+    console: &mut Console,
+) -> Result<Value, NoReply> {
     console.drop_typed_lines()?;
-    console.note(Style::Dim, &format!("{CANCEL} leaves the question without an answer, {QUIT} ends the chat"));
+    console.note(
+        Style::Dim,
+        &format!("{CANCEL} leaves the question without an answer, {QUIT} ends the chat"),
+    );
     let call = interrupt.tool_call_id.as_ref().and_then(|id| find_call(messages, id));
     let written = || -> Option<JsonObject> { serde_json::from_str(&call?.function.arguments).ok() };
     let arguments = interrupt.arguments().cloned().or_else(written);
@@ -103,9 +117,13 @@ async fn ask(interrupt: &Interrupt, messages: &Messages, console: &mut Console) 
                 ask_line("Press Enter when you are done there: ", console).await?;
                 json!({ "done": true })
             }
-            Some(schema) if asks_for_approval(schema) => ask_approval(schema, &arguments, console).await?,
+            Some(schema) if asks_for_approval(schema) => {
+                ask_approval(schema, &arguments, console).await?
+            }
             Some(schema) => ask_form(&Value::Object(schema.clone()), &[], console).await?,
-            None if interrupt.tool_call_id.is_some() => ask_approval(&JsonObject::new(), "", console).await?,
+            None if interrupt.tool_call_id.is_some() => {
+                ask_approval(&JsonObject::new(), "", console).await?
+            }
             None => {
                 let line = ask_line("Answer (JSON, or text): ", console).await?;
                 serde_json::from_str(&line).unwrap_or_else(|_| line.into())
@@ -137,7 +155,11 @@ fn editable_arguments(arguments: &JsonObject) -> Option<String> {
     serde_json::to_string(arguments).ok().filter(|line| printable_line(line) == *line)
 }
 
-async fn ask_approval(schema: &JsonObject, arguments: &str, console: &mut Console) -> Result<Value, NoReply> {
+async fn ask_approval(
+    schema: &JsonObject,
+    arguments: &str,
+    console: &mut Console,
+) -> Result<Value, NoReply> {
     let can_edit = allows_edits(schema);
     let prompt = if can_edit { "Approve? (yes, no or edit): " } else { "Approve? (yes or no): " };
     let decision = loop {
@@ -150,13 +172,19 @@ async fn ask_approval(schema: &JsonObject, arguments: &str, console: &mut Consol
                 } else {
                     String::new()
                 };
-                break ApprovalDecision::Declined { reason: Some(reason).filter(|reason| !reason.trim().is_empty()) };
+                break ApprovalDecision::Declined {
+                    reason: Some(reason).filter(|reason| !reason.trim().is_empty()),
+                };
             }
             (None, "edit" | "e") if can_edit => {
-                let line = ask_to_edit("Arguments (a JSON object on one line): ", arguments, console).await?;
+                let line =
+                    ask_to_edit("Arguments (a JSON object on one line): ", arguments, console)
+                        .await?;
                 match serde_json::from_str(&line) {
                     Ok(args) => break ApprovalDecision::Approved { edited_args: Some(args) },
-                    Err(error) => console.note(Style::Failure, &format!("not a JSON object: {error}")),
+                    Err(error) => {
+                        console.note(Style::Failure, &format!("not a JSON object: {error}"))
+                    }
                 }
             }
             (None, _) => {}
@@ -171,10 +199,15 @@ async fn ask_approval(schema: &JsonObject, arguments: &str, console: &mut Consol
 }
 
 /// Asks for a value of a schema, without members of these names.
-async fn ask_form(schema: &Value, without: &[&str], console: &mut Console) -> Result<Value, NoReply> {
+async fn ask_form(
+    schema: &Value,
+    without: &[&str],
+    console: &mut Console,
+) -> Result<Value, NoReply> {
     let mut reply = Value::Object(JsonObject::new());
     for field in fields(schema) {
-        let is_left_out = field.path.first().map_or(!without.is_empty(), |name| without.contains(&name.as_str()));
+        let is_left_out =
+            field.path.first().map_or(!without.is_empty(), |name| without.contains(&name.as_str()));
         if is_left_out {
             continue;
         }
@@ -196,7 +229,9 @@ async fn ask_form(schema: &Value, without: &[&str], console: &mut Console) -> Re
 async fn problem(interrupt: &Interrupt, payload: &Value) -> Option<String> {
     let schema = compile_response_schema(interrupt.response_schema.as_ref()?).ok()?;
     let (problems, _) = schema.problems(&ANONYMOUS.into(), payload).await.ok()??;
-    let lines = problems.iter().map(|problem| format!("{} {}", printable_line(&problem.path), problem.text));
+    let lines = problems
+        .iter()
+        .map(|problem| format!("{} {}", printable_line(&problem.path), problem.text));
     Some(lines.collect::<Vec<_>>().join("\n").trim().to_owned())
 }
 
@@ -216,7 +251,8 @@ mod tests {
 
     #[test]
     fn arguments_that_a_terminal_would_hide_are_not_put_on_the_line() {
-        let editable = |arguments: &str| editable_arguments(&serde_json::from_str(arguments).unwrap());
+        let editable =
+            |arguments: &str| editable_arguments(&serde_json::from_str(arguments).unwrap());
         assert_eq!(editable("{\n  \"to\": \"Ann\"\n}").as_deref(), Some("{\"to\":\"Ann\"}"));
         for arguments in ["{\"to\":\"\u{9b}2J\"}", "{\"to\":\"\u{202e}nnA\"}"] {
             assert_eq!(editable(arguments), None, "{arguments:?}");
@@ -228,7 +264,8 @@ mod tests {
         let mut interrupt = Interrupt::new("tool_call");
         interrupt.expires_at = Some("2020-01-01T00:00:00Z".to_owned());
         let mut console = Console::with_typed_lines(&[]);
-        let entries = ask_all(&[interrupt], &Messages::default(), &mut console).await.unwrap().unwrap();
+        let entries =
+            ask_all(&[interrupt], &Messages::default(), &mut console).await.unwrap().unwrap();
         assert_eq!((entries.len(), entries[0].status), (1, ResumeStatus::Cancelled));
     }
 }

@@ -79,12 +79,22 @@ impl<'a> Session<'a> {
         console: &'a mut Console,
     ) -> Result<Self, Box<dyn Error>> {
         let endpoint = ChatEndpoint::new(target.url(agent.as_deref())?, agent.as_deref(), target)?;
-        Ok(Self { endpoint, agent, conversation: ChatConversation::new(), attached: Vec::new(), console })
+        Ok(Self {
+            endpoint,
+            agent,
+            conversation: ChatConversation::new(),
+            attached: Vec::new(),
+            console,
+        })
     }
 
     /// Chats until the input ends. Returns whether all runs of a pipe succeeded; `true` in a terminal.
     pub(super) async fn run(mut self) -> Result<bool, Box<dyn Error>> {
-        if self.console.is_interactive { self.chat().await.map(|()| true) } else { self.answer_lines().await }
+        if self.console.is_interactive {
+            self.chat().await.map(|()| true)
+        } else {
+            self.answer_lines().await
+        }
     }
 
     /// Answers each line of a pipe. An interrupt ends the chat: a pipe has no person who could answer it.
@@ -103,7 +113,10 @@ impl<'a> Session<'a> {
                     for interrupt in &interrupts {
                         questions::show(interrupt, &self.conversation.messages, self.console);
                     }
-                    self.console.note(Style::Failure, "Questions can be answered in a terminal only; the chat ends.");
+                    self.console.note(
+                        Style::Failure,
+                        "Questions can be answered in a terminal only; the chat ends.",
+                    );
                     return Ok(false);
                 }
             }
@@ -139,7 +152,9 @@ impl<'a> Session<'a> {
                 return Ok(Continue(Some(self.conversation.say(text, files))));
             }
             Input::Attach(Some(path)) => self.attach(path).await,
-            Input::Attach(None) => self.console.note(Style::Failure, "/attach: expected the path of a file"),
+            Input::Attach(None) => {
+                self.console.note(Style::Failure, "/attach: expected the path of a file")
+            }
             Input::Edit(text) => return self.edit(text).await,
             Input::Retry => match self.conversation.retry() {
                 Some(input) => return Ok(Continue(Some(input))),
@@ -157,7 +172,10 @@ impl<'a> Session<'a> {
             Input::Quit => return Ok(Break(())),
             Input::Unknown(text) => {
                 let text = excerpt(text, MAX_TITLE_CHARS);
-                self.console.note(Style::Failure, &format!("{text:?} is no command; /help shows the commands."));
+                self.console.note(
+                    Style::Failure,
+                    &format!("{text:?} is no command; /help shows the commands."),
+                );
             }
         }
         Ok(Continue(None))
@@ -204,10 +222,14 @@ impl<'a> Session<'a> {
         if conversation.interrupts.is_empty() {
             return Ok(Continue(None));
         }
-        Ok(match questions::ask_all(&conversation.interrupts, &conversation.messages, console).await? {
-            Some(entries) => Continue(Some(conversation.resume(entries))),
-            None => Break(()),
-        })
+        Ok(
+            match questions::ask_all(&conversation.interrupts, &conversation.messages, console)
+                .await?
+            {
+                Some(entries) => Continue(Some(conversation.resume(entries))),
+                None => Break(()),
+            },
+        )
     }
 
     /// Lists the server's threads and continues the chosen one, with its agent.
@@ -228,7 +250,9 @@ impl<'a> Session<'a> {
         let line = self.console.ask("Number of the thread to continue (Enter for none): ").await?;
         let Some(line) = line.filter(|line| !line.trim().is_empty()) else { return Ok(()) };
         let number = line.trim().parse::<usize>().ok().and_then(|number| number.checked_sub(1));
-        let chosen = number.and_then(|number| list.threads.get(number)).ok_or("there is no thread of this number")?;
+        let chosen = number
+            .and_then(|number| list.threads.get(number))
+            .ok_or("there is no thread of this number")?;
         self.continue_thread(&chosen.thread_id).await
     }
 
@@ -243,9 +267,13 @@ impl<'a> Session<'a> {
         let messages = thread.messages.into();
         show_history(&messages, self.console)?;
         if thread.active_run_id.is_some() {
-            self.console.note(Style::Dim, "A run of this thread has not ended; your message may have to wait for it.");
+            self.console.note(
+                Style::Dim,
+                "A run of this thread has not ended; your message may have to wait for it.",
+            );
         }
-        self.conversation = ChatConversation::stored(thread.thread_id, messages, thread.state, thread.interrupts);
+        self.conversation =
+            ChatConversation::stored(thread.thread_id, messages, thread.state, thread.interrupts);
         Ok(())
     }
 }
@@ -253,7 +281,13 @@ impl<'a> Session<'a> {
 fn title(thread: &ListedThread) -> String {
     let title = thread.title.as_deref().unwrap_or(&thread.thread_id);
     // Seconds and their fractions are left out.
-    let time = thread.updated_at.chars().take("2026-11-23T14:00".len()).collect::<String>().replace('T', " ");
-    let (title, agent) = (printable_line(&excerpt(title, MAX_TITLE_CHARS)), printable_line(&thread.agent));
+    let time = thread
+        .updated_at
+        .chars()
+        .take("2026-11-23T14:00".len())
+        .collect::<String>()
+        .replace('T', " ");
+    let (title, agent) =
+        (printable_line(&excerpt(title, MAX_TITLE_CHARS)), printable_line(&thread.agent));
     format!("{title} ({agent}, {})", printable_line(&time))
 }

@@ -47,13 +47,19 @@ pub(super) struct ChatEndpoint<'t> {
 }
 
 impl<'t> ChatEndpoint<'t> {
-    pub(super) fn new(url: Url, name: Option<&str>, target: &'t RunTarget) -> Result<Self, Box<dyn Error>> {
+    pub(super) fn new(
+        url: Url,
+        name: Option<&str>,
+        target: &'t RunTarget,
+    ) -> Result<Self, Box<dyn Error>> {
         let mut options = RemoteOptions::new(url);
         (options.idle_timeout, options.max_event_bytes) = (IDLE_TIMEOUT, MAX_EVENT_BYTES);
         // The chat is the client, whose ids the server's threads have.
         options.thread_ids = ThreadIds::Client;
         if let Some(authorization) = &target.authorization {
-            let value = authorization.to_str().map_err(|_| "--key-env: the key has characters that are not ASCII")?;
+            let value = authorization
+                .to_str()
+                .map_err(|_| "--key-env: the key has characters that are not ASCII")?;
             options.headers.push(("Authorization".to_owned(), value.into()));
         }
         Ok(Self { target, agent: Remote::new(options)?, name: name.unwrap_or("agent").into() })
@@ -143,7 +149,8 @@ fn finished_end(finished: RunFinished) -> ChatRunEnd {
 fn show_usage(finished: &RunFinished, begun: Instant, console: &mut Console) {
     let mut total = TokenUsage::default();
     finished.usage.iter().for_each(|usage| total.add(usage));
-    let text = |tokens: Option<u64>| tokens.map_or_else(|| "?".to_owned(), |tokens| tokens.to_string());
+    let text =
+        |tokens: Option<u64>| tokens.map_or_else(|| "?".to_owned(), |tokens| tokens.to_string());
     let usage = match (total.input_tokens, total.output_tokens) {
         (None, None) => String::new(),
         (input, output) => format!(", {} tokens in, {} out", text(input), text(output)),
@@ -152,7 +159,10 @@ fn show_usage(finished: &RunFinished, begun: Instant, console: &mut Console) {
     if let Some(RunOutcome::Success { pending_tool_call_ids }) = &finished.outcome
         && !pending_tool_call_ids.is_empty()
     {
-        let note = format!("{} calls have no result: this client has no tools", pending_tool_call_ids.len());
+        let note = format!(
+            "{} calls have no result: this client has no tools",
+            pending_tool_call_ids.len()
+        );
         console.note(Style::Dim, &note);
     }
 }

@@ -14,7 +14,8 @@ use super::{
 };
 use crate::{
     protocol::{
-        AssistantMessage, Event, Message, MessageContent, MessageId, Messages, PatchOperation, ToolCall, ToolCallId,
+        AssistantMessage, Event, Message, MessageContent, MessageId, Messages, PatchOperation,
+        ToolCall, ToolCallId,
         event::{MessagesSnapshot, TextMessageRole},
         own_names::FILE,
     },
@@ -52,16 +53,25 @@ enum TextStream {
 
 impl View {
     /// Shows an event. `transcript` is the conversation before it.
-    pub(super) fn show(&mut self, event: &Event, transcript: &Transcript, console: &mut Console) -> io::Result<()> {
+    pub(super) fn show(
+        &mut self,
+        event: &Event,
+        transcript: &Transcript,
+        console: &mut Console,
+    ) -> io::Result<()> {
         match event {
             Event::TextMessageStart(start) => {
                 let is_assistant = start.role.unwrap_or_default() == TextMessageRole::Assistant;
                 let is_answer = is_assistant && start.subagent_run_id.is_none();
                 self.open(&start.message_id, TextStream::Text, is_answer);
             }
-            Event::TextMessageContent(content) => self.append(&content.message_id, TextStream::Text, &content.delta),
+            Event::TextMessageContent(content) => {
+                self.append(&content.message_id, TextStream::Text, &content.delta)
+            }
             Event::TextMessageEnd(end) => self.end(&end.message_id, TextStream::Text),
-            Event::ReasoningMessageStart(start) => self.open(&start.message_id, TextStream::Reasoning, false),
+            Event::ReasoningMessageStart(start) => {
+                self.open(&start.message_id, TextStream::Reasoning, false)
+            }
             Event::ReasoningMessageContent(content) => {
                 self.append(&content.message_id, TextStream::Reasoning, &content.delta);
             }
@@ -75,7 +85,9 @@ impl View {
                 show_result(&result.tool_call_id, &result.content, &transcript.messages(), console);
             }
             Event::MessagesSnapshot(snapshot) => show_new_messages(snapshot, transcript, console)?,
-            _ => other_lines(event, transcript).iter().for_each(|line| console.note(Style::Dim, line)),
+            _ => other_lines(event, transcript)
+                .iter()
+                .for_each(|line| console.note(Style::Dim, line)),
         }
         self.advance(console)
     }
@@ -89,11 +101,20 @@ impl View {
 
     fn open(&mut self, id: &MessageId, stream: TextStream, is_answer: bool) {
         let (id, waiting) = (id.clone(), String::new());
-        self.texts.push_back(ShownText { id, stream, is_answer, waiting, has_begun: false, has_ended: false });
+        self.texts.push_back(ShownText {
+            id,
+            stream,
+            is_answer,
+            waiting,
+            has_begun: false,
+            has_ended: false,
+        });
     }
 
     fn find(&mut self, id: &MessageId, stream: TextStream) -> Option<&mut ShownText> {
-        self.texts.iter_mut().find(|text| text.id == *id && text.stream == stream && !text.has_ended)
+        self.texts
+            .iter_mut()
+            .find(|text| text.id == *id && text.stream == stream && !text.has_ended)
     }
 
     fn append(&mut self, id: &MessageId, stream: TextStream, delta: &str) {
@@ -139,11 +160,14 @@ pub(super) fn show_history(messages: &Messages, console: &mut Console) -> io::Re
     for message in messages.iter() {
         match message {
             Message::User(user) => console.note(Style::Bold, &format!("> {}", user.content.text())),
-            Message::Activity(activity) => {
-                activity.file().into_iter().for_each(|file| console.note(Style::Dim, &handed_over(file)))
-            }
+            Message::Activity(activity) => activity
+                .file()
+                .into_iter()
+                .for_each(|file| console.note(Style::Dim, &handed_over(file))),
             Message::Assistant(answer) => show_message(answer, console)?,
-            Message::Tool(result) => show_result(&result.tool_call_id, &result.content, messages, console),
+            Message::Tool(result) => {
+                show_result(&result.tool_call_id, &result.content, messages, console)
+            }
             _ => {}
         }
     }
@@ -158,18 +182,30 @@ fn show_message(message: &AssistantMessage, console: &mut Console) -> io::Result
         console.answer(text)?;
         console.end_answer()?;
     }
-    message.tool_calls().iter().for_each(|call| console.note(Style::Dim, &format!("call {}", call_text(call))));
+    message
+        .tool_calls()
+        .iter()
+        .for_each(|call| console.note(Style::Dim, &format!("call {}", call_text(call))));
     Ok(())
 }
 
-fn show_result(call: &ToolCallId, content: &MessageContent, messages: &Messages, console: &mut Console) {
+fn show_result(
+    call: &ToolCallId,
+    content: &MessageContent,
+    messages: &Messages,
+    console: &mut Console,
+) {
     let name = find_call(messages, call).map_or("a call", |call| &call.function.name);
     let text = excerpt(&content.text(), MAX_SHOWN_CHARS);
     console.note(Style::Dim, &format!("result of {}: {text}", printable_line(name)));
 }
 
 /// Shows the answers that were not streamed: some agents send them in a snapshot only.
-fn show_new_messages(snapshot: &MessagesSnapshot, transcript: &Transcript, console: &mut Console) -> io::Result<()> {
+fn show_new_messages(
+    snapshot: &MessagesSnapshot,
+    transcript: &Transcript,
+    console: &mut Console,
+) -> io::Result<()> {
     let known = transcript.messages();
     let begin = snapshot.messages.iter().rposition(|message| matches!(message, Message::User(_)));
     for message in snapshot.messages.iter().skip(begin.map_or(0, |position| position + 1)) {
@@ -199,8 +235,12 @@ fn other_lines(event: &Event, transcript: &Transcript) -> Vec<String> {
     match event {
         Event::StateSnapshot(snapshot) if snapshot.snapshot == *transcript.state() => Vec::new(),
         Event::StateSnapshot(snapshot) => vec![format!("state: {}", json_text(&snapshot.snapshot))],
-        Event::StateDelta(delta) => delta.delta.iter().map(|operation| operation_text("state", operation)).collect(),
-        Event::ActivitySnapshot(activity) if activity.activity_type == FILE => vec![handed_over(&activity.content)],
+        Event::StateDelta(delta) => {
+            delta.delta.iter().map(|operation| operation_text("state", operation)).collect()
+        }
+        Event::ActivitySnapshot(activity) if activity.activity_type == FILE => {
+            vec![handed_over(&activity.content)]
+        }
         Event::ActivitySnapshot(activity) => {
             let content = json_text(&Value::Object(activity.content.clone()));
             vec![format!("activity {}: {content}", printable_line(&activity.activity_type))]
@@ -213,8 +253,12 @@ fn other_lines(event: &Event, transcript: &Transcript) -> Vec<String> {
             let name = printable_line(&step.step_name);
             vec![if name.starts_with("step") { name } else { format!("step {name}") }]
         }
-        Event::SubagentStarted(subagent) => vec![format!("subagent {} begins", printable_line(&subagent.name))],
-        Event::SubagentError(error) => vec![format!("a subagent failed: {}", excerpt(&error.message, MAX_SHOWN_CHARS))],
+        Event::SubagentStarted(subagent) => {
+            vec![format!("subagent {} begins", printable_line(&subagent.name))]
+        }
+        Event::SubagentError(error) => {
+            vec![format!("a subagent failed: {}", excerpt(&error.message, MAX_SHOWN_CHARS))]
+        }
         Event::Custom(custom) => {
             vec![format!("custom {}: {}", printable_line(&custom.name), json_text(&custom.value))]
         }
@@ -224,7 +268,9 @@ fn other_lines(event: &Event, transcript: &Transcript) -> Vec<String> {
 
 fn operation_text(name: &str, operation: &PatchOperation) -> String {
     let operation = serde_json::to_value(&operation.kind).unwrap_or_default();
-    let member = |name: &str| operation.get(name).and_then(Value::as_str).map(printable_line).unwrap_or_default();
+    let member = |name: &str| {
+        operation.get(name).and_then(Value::as_str).map(printable_line).unwrap_or_default()
+    };
     let mut text = format!("{name}: {} {}", member("op"), member("path"));
     if let Some(value) = operation.get("value") {
         text.push_str(&format!(" = {}", json_text(value)));

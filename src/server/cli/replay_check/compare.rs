@@ -11,7 +11,12 @@ use crate::{protocol::TokenUsage, server::cli::printable::excerpt};
 const MAX_SHOWN_CHARS: usize = 400;
 
 /// Returns the differences, for people; none if the rules hold.
-pub(super) fn differences(rules: &Rules, recorded: &[Value], live: &[Value], played: &Played) -> Vec<String> {
+pub(super) fn differences(
+    rules: &Rules,
+    recorded: &[Value],
+    live: &[Value],
+    played: &Played,
+) -> Vec<String> {
     let mut found = step_differences(&compared(rules, recorded), &compared(rules, live));
     found.extend(text_difference(&rules.text, live));
     let mut usage = TokenUsage::default();
@@ -60,8 +65,14 @@ fn kind_of(value: &Value) -> &str {
 /// Returns the lines between the equal beginning and the equal end of two lists.
 fn step_differences(recorded: &[Value], live: &[Value]) -> Vec<String> {
     let same = recorded.iter().zip(live).take_while(|(recorded, live)| recorded == live).count();
-    let (recorded, live) = (recorded.get(same..).unwrap_or_default(), live.get(same..).unwrap_or_default());
-    let same = recorded.iter().rev().zip(live.iter().rev()).take_while(|(recorded, live)| recorded == live).count();
+    let (recorded, live) =
+        (recorded.get(same..).unwrap_or_default(), live.get(same..).unwrap_or_default());
+    let same = recorded
+        .iter()
+        .rev()
+        .zip(live.iter().rev())
+        .take_while(|(recorded, live)| recorded == live)
+        .count();
     let missing = recorded.iter().take(recorded.len() - same).map(|step| shown('-', step));
     let unexpected = live.iter().take(live.len() - same).map(|step| shown('+', step));
     missing.chain(unexpected).collect()
@@ -81,11 +92,18 @@ fn text_difference(rule: &TextRule, live: &[Value]) -> Vec<String> {
             let missing = parts.iter().find(|part| !text.contains(part.as_str()));
             missing.map(|part| format!("does not contain {part:?}"))
         }
-        TextRule::Matches(regex) => (!regex.is_match(&text)).then(|| format!("does not match {:?}", regex.as_str())),
+        TextRule::Matches(regex) => {
+            (!regex.is_match(&text)).then(|| format!("does not match {:?}", regex.as_str()))
+        }
         TextRule::Schema(schema) => match serde_json::from_str(&text) {
             Err(error) => Some(format!("is not JSON: {error}")),
-            Ok(value) => schema.validate(&value).err().map(|error| format!("does not fit the schema: {error}")),
+            Ok(value) => schema
+                .validate(&value)
+                .err()
+                .map(|error| format!("does not fit the schema: {error}")),
         },
     };
-    problem.map_or_else(Vec::new, |problem| vec![format!("the text {problem}"), shown('+', &text.into())])
+    problem.map_or_else(Vec::new, |problem| {
+        vec![format!("the text {problem}"), shown('+', &text.into())]
+    })
 }

@@ -43,7 +43,10 @@ impl IdPairs {
     }
 
     /// Returns a recorded request with the identifiers of the live thread.
-    pub(super) fn live_request(&self, request: &RunAgentInput) -> serde_json::Result<RunAgentInput> {
+    pub(super) fn live_request(
+        &self,
+        request: &RunAgentInput,
+    ) -> serde_json::Result<RunAgentInput> {
         let mut value = serde_json::to_value(request)?;
         replace(&mut value, &self.to_live);
         serde_json::from_value(value)
@@ -107,8 +110,15 @@ fn visit(value: &mut Value, with: &mut impl FnMut(&mut String)) {
             for (name, value) in object.iter_mut() {
                 match value {
                     Value::String(id) if ID_MEMBERS.contains(&name.as_str()) => with(id),
-                    _ if ["state", "snapshot", "payload", "arguments", "forwardedProps", "value"]
-                        .contains(&name.as_str()) => {}
+                    _ if [
+                        "state",
+                        "snapshot",
+                        "payload",
+                        "arguments",
+                        "forwardedProps",
+                        "value",
+                    ]
+                    .contains(&name.as_str()) => {}
                     value => visit(value, with),
                 }
             }

@@ -34,14 +34,19 @@ pub(super) async fn check_recordings(arguments: TestArguments) -> Result<bool, B
     let recordings = read_folder(&arguments.dir)?;
     let rules = Rules::read_all(&arguments.dir, &recordings)?;
     let url = arguments.against.as_deref();
-    let target = RunTarget::open("--against", url, UrlMeaning::ServerOrEndpoint, &arguments.target).await?;
+    let target =
+        RunTarget::open("--against", url, UrlMeaning::ServerOrEndpoint, &arguments.target).await?;
     let player = Player { target: &target, timeout: Duration::from_secs(arguments.timeout_secs) };
     let mut report = Report::default();
     // The conversations of one thread build on each other, and their ids do, too.
     let mut threads = BTreeMap::<String, IdPairs>::new();
     for (recording, rules) in recordings.iter().zip(&rules) {
         if !recording.is_whole() {
-            report.add(recording, Duration::ZERO, TestOutcome::Skipped("the recording has no end of its run"));
+            report.add(
+                recording,
+                Duration::ZERO,
+                TestOutcome::Skipped("the recording has no end of its run"),
+            );
             continue;
         }
         let ids = threads
@@ -49,8 +54,14 @@ pub(super) async fn check_recordings(arguments: TestArguments) -> Result<bool, B
             .or_insert_with(|| IdPairs::for_thread(&recording.head.request.thread_id));
         let agent = arguments.agent.as_deref().unwrap_or(&recording.head.agent);
         match player.play(target.url(Some(agent))?, recording, ids).await {
-            Err(problem) => report.add(recording, Duration::ZERO, TestOutcome::Failed(vec![problem])),
-            Ok(played) => report.add(recording, played.duration, test(&arguments, recording, rules, &played, ids)?),
+            Err(problem) => {
+                report.add(recording, Duration::ZERO, TestOutcome::Failed(vec![problem]))
+            }
+            Ok(played) => report.add(
+                recording,
+                played.duration,
+                test(&arguments, recording, rules, &played, ids)?,
+            ),
         }
     }
     target.close().await;
@@ -72,7 +83,10 @@ fn test(
 ) -> Result<TestOutcome, String> {
     let request = &recording.head.request;
     let recorded = steps(&recording.events, request);
-    let live: Vec<_> = steps(&played.events, &played.request).into_iter().map(|step| ids.to_recorded(step)).collect();
+    let live: Vec<_> = steps(&played.events, &played.request)
+        .into_iter()
+        .map(|step| ids.to_recorded(step))
+        .collect();
     let known = known_in(request);
     ids.pair(&known, &recorded, &live);
     let (recorded, live) = (numbered(recorded, &known), numbered(live, &known));
@@ -84,5 +98,9 @@ fn test(
         // What a rule refuses is not accepted with the events.
         found = differences(rules, &live, &live, played);
     }
-    Ok(if found.is_empty() { TestOutcome::Passed { is_updated } } else { TestOutcome::Failed(found) })
+    Ok(if found.is_empty() {
+        TestOutcome::Passed { is_updated }
+    } else {
+        TestOutcome::Failed(found)
+    })
 }

@@ -37,10 +37,16 @@ pub(super) struct Played {
 
 impl Player<'_> {
     /// Plays a recording, in the new thread of `ids`. An error is the problem, for people.
-    pub(super) async fn play(&self, url: Url, recording: &Recording, ids: &mut IdPairs) -> Result<Played, String> {
+    pub(super) async fn play(
+        &self,
+        url: Url,
+        recording: &Recording,
+        ids: &mut IdPairs,
+    ) -> Result<Played, String> {
         let run_id = RunId::random();
         ids.add(&recording.head.request.run_id, &run_id);
-        let request = ids.live_request(&recording.head.request).map_err(|error| error.to_string())?;
+        let request =
+            ids.live_request(&recording.head.request).map_err(|error| error.to_string())?;
         let begun = Instant::now();
         let reading = self.read(url, recording, &request, begun);
         let events = tokio::time::timeout(self.timeout, reading)
@@ -73,7 +79,9 @@ impl Player<'_> {
         let mut stream = events(response, limits, &ANONYMOUS.into());
         let (mut all, mut guard) = (Vec::new(), Guard::new(request));
         while let Some(event) = stream.next().await {
-            let event = event.map_err(|error| format!("the response broke after {} events: {error}", all.len()))?;
+            let event = event.map_err(|error| {
+                format!("the response broke after {} events: {error}", all.len())
+            })?;
             let event: Event = serde_json::from_str(&event.data).map_err(|error| {
                 format!("not an event of AG-UI: {error}: {}", excerpt(&event.data, MAX_SHOWN_CHARS))
             })?;
@@ -102,7 +110,9 @@ fn headers(recording: &Recording) -> HeaderMap {
     for (name, values) in &recording.head.headers {
         for value in values {
             // Both were headers of a request.
-            if let (Ok(name), Ok(value)) = (HeaderName::try_from(name), HeaderValue::try_from(value)) {
+            if let (Ok(name), Ok(value)) =
+                (HeaderName::try_from(name), HeaderValue::try_from(value))
+            {
                 headers.append(name, value);
             }
         }

@@ -39,7 +39,9 @@ impl Report {
     }
 
     fn counts(&self) -> (usize, usize, usize) {
-        let count = |is: fn(&TestOutcome) -> bool| self.results.iter().filter(|result| is(&result.outcome)).count();
+        let count = |is: fn(&TestOutcome) -> bool| {
+            self.results.iter().filter(|result| is(&result.outcome)).count()
+        };
         (
             count(|outcome| matches!(outcome, TestOutcome::Passed { .. })),
             count(|outcome| matches!(outcome, TestOutcome::Failed(_))),
@@ -53,12 +55,18 @@ impl Report {
         for TestResult { name, duration, outcome, .. } in &self.results {
             let millis = duration.as_millis();
             match outcome {
-                TestOutcome::Passed { is_updated: false } => lines.push(format!("ok       {name} ({millis} ms)")),
-                TestOutcome::Passed { is_updated: true } => lines.push(format!("updated  {name} ({millis} ms)")),
+                TestOutcome::Passed { is_updated: false } => {
+                    lines.push(format!("ok       {name} ({millis} ms)"))
+                }
+                TestOutcome::Passed { is_updated: true } => {
+                    lines.push(format!("updated  {name} ({millis} ms)"))
+                }
                 TestOutcome::Skipped(why) => lines.push(format!("skipped  {name}: {why}")),
                 TestOutcome::Failed(differences) => {
                     lines.push(format!("FAILED   {name} ({millis} ms)"));
-                    lines.extend(differences.iter().map(|difference| format!("         {difference}")));
+                    lines.extend(
+                        differences.iter().map(|difference| format!("         {difference}")),
+                    );
                 }
             }
         }
@@ -73,8 +81,10 @@ impl Report {
         let seconds = |duration: &Duration| format!("{:.3}", duration.as_secs_f64());
         let total: Duration = self.results.iter().map(|result| result.duration).sum();
         let (suite, tests) = (escaped(suite), self.results.len());
-        let counts =
-            format!("tests=\"{tests}\" failures=\"{failed}\" skipped=\"{skipped}\" time=\"{}\"", seconds(&total));
+        let counts = format!(
+            "tests=\"{tests}\" failures=\"{failed}\" skipped=\"{skipped}\" time=\"{}\"",
+            seconds(&total)
+        );
         let mut xml = format!(
             "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites>\n<testsuite name=\"{suite}\" {counts}>\n"
         );
@@ -84,11 +94,17 @@ impl Report {
             let _ = write!(xml, "<testcase classname=\"{agent}\" name=\"{name}\" time=\"{time}\"");
             let _ = match outcome {
                 TestOutcome::Passed { .. } => writeln!(xml, "/>"),
-                TestOutcome::Skipped(why) => writeln!(xml, "><skipped message=\"{}\"/></testcase>", escaped(why)),
+                TestOutcome::Skipped(why) => {
+                    writeln!(xml, "><skipped message=\"{}\"/></testcase>", escaped(why))
+                }
                 TestOutcome::Failed(differences) => {
                     let first = differences.first().map_or("", String::as_str);
                     let all = escaped(&differences.join("\n"));
-                    writeln!(xml, "><failure message=\"{}\">{all}</failure></testcase>", escaped(first))
+                    writeln!(
+                        xml,
+                        "><failure message=\"{}\">{all}</failure></testcase>",
+                        escaped(first)
+                    )
                 }
             };
         }
@@ -98,7 +114,8 @@ impl Report {
 
 /// Escapes a text for XML, which cannot have most control characters at all.
 fn escaped(text: &str) -> String {
-    let is_impossible = |c: char| (c.is_control() && !"\n\t".contains(c)) || "\u{fffe}\u{ffff}".contains(c);
+    let is_impossible =
+        |c: char| (c.is_control() && !"\n\t".contains(c)) || "\u{fffe}\u{ffff}".contains(c);
     let text = text.replace(is_impossible, "\u{fffd}").replace('&', "&amp;").replace('<', "&lt;");
     text.replace('>', "&gt;").replace('"', "&quot;").replace('\n', "&#10;")
 }
@@ -109,6 +126,9 @@ mod tests {
 
     #[test]
     fn what_xml_cannot_hold_is_escaped() {
-        assert_eq!(escaped("<a b=\"c\"> & \0\u{1b}[0m\n"), "&lt;a b=&quot;c&quot;&gt; &amp; \u{fffd}\u{fffd}[0m&#10;");
+        assert_eq!(
+            escaped("<a b=\"c\"> & \0\u{1b}[0m\n"),
+            "&lt;a b=&quot;c&quot;&gt; &amp; \u{fffd}\u{fffd}[0m&#10;"
+        );
     }
 }

@@ -70,24 +70,30 @@ impl Rules {
             let own = read(&path)?;
             let path = if own.is_some() { path } else { dir.join("expect.toml") };
             table.extend(own.unwrap_or_default());
-            table.try_into().map_err(|error: toml::de::Error| format!("{}: {}", path.display(), error.message()))
+            table.try_into().map_err(|error: toml::de::Error| {
+                format!("{}: {}", path.display(), error.message())
+            })
         };
         recordings.iter().map(of_recording).collect()
     }
 }
 
 fn expression<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Regex, D::Error> {
-    Regex::new(&String::deserialize(deserializer)?).map_err(|error| D::Error::custom(format!("text.matches: {error}")))
+    Regex::new(&String::deserialize(deserializer)?)
+        .map_err(|error| D::Error::custom(format!("text.matches: {error}")))
 }
 
 fn schema<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Validator, D::Error> {
     let schema = Value::deserialize(deserializer)?;
-    jsonschema::validator_for(&schema).map_err(|error| D::Error::custom(format!("text.schema: {error}")))
+    jsonschema::validator_for(&schema)
+        .map_err(|error| D::Error::custom(format!("text.schema: {error}")))
 }
 
 fn read(path: &Path) -> Result<Option<Table>, String> {
     match std::fs::read_to_string(path) {
-        Ok(text) => toml::from_str(&text).map(Some).map_err(|error| format!("{}: {}", path.display(), error.message())),
+        Ok(text) => toml::from_str(&text)
+            .map(Some)
+            .map_err(|error| format!("{}: {}", path.display(), error.message())),
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
         Err(error) => Err(format!("{} cannot be read: {error}", path.display())),
     }

@@ -17,12 +17,17 @@ const VARYING: &[&str] = &["timestamp", "rawEvent", "usage"];
 /// one step, at the place of its start.
 pub(super) fn steps(events: &[RecordedEvent], request: &RunAgentInput) -> Vec<Value> {
     let mut steps = StepBuilder::default();
-    without_needless_snapshots(events, request).iter().for_each(|recorded| steps.add(&recorded.event));
+    without_needless_snapshots(events, request)
+        .iter()
+        .for_each(|recorded| steps.add(&recorded.event));
     steps.finish()
 }
 
 /// Leaves out the snapshots that change nothing: servers add them for their clients.
-pub(super) fn without_needless_snapshots(events: &[RecordedEvent], request: &RunAgentInput) -> Vec<RecordedEvent> {
+pub(super) fn without_needless_snapshots(
+    events: &[RecordedEvent],
+    request: &RunAgentInput,
+) -> Vec<RecordedEvent> {
     let mut transcript = Transcript::from_input(request);
     let has_effect = |recorded: &&RecordedEvent| {
         let has_effect = match &recorded.event {
@@ -46,11 +51,21 @@ struct StepBuilder {
 impl StepBuilder {
     fn add(&mut self, event: &Event) {
         match event {
-            Event::TextMessageStart(start) => self.open(&start.message_id, event, "TEXT_MESSAGE", "text"),
-            Event::TextMessageContent(content) => self.extend(&content.message_id, "text", &content.delta),
-            Event::ReasoningMessageStart(start) => self.open(&start.message_id, event, "REASONING", "text"),
-            Event::ReasoningMessageContent(content) => self.extend(&content.message_id, "text", &content.delta),
-            Event::ToolCallStart(start) => self.open(&start.tool_call_id, event, "TOOL_CALL", "arguments"),
+            Event::TextMessageStart(start) => {
+                self.open(&start.message_id, event, "TEXT_MESSAGE", "text")
+            }
+            Event::TextMessageContent(content) => {
+                self.extend(&content.message_id, "text", &content.delta)
+            }
+            Event::ReasoningMessageStart(start) => {
+                self.open(&start.message_id, event, "REASONING", "text")
+            }
+            Event::ReasoningMessageContent(content) => {
+                self.extend(&content.message_id, "text", &content.delta)
+            }
+            Event::ToolCallStart(start) => {
+                self.open(&start.tool_call_id, event, "TOOL_CALL", "arguments")
+            }
             Event::ToolCallArgs(args) => self.extend(&args.tool_call_id, "arguments", &args.delta),
             // Ends, the frame, and values that only the provider can read.
             Event::TextMessageEnd(_)
@@ -88,7 +103,9 @@ impl StepBuilder {
     fn finish(mut self) -> Vec<Value> {
         for step in &mut self.values {
             let Some(arguments) = step.get_mut("arguments") else { continue };
-            if let Some(parsed) = arguments.as_str().and_then(|text| serde_json::from_str::<Value>(text).ok()) {
+            if let Some(parsed) =
+                arguments.as_str().and_then(|text| serde_json::from_str::<Value>(text).ok())
+            {
                 *arguments = parsed;
             }
         }

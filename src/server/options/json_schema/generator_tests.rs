@@ -16,8 +16,8 @@ use crate::{
         Config, SANDBOX,
         agent_table::options_of,
         agents::{
-            ApiOptions, CommonOptions, ConnectionConfig, KindName, LlmOptions, ProviderName, ProviderOptions,
-            RecordingsFolder, ScriptConfig,
+            ApiOptions, CommonOptions, ConnectionConfig, KindName, LlmOptions, ProviderName,
+            ProviderOptions, RecordingsFolder, ScriptConfig,
         },
         option_names::named_values,
     },
@@ -33,7 +33,9 @@ const NO_DEFAULTS: &[&str] = &["default_agent", "named_events.chat", "named_even
 /// Returns the text of `config/schema.json`.
 pub(super) fn generate() -> String {
     // Without references, because editors ignore the description beside one.
-    let settings = SchemaSettings::draft07().with(|settings| settings.inline_subschemas = true).for_deserialize();
+    let settings = SchemaSettings::draft07()
+        .with(|settings| settings.inline_subschemas = true)
+        .for_deserialize();
     let mut schema = settings.into_generator().into_root_schema_for::<Config>().to_value();
     schema["title"] = json!("The configuration of agui-server");
     tidy(&mut schema);
@@ -116,7 +118,9 @@ fn merge_constants(schema: &mut Map<String, Value>) {
         match (alternative.get("const"), alternative.get("enum")) {
             (Some(value), _) => {
                 values.push(value.clone());
-                described.extend(alternative["description"].as_str().map(|text| format!("- `{value}`: {text}")));
+                described.extend(
+                    alternative["description"].as_str().map(|text| format!("- `{value}`: {text}")),
+                );
             }
             (None, Some(Value::Array(more))) => values.extend(more.clone()),
             _ => return,
@@ -141,7 +145,8 @@ fn set_defaults(table: &mut Value, defaults: &Value, path: &str) {
         }
         let Some(members) = option.as_object_mut() else { continue };
         members.remove("default");
-        let is_default = !members.contains_key("properties") && !NO_DEFAULTS.contains(&path.as_str());
+        let is_default =
+            !members.contains_key("properties") && !NO_DEFAULTS.contains(&path.as_str());
         if let Some(default) = defaults.get(name).filter(|_| is_default) {
             members.insert("default".to_owned(), default.clone());
         }
@@ -178,7 +183,8 @@ fn add_rules(schema: &mut Value) {
 
     let name = "^[A-Za-z0-9_-]{1,64}$";
     sections["tools"]["propertyNames"] = json!({ "pattern": name, "not": { "const": SANDBOX } });
-    sections["sandbox"]["properties"]["approval_of"]["propertyNames"] = json!({ "enum": TOOL_NAMES });
+    sections["sandbox"]["properties"]["approval_of"]["propertyNames"] =
+        json!({ "enum": TOOL_NAMES });
 
     sections["mcp"]["propertyNames"] = json!({ "pattern": name });
     let server = &mut sections["mcp"]["additionalProperties"];

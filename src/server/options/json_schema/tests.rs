@@ -31,13 +31,23 @@ fn every_option_has_a_description_for_people_who_write_toml() {
     let options = schema_options();
     assert!(options.len() > 150, "{}", options.len());
     for (path, option) in options {
-        let text = option["description"].as_str().unwrap_or_else(|| panic!("{path} has no doc comment"));
+        let text =
+            option["description"].as_str().unwrap_or_else(|| panic!("{path} has no doc comment"));
         for of_rust in ["`None`", "[`", "crate::", "Option<", "`Debug`"] {
-            assert!(!text.contains(of_rust), "{path}: {of_rust} says nothing to people who write TOML: {text}");
+            assert!(
+                !text.contains(of_rust),
+                "{path}: {of_rust} says nothing to people who write TOML: {text}"
+            );
         }
         let is_time = ["_secs", "_seconds"].iter().any(|end| path.ends_with(end));
-        assert!(!is_time || text.to_lowercase().contains("in seconds"), "{path}: the unit is missing: {text}");
-        assert!(!path.ends_with("_bytes") || text.contains("bytes"), "{path}: the unit is missing: {text}");
+        assert!(
+            !is_time || text.to_lowercase().contains("in seconds"),
+            "{path}: the unit is missing: {text}"
+        );
+        assert!(
+            !path.ends_with("_bytes") || text.contains("bytes"),
+            "{path}: the unit is missing: {text}"
+        );
     }
 }
 
@@ -48,7 +58,8 @@ type ShownOption = (String, Value);
 fn section_path(section: &str) -> String {
     match section.split_once('.') {
         Some((tables @ ("agents" | "tools" | "mcp"), rest)) => {
-            let inner = rest.split_once('.').map(|(_, inner)| format!(".{inner}")).unwrap_or_default();
+            let inner =
+                rest.split_once('.').map(|(_, inner)| format!(".{inner}")).unwrap_or_default();
             format!("{tables}.*{inner}")
         }
         _ if section == "prices" => "prices.*".to_owned(),
@@ -112,12 +123,14 @@ fn every_option_of_the_default_file_and_of_its_comments_is_in_the_schema() {
 
 #[test]
 fn every_option_of_the_schema_is_shown_in_the_default_file() {
-    let shown: BTreeSet<String> = shown_options(DEFAULTS).into_iter().map(|(path, _)| path).collect();
+    let shown: BTreeSet<String> =
+        shown_options(DEFAULTS).into_iter().map(|(path, _)| path).collect();
     let models = fs::read_to_string(format!("{ROOT}/docs/models.md")).unwrap();
     for (path, option) in schema_options() {
-        let is_section = option.get("properties").is_some() || option["additionalProperties"].is_object();
-        let is_shown =
-            shown.contains(&path) || is_section && shown.iter().any(|it| it.starts_with(&format!("{path}.")));
+        let is_section =
+            option.get("properties").is_some() || option["additionalProperties"].is_object();
+        let is_shown = shown.contains(&path)
+            || is_section && shown.iter().any(|it| it.starts_with(&format!("{path}.")));
         // The members of a profile are a table there.
         let member = path.strip_prefix("agents.*.profile.");
         let is_member = member.is_some_and(|member| models.contains(&format!("`{member}`")));

@@ -43,23 +43,39 @@ fn what_people_write_by_mistake_is_answered_with_what_to_write() {
     }
     let flag = vec![("--listen", "server.listen", "8080".to_owned())];
     let error = load_with("", &[], flag).unwrap_err();
-    assert!(error.starts_with("--listen: the address is missing: write \"127.0.0.1:8080\""), "{error}");
+    assert!(
+        error.starts_with("--listen: the address is missing: write \"127.0.0.1:8080\""),
+        "{error}"
+    );
 }
 
 #[test]
 fn all_errors_of_a_file_are_reported() {
-    let read =
-        refused("[server]\nlisen = 1\n[runs]\nmax_concurrent = \"many\"\n[agents.x]\nkind = \"scrpt\"\n[agents.y]\n");
-    let lines: Vec<_> = read.lines().filter(|line| line.starts_with("my.toml:")).map(|line| &line[..11]).collect();
+    let read = refused(
+        "[server]\nlisen = 1\n[runs]\nmax_concurrent = \"many\"\n[agents.x]\nkind = \"scrpt\"\n[agents.y]\n",
+    );
+    let lines: Vec<_> =
+        read.lines().filter(|line| line.starts_with("my.toml:")).map(|line| &line[..11]).collect();
     assert_eq!(lines, ["my.toml:2:1", "my.toml:4:1", "my.toml:6:8", "my.toml:7:9"], "{read}");
-    let count = |text: &str| refused(text).lines().filter(|line| line.starts_with("my.toml:")).count();
-    assert_eq!(count("[runs]\nmax_concurrent = 0\n[record]\nmax_files = 0\n[cors]\nallow_origins = [\"x\"]"), 3);
-    assert_eq!(count("[runs]\nmax_concurrent = 0\n[record]\nmax_files = 0\nmax_file_bytes = 0"), 3);
+    let count =
+        |text: &str| refused(text).lines().filter(|line| line.starts_with("my.toml:")).count();
     assert_eq!(
-        count("[mcp.a]\n[tools.\"b c\"]\nkind = \"http\"\ndescription = \"d\"\nurl = \"https://h\"\n[mcp.c]\n"),
+        count(
+            "[runs]\nmax_concurrent = 0\n[record]\nmax_files = 0\n[cors]\nallow_origins = [\"x\"]"
+        ),
         3
     );
-    assert_eq!(count("[server]\nlisen = 1\ndrain_secs = -1\n[tools.a]\n[tools.b]\n[srver]\na = 1\nb = 2"), 5);
+    assert_eq!(count("[runs]\nmax_concurrent = 0\n[record]\nmax_files = 0\nmax_file_bytes = 0"), 3);
+    assert_eq!(
+        count(
+            "[mcp.a]\n[tools.\"b c\"]\nkind = \"http\"\ndescription = \"d\"\nurl = \"https://h\"\n[mcp.c]\n"
+        ),
+        3
+    );
+    assert_eq!(
+        count("[server]\nlisen = 1\ndrain_secs = -1\n[tools.a]\n[tools.b]\n[srver]\na = 1\nb = 2"),
+        5
+    );
     assert_eq!(count("[named_events]\nchat = \"a\"\nagent = \"b\""), 2);
 }
 
@@ -67,16 +83,21 @@ fn all_errors_of_a_file_are_reported() {
 fn what_can_be_read_of_a_file_is_checked_with_the_rest() {
     let lines = |text: &str| {
         let error = refused(text);
-        let lines: Vec<_> =
-            error.lines().filter_map(|line| line.strip_prefix("my.toml:")?.get(..4).map(str::to_owned)).collect();
+        let lines: Vec<_> = error
+            .lines()
+            .filter_map(|line| line.strip_prefix("my.toml:")?.get(..4).map(str::to_owned))
+            .collect();
         (lines, error)
     };
     let agent = "[agents.a]\nkind = \"llm\"\nprovider = \"openai\"\nmodel = \"m\"\n";
-    let text = format!("[server]\nlisen = 1\n[runs]\nmax_concurrent = 0\n{agent}[agents.b]\nkind = \"script\"\n");
+    let text = format!(
+        "[server]\nlisen = 1\n[runs]\nmax_concurrent = 0\n{agent}[agents.b]\nkind = \"script\"\n"
+    );
     let (found, error) = lines(&text);
     assert_eq!(found, ["2:1:", "9:9:", "5:9:", "4:1:"], "{error}");
     // Whether an address needs authentication is known only with it.
-    let (found, error) = lines("[auth]\nmode = \"jwd\"\n[server]\nlisten = \"0.0.0.0:80\"\n[mcp.a]\n");
+    let (found, error) =
+        lines("[auth]\nmode = \"jwd\"\n[server]\nlisten = \"0.0.0.0:80\"\n[mcp.a]\n");
     assert_eq!(found, ["2:8:", "5:6:"], "{error}");
     // A variable may set what the file lacks.
     let file = format!("[server]\nlisen = 1\n{agent}");

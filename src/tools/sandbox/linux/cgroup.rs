@@ -38,7 +38,9 @@ impl Cgroups {
     fn prepare(parent: PathBuf) -> Result<Self, String> {
         let shown = parent.display().to_string();
         let available = fs::read_to_string(parent.join("cgroup.controllers")).unwrap_or_default();
-        if let Some(missing) = CONTROLLERS.iter().find(|name| !available.split_whitespace().any(|it| it == **name)) {
+        if let Some(missing) =
+            CONTROLLERS.iter().find(|name| !available.split_whitespace().any(|it| it == **name))
+        {
             return Err(format!("the cgroup {shown} has no controller `{missing}`"));
         }
         let cgroups = Self { parent };
@@ -117,10 +119,13 @@ impl Drop for CommandCgroup {
 
 /// Returns the folder of the cgroup in which this process is.
 fn own_cgroup() -> Result<PathBuf, String> {
-    let read = |path: &str| fs::read_to_string(path).map_err(|error| format!("{path} cannot be read: {error}"));
+    let read = |path: &str| {
+        fs::read_to_string(path).map_err(|error| format!("{path} cannot be read: {error}"))
+    };
     let groups = read("/proc/self/cgroup")?;
     let mounts = read("/proc/self/mountinfo")?;
-    folder_of(&groups, &mounts).ok_or_else(|| "there is no cgroup file system of version 2".to_owned())
+    folder_of(&groups, &mounts)
+        .ok_or_else(|| "there is no cgroup file system of version 2".to_owned())
 }
 
 fn folder_of(groups: &str, mounts: &str) -> Option<PathBuf> {
@@ -146,7 +151,8 @@ mod tests {
 
     #[test]
     fn the_cgroup_of_the_process_is_found() {
-        let folder = |groups, mounts| folder_of(groups, mounts).map(|folder| folder.display().to_string());
+        let folder =
+            |groups, mounts| folder_of(groups, mounts).map(|folder| folder.display().to_string());
         let unit = "0::/system.slice/agui.service\n";
         assert_eq!(folder(unit, MOUNTS).unwrap(), "/sys/fs/cgroup/system.slice/agui.service");
         let moved = "0::/system.slice/agui.service/agui-server\n";

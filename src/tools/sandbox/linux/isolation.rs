@@ -22,8 +22,7 @@ use super::{
 
 /// Runs outside of the sandbox: joins the cgroup `$1`, if there is one, opens the filter `$2` as descriptor 3 and
 /// bubblewrap's options `$3` as descriptor 4, and becomes bubblewrap.
-const LAUNCHER: &str =
-    r#"if [ -n "$1" ]; then echo $$ > "$1/cgroup.procs" || exit; fi; exec 3< "$2" 4< "$3"; shift 3; exec "$@""#;
+const LAUNCHER: &str = r#"if [ -n "$1" ]; then echo $$ > "$1/cgroup.procs" || exit; fi; exec 3< "$2" 4< "$3"; shift 3; exec "$@""#;
 
 pub(super) const WORKSPACE: &str = "/workspace";
 const ENVIRONMENT: [(&str, &str); 6] = [
@@ -60,17 +59,25 @@ pub(super) struct IsolatedCommand<'a> {
 
 impl Isolation {
     pub(super) fn find() -> Result<Self, String> {
-        let bwrap = in_path("bwrap").ok_or("there is no `bwrap` in PATH: install the package bubblewrap")?;
+        let bwrap = in_path("bwrap")
+            .ok_or("there is no `bwrap` in PATH: install the package bubblewrap")?;
         let is_root = is_root();
         let needed = ["/usr/bin/prlimit", "/usr/bin/setpriv"];
-        if let Some(missing) = needed[..if is_root { 2 } else { 1 }].iter().find(|path| !Path::new(path).exists()) {
+        if let Some(missing) =
+            needed[..if is_root { 2 } else { 1 }].iter().find(|path| !Path::new(path).exists())
+        {
             return Err(format!("there is no {missing}: install the package util-linux"));
         }
         let help = Command::new(&bwrap).arg("--help").env_clear().stdin(Stdio::null()).output();
-        let help = help.map_err(|error| format!("{} cannot be started: {error}", bwrap.display()))?;
+        let help =
+            help.map_err(|error| format!("{} cannot be started: {error}", bwrap.display()))?;
         let can_disable_userns = String::from_utf8_lossy(&help.stdout).contains("--disable-userns");
         let cgroups = Cgroups::of_this_process();
-        let filter = NamelessFile::of_filter(if cgroups.is_ok() { MemoryBound::Cgroup } else { MemoryBound::Watch })?;
+        let filter = NamelessFile::of_filter(if cgroups.is_ok() {
+            MemoryBound::Cgroup
+        } else {
+            MemoryBound::Watch
+        })?;
         Ok(Self { bwrap, is_root, can_disable_userns, filter, cgroups })
     }
 
@@ -95,7 +102,11 @@ impl Isolation {
         arguments.add("--args 4 --");
         if self.is_root {
             let user = command.workspace.user_id;
-            arguments.all(["/usr/bin/setpriv".to_owned(), format!("--reuid={user}"), format!("--regid={user}")]);
+            arguments.all([
+                "/usr/bin/setpriv".to_owned(),
+                format!("--reuid={user}"),
+                format!("--regid={user}"),
+            ]);
             arguments.add("--clear-groups --inh-caps=-all --ambient-caps=-all --bounding-set=-all --no-new-privs");
         }
         arguments.all([
@@ -122,8 +133,10 @@ impl Isolation {
         let mut arguments = Arguments::default();
         arguments.add("--seccomp 3");
         // Own namespaces for all but the user; the sandbox ends with this server and has no access to its terminal.
-        arguments.add("--unshare-ipc --unshare-net --unshare-pid --unshare-uts --unshare-cgroup-try");
-        arguments.add("--die-with-parent --new-session --hostname sandbox --cap-drop ALL --clearenv");
+        arguments
+            .add("--unshare-ipc --unshare-net --unshare-pid --unshare-uts --unshare-cgroup-try");
+        arguments
+            .add("--die-with-parent --new-session --hostname sandbox --cap-drop ALL --clearenv");
         if self.is_root {
             // `setpriv` below needs these to change the user, and then drops them.
             arguments.add("--cap-add CAP_SETUID --cap-add CAP_SETGID --cap-add CAP_SETPCAP");
@@ -139,7 +152,9 @@ impl Isolation {
         arguments.add("--ro-bind /usr /usr");
         for folder in SYSTEM_FOLDERS {
             match std::fs::read_link(folder) {
-                Ok(target) => arguments.all([OsStr::new("--symlink"), target.as_os_str(), OsStr::new(folder)]),
+                Ok(target) => {
+                    arguments.all([OsStr::new("--symlink"), target.as_os_str(), OsStr::new(folder)])
+                }
                 Err(_) => arguments.all(["--ro-bind-try", folder, folder]),
             }
         }
@@ -165,7 +180,9 @@ pub(super) fn readable_system_folder(path: &Path) -> Option<&'static str> {
     // A path that does not exist yet will be in its nearest existing folder.
     let real = path.ancestors().find_map(|folder| std::fs::canonicalize(folder).ok())?;
     let mut readable = SYSTEM_FOLDERS.into_iter().chain(ETC_FILES).chain(["/usr"]);
-    readable.find(|folder| real.starts_with(std::fs::canonicalize(folder).unwrap_or_else(|_| folder.into())))
+    readable.find(|folder| {
+        real.starts_with(std::fs::canonicalize(folder).unwrap_or_else(|_| folder.into()))
+    })
 }
 
 #[derive(Default)]
@@ -182,7 +199,11 @@ impl Arguments {
 
     /// Returns the arguments, each with a zero byte behind it.
     fn terminated(&self) -> Vec<u8> {
-        self.0.iter().flat_map(|argument| argument.as_encoded_bytes().iter().chain(&[0])).copied().collect()
+        self.0
+            .iter()
+            .flat_map(|argument| argument.as_encoded_bytes().iter().chain(&[0]))
+            .copied()
+            .collect()
     }
 }
 

@@ -121,7 +121,8 @@ impl Sandbox {
         let _permit = self.permits.take(&owner_of(cx.principal()), 1).await;
         let user = self.isolation.workspace_user();
         let opened = spawn_blocking(move || workspaces.open(&owner, user)).await;
-        let workspace = opened.map_err(io::Error::other).and_then(|opened| opened).map_err(sandbox_error)?;
+        let workspace =
+            opened.map_err(io::Error::other).and_then(|opened| opened).map_err(sandbox_error)?;
         let file_bytes = match usage::remaining_space(&workspace.path, &self.options, 0).await {
             Ok(remaining) => remaining,
             Err(_) if growth == Growth::None => 0,
@@ -129,11 +130,15 @@ impl Sandbox {
         };
         let cgroup = self.isolation.cgroups.ok().map(|cgroups| cgroups.create(&self.options));
         let cgroup = cgroup.transpose().map_err(sandbox_error)?;
-        let command = IsolatedCommand { words, workspace: &workspace, cgroup: cgroup.as_ref(), file_bytes };
+        let command =
+            IsolatedCommand { words, workspace: &workspace, cgroup: cgroup.as_ref(), file_bytes };
         // The file is open until the command has ended.
-        let (process, _arguments) = self.isolation.launch(&command, &self.options).map_err(sandbox_error)?;
+        let (process, _arguments) =
+            self.isolation.launch(&command, &self.options).map_err(sandbox_error)?;
         let growing = (growth == Growth::Allowed).then_some(&*workspace.path);
-        let ended = process::run(process, input, growing, cgroup.as_ref(), max_output_bytes, &self.options).await;
+        let ended =
+            process::run(process, input, growing, cgroup.as_ref(), max_output_bytes, &self.options)
+                .await;
         ended.map_err(sandbox_error)
     }
 

@@ -48,23 +48,32 @@ exec sleep 60
 "#;
 
 pub(super) fn probe(isolation: &Isolation, options: &SandboxOptions) -> Result<(), String> {
-    let workspace = Workspace::temporary(isolation.workspace_user())
-        .map_err(|error| format!("a workspace cannot be created in {}: {error}", std::env::temp_dir().display()))?;
+    let workspace = Workspace::temporary(isolation.workspace_user()).map_err(|error| {
+        format!("a workspace cannot be created in {}: {error}", std::env::temp_dir().display())
+    })?;
     let result = run(isolation, options, &workspace);
     workspace.remove();
     result
 }
 
-fn run(isolation: &Isolation, options: &SandboxOptions, workspace: &Workspace) -> Result<(), String> {
-    let outside = workspace.path.to_str().ok_or("the path of the folder for temporary files is not UTF-8")?;
+fn run(
+    isolation: &Isolation,
+    options: &SandboxOptions,
+    workspace: &Workspace,
+) -> Result<(), String> {
+    let outside =
+        workspace.path.to_str().ok_or("the path of the folder for temporary files is not UTF-8")?;
     let new_cgroup = |limits: &SandboxOptions| {
         let cgroup = isolation.cgroups.ok().map(|cgroups| cgroups.create(limits)).transpose();
         cgroup.map_err(|error| format!("a cgroup cannot be created: {error}"))
     };
-    if let Some(cgroup) = new_cgroup(&SandboxOptions { memory_bytes: MEMORY_LIMIT, ..options.clone() })? {
+    if let Some(cgroup) =
+        new_cgroup(&SandboxOptions { memory_bytes: MEMORY_LIMIT, ..options.clone() })?
+    {
         // A command that takes more memory than its cgroup allows must be ended.
         let words = ["/bin/sh", "-c", MEMORY_SCRIPT];
-        let command = IsolatedCommand { words: &words, workspace, cgroup: Some(&cgroup), file_bytes: 0 };
+        let command =
+            IsolatedCommand { words: &words, workspace, cgroup: Some(&cgroup), file_bytes: 0 };
         let (mut child, _arguments) = start(isolation, options, &command)?;
         wait(&mut child, || false)?;
         if !cgroup.is_out_of_memory() {
@@ -73,8 +82,12 @@ fn run(isolation: &Isolation, options: &SandboxOptions, workspace: &Workspace) -
     }
     let cgroup = new_cgroup(options)?;
     let words = ["/bin/sh", "-c", PROBE_SCRIPT, "sh", outside];
-    let command =
-        IsolatedCommand { words: &words, workspace, cgroup: cgroup.as_ref(), file_bytes: options.workspace_bytes };
+    let command = IsolatedCommand {
+        words: &words,
+        workspace,
+        cgroup: cgroup.as_ref(),
+        file_bytes: options.workspace_bytes,
+    };
     let (mut child, _arguments) = start(isolation, options, &command)?;
     let tested = workspace.path.join("tested");
     let Some(status) = wait(&mut child, || tested.exists())? else {
@@ -83,7 +96,11 @@ fn run(isolation: &Isolation, options: &SandboxOptions, workspace: &Workspace) -
         let _ = child.kill();
         let _ = child.wait();
         let is_readable = usage.unlinked != u64::MAX;
-        return if is_readable { Ok(()) } else { Err("the open files of commands cannot be read in /proc".to_owned()) };
+        return if is_readable {
+            Ok(())
+        } else {
+            Err("the open files of commands cannot be read in /proc".to_owned())
+        };
     };
     let mut output = String::new();
     // If stderr cannot be read, the error has the exit status.

@@ -51,7 +51,8 @@ pub(super) async fn run(
     process.stdin(if input.is_some() { Stdio::piped() } else { Stdio::null() });
     process.stdout(Stdio::piped()).stderr(Stdio::piped()).kill_on_drop(true);
     let mut child = process.spawn()?;
-    let (mut stdout, mut stderr) = (Capture::new(max_output_bytes), Capture::new(options.max_output_bytes));
+    let (mut stdout, mut stderr) =
+        (Capture::new(max_output_bytes), Capture::new(options.max_output_bytes));
     let (stdin, out, err) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
     let id = child.id();
     let end = {

@@ -58,7 +58,8 @@ impl OpenFiles {
         use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _};
         // It was closed meanwhile if this fails.
         let Ok(file) = fs::metadata(descriptor) else { return };
-        let is_unlinked = file.is_file() && file.nlink() == 0 && Some(file.dev()) != memory_file_device();
+        let is_unlinked =
+            file.is_file() && file.nlink() == 0 && Some(file.dev()) != memory_file_device();
         if (is_unlinked || file.file_type().is_socket()) && seen.insert((file.dev(), file.ino())) {
             if is_unlinked {
                 self.unlinked = self.unlinked.saturating_add(file.blocks().saturating_mul(512))
@@ -77,7 +78,9 @@ fn memory_file_device() -> Option<u64> {
     use rustix::fs::{MemfdFlags, fstat, memfd_create};
 
     static DEVICE: OnceLock<Option<u64>> = OnceLock::new();
-    *DEVICE.get_or_init(|| Some(fstat(memfd_create("agui-device", MemfdFlags::CLOEXEC).ok()?).ok()?.st_dev))
+    *DEVICE.get_or_init(|| {
+        Some(fstat(memfd_create("agui-device", MemfdFlags::CLOEXEC).ok()?).ok()?.st_dev)
+    })
 }
 
 /// Returns a process and its descendants, parents first.
@@ -107,7 +110,9 @@ fn parent_of(id: u32) -> Option<u32> {
 /// Returns the resident and the swapped memory of a process with its page tables, in bytes.
 fn memory_of(id: u32) -> Option<u64> {
     let status = fs::read_to_string(format!("/proc/{id}/status")).ok()?;
-    let sizes = status.lines().filter(|line| ["VmRSS:", "VmSwap:", "VmPTE:"].iter().any(|name| line.starts_with(name)));
+    let sizes = status
+        .lines()
+        .filter(|line| ["VmRSS:", "VmSwap:", "VmPTE:"].iter().any(|name| line.starts_with(name)));
     let kilobytes = |line: &str| line.split_whitespace().nth(1)?.parse::<u64>().ok();
     Some(sizes.filter_map(kilobytes).sum::<u64>() * 1024)
 }
@@ -136,7 +141,10 @@ mod tests {
             file.write_all(&[1; 100_000]).unwrap();
             file.sync_all().unwrap();
             let mut open = OpenFiles::default();
-            open.add(Path::new(&format!("/proc/self/fd/{}", file.as_raw_fd())), &mut HashSet::new());
+            open.add(
+                Path::new(&format!("/proc/self/fd/{}", file.as_raw_fd())),
+                &mut HashSet::new(),
+            );
             open.unlinked
         };
         let in_memory = rustix::fs::memfd_create("test", rustix::fs::MemfdFlags::CLOEXEC).unwrap();

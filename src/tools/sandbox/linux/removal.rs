@@ -62,7 +62,10 @@ pub(super) fn remove_folder(trash: &Path) -> io::Result<()> {
 /// Gives the owner all permissions of a folder, and never follows a link.
 fn make_accessible(parent: impl AsFd, name: impl rustix::path::Arg) -> io::Result<()> {
     let folder = openat(parent, name, FOLDER | OFlags::PATH, Mode::empty())?;
-    fs::set_permissions(format!("/proc/self/fd/{}", folder.as_raw_fd()), fs::Permissions::from_mode(0o700))
+    fs::set_permissions(
+        format!("/proc/self/fd/{}", folder.as_raw_fd()),
+        fs::Permissions::from_mode(0o700),
+    )
 }
 
 #[cfg(test)]

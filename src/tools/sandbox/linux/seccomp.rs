@@ -12,8 +12,8 @@ use std::{
 
 use rustix::fs::{MemfdFlags, memfd_create};
 use seccompiler::{
-    BpfProgram, SeccompAction, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompFilter, SeccompRule,
-    sock_filter,
+    BpfProgram, SeccompAction, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompFilter,
+    SeccompRule, sock_filter,
 };
 
 /// What bounds the memory of commands.
@@ -113,10 +113,11 @@ impl NamelessFile {
     }
 
     pub(super) fn of_filter(bound: MemoryBound) -> Result<Self, String> {
-        let program =
-            program(bound).map_err(|error| format!("the filter of system calls cannot be compiled: {error}"))?;
+        let program = program(bound)
+            .map_err(|error| format!("the filter of system calls cannot be compiled: {error}"))?;
         let bytes: Vec<u8> = program.iter().flat_map(encode).collect();
-        Self::new(&bytes).map_err(|error| format!("the filter of system calls cannot be written: {error}"))
+        Self::new(&bytes)
+            .map_err(|error| format!("the filter of system calls cannot be written: {error}"))
     }
 
     /// Returns a path by which child processes open the file.
@@ -126,22 +127,30 @@ impl NamelessFile {
 }
 
 fn program(bound: MemoryBound) -> Result<BpfProgram, seccompiler::BackendError> {
-    let mut rules: BTreeMap<i64, Vec<SeccompRule>> = BLOCKED.into_iter().map(|call| (call, Vec::new())).collect();
+    let mut rules: BTreeMap<i64, Vec<SeccompRule>> =
+        BLOCKED.into_iter().map(|call| (call, Vec::new())).collect();
     let creates = NAMESPACE_FLAGS.into_iter().map(|flag| has_bits(0, flag, flag));
     rules.insert(libc::SYS_clone, creates.collect::<Result<_, _>>()?);
     if bound == MemoryBound::Watch {
         rules.extend(UNACCOUNTED_MEMORY.into_iter().map(|call| (call, Vec::new())));
         // The pages of a shared anonymous mapping stay when a process unmaps all but one of them.
-        let shared = has_bits(3, MAP_TYPE | libc::MAP_ANONYMOUS, libc::MAP_SHARED | libc::MAP_ANONYMOUS)?;
+        let shared =
+            has_bits(3, MAP_TYPE | libc::MAP_ANONYMOUS, libc::MAP_SHARED | libc::MAP_ANONYMOUS)?;
         rules.insert(libc::SYS_mmap, vec![shared]);
         rules.insert(libc::SYS_setsockopt, vec![has_bits(2, !0, libc::SO_SNDBUF)?]);
     }
     let block = SeccompAction::Errno(libc::ENOSYS.cast_unsigned());
-    let filter = SeccompFilter::new(rules, SeccompAction::Allow, block, std::env::consts::ARCH.try_into()?)?;
+    let filter =
+        SeccompFilter::new(rules, SeccompAction::Allow, block, std::env::consts::ARCH.try_into()?)?;
     let mut program = vec![
         sock_filter { code: LOAD_WORD, jt: 0, jf: 0, k: 0 },
         sock_filter { code: JUMP_IF_GREATER_OR_EQUAL, jt: 0, jf: 1, k: FIRST_X32_CALL },
-        sock_filter { code: RETURN, jt: 0, jf: 0, k: SECCOMP_RET_ERRNO | libc::ENOSYS.cast_unsigned() },
+        sock_filter {
+            code: RETURN,
+            jt: 0,
+            jf: 0,
+            k: SECCOMP_RET_ERRNO | libc::ENOSYS.cast_unsigned(),
+        },
     ];
     program.extend(BpfProgram::try_from(filter)?);
     Ok(program)

@@ -21,7 +21,8 @@ const MAX_LISTED_FILES: usize = 500;
 
 const WRITE: &str = "mkdir -p -- \"$(dirname -- \"$1\")\" && exec cat > \"$1\"";
 /// Folders can lack the permissions that removing needs. `$1` is a relative path, which may be the workspace itself.
-const REMOVE: &str = "[ -e \"$1\" ] || [ -h \"$1\" ] || { echo \"rm: $1: No such file or directory\" >&2; exit 1; }
+const REMOVE: &str =
+    "[ -e \"$1\" ] || [ -h \"$1\" ] || { echo \"rm: $1: No such file or directory\" >&2; exit 1; }
 [ -h \"$1\" ] || [ ! -d \"$1\" ] || chmod -R u+rwX -- \"$1\"
 case $1 in ./|./.) exec find . -mindepth 1 -delete;; *) exec rm -rf -- \"$1\";; esac";
 
@@ -51,16 +52,27 @@ impl Sandbox {
         specs()
             .into_iter()
             .map(|(spec, command)| {
-                let approval = self.options.approval_of.get(&spec.name).unwrap_or(&self.options.approval).clone();
+                let approval = self
+                    .options
+                    .approval_of
+                    .get(&spec.name)
+                    .unwrap_or(&self.options.approval)
+                    .clone();
                 let sandbox = self.clone();
                 let call = move |arguments, cx| command(sandbox.clone(), arguments, cx);
-                let repeat = if READING.contains(&&*spec.name) { Repeat::Safe } else { Repeat::Never };
-                Arc::new(FnTool::of_spec(spec, call).needs_approval(approval).repeat(repeat)) as Arc<dyn Tool>
+                let repeat =
+                    if READING.contains(&&*spec.name) { Repeat::Safe } else { Repeat::Never };
+                Arc::new(FnTool::of_spec(spec, call).needs_approval(approval).repeat(repeat))
+                    as Arc<dyn Tool>
             })
             .collect()
     }
 
-    async fn run_command(self: Arc<Self>, arguments: JsonObject, cx: ToolContext) -> Result<String, ToolError> {
+    async fn run_command(
+        self: Arc<Self>,
+        arguments: JsonObject,
+        cx: ToolContext,
+    ) -> Result<String, ToolError> {
         let command = text(&arguments, "command").unwrap_or_default();
         if command.contains('\0') {
             return Err(ToolError::new("the command has a zero byte; remove it"));
@@ -69,7 +81,11 @@ impl Sandbox {
         Ok(self.result_json(&output))
     }
 
-    async fn read_file(self: Arc<Self>, arguments: JsonObject, cx: ToolContext) -> Result<String, ToolError> {
+    async fn read_file(
+        self: Arc<Self>,
+        arguments: JsonObject,
+        cx: ToolContext,
+    ) -> Result<String, ToolError> {
         let path = relative_path(&arguments)?;
         let output = self.run(&["/bin/cat", "--", &path], None, Growth::None, &cx).await?;
         let output = self.require_success(output)?;
@@ -80,7 +96,11 @@ impl Sandbox {
         Ok(text)
     }
 
-    async fn write_file(self: Arc<Self>, arguments: JsonObject, cx: ToolContext) -> Result<String, ToolError> {
+    async fn write_file(
+        self: Arc<Self>,
+        arguments: JsonObject,
+        cx: ToolContext,
+    ) -> Result<String, ToolError> {
         let path = relative_path(&arguments)?;
         let content = text(&arguments, "content").unwrap_or_default().to_owned();
         let written = format!("Wrote {} bytes.", content.len());
@@ -89,33 +109,56 @@ impl Sandbox {
         self.require_success(output).map(|_| written)
     }
 
-    async fn list_files(self: Arc<Self>, arguments: JsonObject, cx: ToolContext) -> Result<String, ToolError> {
+    async fn list_files(
+        self: Arc<Self>,
+        arguments: JsonObject,
+        cx: ToolContext,
+    ) -> Result<String, ToolError> {
         let path = relative_path(&arguments)?;
         let find = ["/usr/bin/find", &path, "-mindepth", "1", "-printf", "%y\\t%s\\t%P\\0"];
         let output = self.run(&find, None, Growth::None, &cx).await?;
         Ok(listed_files(&self.require_success(output)?).to_string())
     }
 
-    async fn remove_files(self: Arc<Self>, arguments: JsonObject, cx: ToolContext) -> Result<String, ToolError> {
+    async fn remove_files(
+        self: Arc<Self>,
+        arguments: JsonObject,
+        cx: ToolContext,
+    ) -> Result<String, ToolError> {
         let path = relative_path(&arguments)?;
-        let output = self.run(&["/bin/sh", "-c", REMOVE, "sh", &path], None, Growth::None, &cx).await?;
+        let output =
+            self.run(&["/bin/sh", "-c", REMOVE, "sh", &path], None, Growth::None, &cx).await?;
         self.require_success(output).map(|_| "Removed.".to_owned())
     }
 
-    async fn share_file(self: Arc<Self>, arguments: JsonObject, cx: ToolContext) -> Result<String, ToolError> {
+    async fn share_file(
+        self: Arc<Self>,
+        arguments: JsonObject,
+        cx: ToolContext,
+    ) -> Result<String, ToolError> {
         let path = relative_path(&arguments)?;
         let most = SharedFile::max_bytes(cx.run().files());
         let print = ["/bin/sh", "-c", PRINT, "sh", &path, &(most + 1).to_string()];
         let output = self.run_printing(&print, None, Growth::None, most + 1, &cx).await?;
         let bytes = self.require_success(output)?.stdout;
         if bytes.len() > most {
-            return Err(ToolError::new(format!("the file has more than {most} bytes; share a smaller one")));
+            return Err(ToolError::new(format!(
+                "the file has more than {most} bytes; share a smaller one"
+            )));
         }
         let name = path.rsplit('/').next().unwrap_or_default();
-        let ending = name.rsplit_once('.').map(|(_, ending)| ending.to_ascii_lowercase()).unwrap_or_default();
+        let ending = name
+            .rsplit_once('.')
+            .map(|(_, ending)| ending.to_ascii_lowercase())
+            .unwrap_or_default();
         let known = TYPES.iter().find(|(known, _)| *known == ending);
         let told = format!("The user has got the file, which has {} bytes.", bytes.len());
-        cx.file(name, known.map_or("application/octet-stream", |(_, media_type)| media_type), bytes).await?;
+        cx.file(
+            name,
+            known.map_or("application/octet-stream", |(_, media_type)| media_type),
+            bytes,
+        )
+        .await?;
         Ok(told)
     }
 
@@ -149,24 +192,28 @@ impl Sandbox {
         let options = &self.options;
         Err(match end {
             CommandEnd::Exited(status) => return Ok(status),
-            CommandEnd::TimedOut => format!("it took longer than {} seconds", options.timeout.as_secs_f32()),
+            CommandEnd::TimedOut => {
+                format!("it took longer than {} seconds", options.timeout.as_secs_f32())
+            }
             CommandEnd::Exceeded(ExceededLimit::Memory) => {
                 format!("it took more than {} MB of memory", options.memory_bytes >> 20)
             }
             CommandEnd::Exceeded(ExceededLimit::Workspace) => {
                 format!("the workspace had more than {} MB", options.workspace_bytes >> 20)
             }
-            CommandEnd::Exceeded(ExceededLimit::Disk) => "the disk of the workspaces was almost full".to_owned(),
+            CommandEnd::Exceeded(ExceededLimit::Disk) => {
+                "the disk of the workspaces was almost full".to_owned()
+            }
         })
     }
 }
 
-type Command = fn(Arc<Sandbox>, JsonObject, ToolContext) -> BoxFuture<'static, Result<String, ToolError>>;
+type Command =
+    fn(Arc<Sandbox>, JsonObject, ToolContext) -> BoxFuture<'static, Result<String, ToolError>>;
 
 /// Returns the descriptions of the tools, and how each is carried out.
 fn specs() -> [(ToolSpec, Command); 6] {
-    let path =
-        |description: &str| json!({ "type": "string", "minLength": 1, "maxLength": 1000, "description": description });
+    let path = |description: &str| json!({ "type": "string", "minLength": 1, "maxLength": 1000, "description": description });
     let spec = |name: &str, description: &str, properties: Value, required: &[&str]| {
         ToolSpec::new(name, description, object_schema(properties, required))
     };
@@ -188,7 +235,8 @@ fn specs() -> [(ToolSpec, Command); 6] {
     let description = "Lists the files below a folder of the workspace, with their sizes.";
     let list_files = spec("list_files", description, json!({ "path": folder }), &[]);
     let either = path("The file or folder, relative to the workspace; `.` removes all files.");
-    let description = "Removes a file, or a folder with all that is in it. Works in a full workspace, too.";
+    let description =
+        "Removes a file, or a folder with all that is in it. Works in a full workspace, too.";
     let remove_files = spec("remove_files", description, json!({ "path": either }), &["path"]);
     let description = "Hands a file of the workspace over to the user, such as a chart or a report. It is the only way to show \
                        a file: links to the workspace do not work.";
@@ -246,7 +294,8 @@ fn listed_files(output: &CommandOutput) -> Value {
         .collect();
     files.sort_unstable_by(|a, b| a.0.cmp(&b.0));
     let truncated = output.truncated || files.len() > MAX_LISTED_FILES;
-    let files: Vec<Value> = files.into_iter().take(MAX_LISTED_FILES).map(|(_, file)| file).collect();
+    let files: Vec<Value> =
+        files.into_iter().take(MAX_LISTED_FILES).map(|(_, file)| file).collect();
     if truncated { json!({ "files": files, "truncated": true }) } else { json!({ "files": files }) }
 }
 
@@ -271,7 +320,8 @@ mod tests {
         ] {
             assert_eq!(relative_path(&argument(path)).unwrap(), expected);
         }
-        for path in ["/etc/passwd", "..", "a/../../b", "/workspace/../etc", "/workspaces/x", "a\0b"] {
+        for path in ["/etc/passwd", "..", "a/../../b", "/workspace/../etc", "/workspaces/x", "a\0b"]
+        {
             assert!(relative_path(&argument(path)).is_err(), "{path}");
         }
     }

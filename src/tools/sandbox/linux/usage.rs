@@ -65,7 +65,9 @@ pub(super) async fn remaining_space(
         let remaining = limit.saturating_sub(used).saturating_sub(unlinked);
         match remaining {
             0 => Err(ExceededLimit::Workspace),
-            _ if walk::free_space(&workspace).map_or(true, |free| free < limit) => Err(ExceededLimit::Disk),
+            _ if walk::free_space(&workspace).map_or(true, |free| free < limit) => {
+                Err(ExceededLimit::Disk)
+            }
             _ => Ok(remaining),
         }
     });

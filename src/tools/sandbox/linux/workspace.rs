@@ -58,7 +58,11 @@ impl Workspaces {
     }
 
     /// Creates the folder if it does not exist.
-    pub(super) fn open(&self, owner: &WorkspaceOwner, user: WorkspaceUser) -> io::Result<Workspace> {
+    pub(super) fn open(
+        &self,
+        owner: &WorkspaceOwner,
+        user: WorkspaceUser,
+    ) -> io::Result<Workspace> {
         let name = folder_name(owner);
         let path = self.folder.join(&name);
         let workspace = {
@@ -176,7 +180,8 @@ fn log_failure(removed: io::Result<()>) {
 }
 
 fn ignore_absent(result: io::Result<()>) -> io::Result<()> {
-    result.or_else(|error| if error.kind() == io::ErrorKind::NotFound { Ok(()) } else { Err(error) })
+    result
+        .or_else(|error| if error.kind() == io::ErrorKind::NotFound { Ok(()) } else { Err(error) })
 }
 
 /// Returns `None` if the record is absent or invalid. Other errors, such as too many open files, say nothing about it.
@@ -225,7 +230,10 @@ mod tests {
     #[test]
     fn each_conversation_of_each_principal_has_its_own_workspace() {
         let of = |principal: Option<&str>, thread: &str| {
-            folder_name(&WorkspaceOwner { principal: principal.map(str::to_owned), thread: thread.into() })
+            folder_name(&WorkspaceOwner {
+                principal: principal.map(str::to_owned),
+                thread: thread.into(),
+            })
         };
         let all = [
             of(None, "a"),
@@ -250,7 +258,10 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let workspaces = Workspaces::new(&folder.path().join("workspaces")).unwrap();
         assert_eq!(workspaces.owners().unwrap(), []);
-        let owner = |thread: &str| WorkspaceOwner { principal: Some("key:web".to_owned()), thread: thread.into() };
+        let owner = |thread: &str| WorkspaceOwner {
+            principal: Some("key:web".to_owned()),
+            thread: thread.into(),
+        };
         for thread in ["a", "b"] {
             let workspace = workspaces.open(&owner(thread), WorkspaceUser::Server).unwrap();
             fs::write(workspace.path.join("file"), thread).unwrap();
@@ -259,7 +270,9 @@ mod tests {
         assert_eq!(workspaces.owners().unwrap(), [owner("b")]);
         let workspace = workspaces.open(&owner("a"), WorkspaceUser::Server).unwrap();
         assert_eq!(fs::read_dir(&workspace.path).unwrap().count(), 0);
-        assert!(workspaces.open(&owner("b"), WorkspaceUser::Server).unwrap().path.join("file").exists());
+        assert!(
+            workspaces.open(&owner("b"), WorkspaceUser::Server).unwrap().path.join("file").exists()
+        );
         workspaces.remove(&owner("c")).unwrap();
     }
 
@@ -278,8 +291,9 @@ mod tests {
     fn a_workspace_whose_record_cannot_be_read_stays() {
         let folder = tempfile::tempdir().unwrap();
         let workspaces = Workspaces::new(folder.path()).unwrap();
-        let workspace =
-            workspaces.open(&WorkspaceOwner { principal: None, thread: "a".into() }, WorkspaceUser::Server).unwrap();
+        let workspace = workspaces
+            .open(&WorkspaceOwner { principal: None, thread: "a".into() }, WorkspaceUser::Server)
+            .unwrap();
         let path = workspace.path.to_owned();
         drop(workspace);
         // Reading a link to itself fails, also for root.

@@ -16,10 +16,12 @@ async fn the_prefix_can_be_changed_and_the_routes_disabled() {
         two_agents().copilotkit(options)
     };
     let moved = Running::start(with(|options| options.prefix = "/api/copilot".to_owned())).await;
-    let status =
-        async |server: &Running, path: &str| server.client.get(server.url(path)).send().await.unwrap().status();
+    let status = async |server: &Running, path: &str| {
+        server.client.get(server.url(path)).send().await.unwrap().status()
+    };
     assert_eq!(status(&moved, "/api/copilot/info").await, 200);
-    let envelope = moved.post("/api/copilot").json(&json!({ "method": "info" })).send().await.unwrap();
+    let envelope =
+        moved.post("/api/copilot").json(&json!({ "method": "info" })).send().await.unwrap();
     assert_eq!(envelope.status(), 200);
     assert_eq!(status(&moved, "/copilotkit/info").await, 404);
     let without = Running::start(with(|options| options.enabled = false)).await;
@@ -34,7 +36,10 @@ async fn a_server_with_an_invalid_prefix_does_not_start() {
         two_agents().playground(PlaygroundOptions::enabled()).copilotkit(options).into_router()
     };
     let error = start("copilotkit").unwrap_err().to_string();
-    assert!(error.starts_with("copilotkit.prefix \"copilotkit\": the path must begin with a slash"), "{error}");
+    assert!(
+        error.starts_with("copilotkit.prefix \"copilotkit\": the path must begin with a slash"),
+        "{error}"
+    );
     for taken in ["/playground", "/threads", "/openapi.json"] {
         let error = start(taken).unwrap_err().to_string();
         assert!(error.contains("the path is taken by routes of the server"), "{error}");
@@ -45,9 +50,12 @@ async fn a_server_with_an_invalid_prefix_does_not_start() {
 async fn default_is_the_default_agent_unless_an_agent_has_that_name() {
     let agents = async |server: Server| {
         let server = Running::start(server).await;
-        let info = body(server.request_copilotkit(Method::GET, "/info").send().await.unwrap()).await;
+        let info =
+            body(server.request_copilotkit(Method::GET, "/info").send().await.unwrap()).await;
         let agents = info["agents"].as_object().unwrap().iter();
-        agents.map(|(id, agent)| format!("{id}: {}", agent["name"].as_str().unwrap())).collect::<Vec<_>>()
+        agents
+            .map(|(id, agent)| format!("{id}: {}", agent["name"].as_str().unwrap()))
+            .collect::<Vec<_>>()
     };
     assert_eq!(agents(two_agents()).await, ["echo: echo", "endless: endless", "default: echo"]);
     let own = two_agents().agent("default", Echo);
@@ -60,7 +68,13 @@ async fn on_disconnect_can_be_set() {
     let detached = async |server: Server, props: Value| {
         let server = Running::start(server).await;
         let input = Value::Object(
-            ask("t", "r").as_object().unwrap().clone().into_iter().chain([("forwardedProps".into(), props)]).collect(),
+            ask("t", "r")
+                .as_object()
+                .unwrap()
+                .clone()
+                .into_iter()
+                .chain([("forwardedProps".into(), props)])
+                .collect(),
         );
         server.post_copilotkit("", "/agent/echo/run", &input).await.text().await.unwrap();
         let thread = body(server.client.get(server.url("/threads/t")).send().await.unwrap()).await;
@@ -89,8 +103,12 @@ fn the_configuration_sets_prefix_and_on_disconnect() {
     let open = |text: &str| {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("my.toml");
-        std::fs::write(&file, format!("[agents.echo]\nkind = \"echo\"\n[copilotkit]\n{text}")).unwrap();
-        Sources { file: Some(file), ..Sources::default() }.load().map(drop).map_err(|error| error.to_string())
+        std::fs::write(&file, format!("[agents.echo]\nkind = \"echo\"\n[copilotkit]\n{text}"))
+            .unwrap();
+        Sources { file: Some(file), ..Sources::default() }
+            .load()
+            .map(drop)
+            .map_err(|error| error.to_string())
     };
     assert_eq!(open("prefix = \"/api/copilotkit\"\non_disconnect = \"cancel\""), Ok(()));
     assert_eq!(open("enabled = false\nprefix = \"\""), Ok(()));
@@ -109,12 +127,16 @@ fn the_configuration_sets_prefix_and_on_disconnect() {
 async fn allowed_origins_may_send_custom_headers() {
     let server = with_two_keys().await;
     let preflight = async |origin: &str| {
-        let request = server.request_copilotkit(Method::OPTIONS, "/agent/echo/run").header(header::ORIGIN, origin);
-        let preflight = request
-            .header(header::ACCESS_CONTROL_REQUEST_METHOD, "POST")
-            .header(header::ACCESS_CONTROL_REQUEST_HEADERS, "authorization,content-type,x-copilotcloud-public-api-key");
+        let request = server
+            .request_copilotkit(Method::OPTIONS, "/agent/echo/run")
+            .header(header::ORIGIN, origin);
+        let preflight = request.header(header::ACCESS_CONTROL_REQUEST_METHOD, "POST").header(
+            header::ACCESS_CONTROL_REQUEST_HEADERS,
+            "authorization,content-type,x-copilotcloud-public-api-key",
+        );
         let response = preflight.send().await.unwrap();
-        let header_of = |name| response.headers().get(name).map(|value| value.to_str().unwrap().to_owned());
+        let header_of =
+            |name| response.headers().get(name).map(|value| value.to_str().unwrap().to_owned());
         [
             header_of(header::ACCESS_CONTROL_ALLOW_ORIGIN),
             header_of(header::ACCESS_CONTROL_ALLOW_CREDENTIALS),
@@ -123,7 +145,10 @@ async fn allowed_origins_may_send_custom_headers() {
     };
     let [origin, credentials, headers] = preflight("http://localhost:3000").await;
     assert_eq!(origin.as_deref(), Some("http://localhost:3000"));
-    assert_eq!(credentials, None, "a server with keys lets listed origins send credentials only (tests/http/cors.rs)");
+    assert_eq!(
+        credentials, None,
+        "a server with keys lets listed origins send credentials only (tests/http/cors.rs)"
+    );
     assert!(headers.unwrap().contains("x-copilotcloud-public-api-key"));
     assert_eq!(preflight("https://evil.example").await[0], None);
 }

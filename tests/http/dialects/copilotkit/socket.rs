@@ -38,26 +38,54 @@ async fn token(server: &Running, key: &str) -> String {
 #[tokio::test]
 async fn a_socket_reports_the_changes_of_the_own_threads() {
     let server = with_two_keys().await;
-    let info = body(server.request_copilotkit(Method::GET, "/info").bearer_auth("ada").send().await.unwrap()).await;
+    let info = body(
+        server.request_copilotkit(Method::GET, "/info").bearer_auth("ada").send().await.unwrap(),
+    )
+    .await;
     assert_eq!(info["intelligence"]["wsUrl"], format!("//{}/copilotkit/socket", server.address));
-    let list =
-        server.request_copilotkit(Method::GET, "/threads?agentId=default").bearer_auth("ada").send().await.unwrap();
+    let list = server
+        .request_copilotkit(Method::GET, "/threads?agentId=default")
+        .bearer_auth("ada")
+        .send()
+        .await
+        .unwrap();
     assert_eq!(body(list).await["joinCode"], "default");
     let (mut stream, head) = shake_hands(&server, &token(&server, "ada").await, UPGRADE).await;
     assert!(head.starts_with("HTTP/1.1 101"), "{head}");
     send(&mut stream, r#"["1","1","user_meta:unknown","phx_join",{}]"#).await;
-    assert!(read_until(&mut stream, |text| text.contains("phx_reply")).await.contains(r#""status":"error""#));
+    assert!(
+        read_until(&mut stream, |text| text.contains("phx_reply"))
+            .await
+            .contains(r#""status":"error""#)
+    );
     send(&mut stream, r#"["2","2","user_meta:default","phx_join",{}]"#).await;
     let reply = read_until(&mut stream, |text| text.contains("phx_reply")).await;
-    assert!(reply.contains(r#"["2","2","user_meta:default","phx_reply",{"status":"ok""#), "{reply}");
+    assert!(
+        reply.contains(r#"["2","2","user_meta:default","phx_reply",{"status":"ok""#),
+        "{reply}"
+    );
     send(&mut stream, r#"[null,"3","phoenix","heartbeat",{}]"#).await;
-    assert!(read_until(&mut stream, |text| text.contains("phx_reply")).await.contains(r#"[null,"3","phoenix""#));
+    assert!(
+        read_until(&mut stream, |text| text.contains("phx_reply"))
+            .await
+            .contains(r#"[null,"3","phoenix""#)
+    );
     for (key, thread) in [("eve", "of-eve"), ("ada", "of-ada")] {
-        server.post_copilotkit(key, "/agent/echo/run", &ask(thread, "r")).await.text().await.unwrap();
+        server
+            .post_copilotkit(key, "/agent/echo/run", &ask(thread, "r"))
+            .await
+            .text()
+            .await
+            .unwrap();
     }
     server.post_copilotkit("ada", "/threads/of-ada/archive", &json!({})).await;
     let mut text = read_until(&mut stream, |text| text.contains(r#""operation":"archived""#)).await;
-    server.request_copilotkit(Method::DELETE, "/threads/of-ada").bearer_auth("ada").send().await.unwrap();
+    server
+        .request_copilotkit(Method::DELETE, "/threads/of-ada")
+        .bearer_auth("ada")
+        .send()
+        .await
+        .unwrap();
     text += &read_until(&mut stream, |text| text.contains(r#""deleted":{"id":"of-ada"}"#)).await;
     assert!(!text.contains("of-eve"), "{text}");
     for part in [
@@ -72,7 +100,8 @@ async fn a_socket_reports_the_changes_of_the_own_threads() {
 #[tokio::test]
 async fn handshakes_without_a_token_and_of_foreign_pages_are_refused() {
     let server = with_two_keys().await;
-    let status = async |token: &str, more: &str| shake_hands(&server, token, more).await.1[9..12].to_owned();
+    let status =
+        async |token: &str, more: &str| shake_hands(&server, token, more).await.1[9..12].to_owned();
     let valid = token(&server, "eve").await;
     assert_eq!(status(&valid, UPGRADE).await, "101");
     assert_eq!(status("", UPGRADE).await, "401");
@@ -84,7 +113,8 @@ async fn handshakes_without_a_token_and_of_foreign_pages_are_refused() {
 #[tokio::test]
 async fn a_socket_with_large_or_invalid_messages_is_closed() {
     let server = Running::start(two_agents()).await;
-    for message in ["{}".to_owned(), format!(r#"["1","1","{}","phx_join",{{}}]"#, "x".repeat(5000))] {
+    for message in ["{}".to_owned(), format!(r#"["1","1","{}","phx_join",{{}}]"#, "x".repeat(5000))]
+    {
         let (mut stream, head) = shake_hands(&server, "none", UPGRADE).await;
         assert!(head.starts_with("HTTP/1.1 101"), "{head}");
         send(&mut stream, &message).await;

@@ -22,7 +22,8 @@ struct Page {
 impl Page {
     async fn say(&mut self, server: &TestServer, content: impl Into<Value>) -> Vec<Frame> {
         self.list.push(json!({ "role": "user", "content": content.into() }));
-        let frames = server.ask(CHAT, &json!({ "messages": self.list, "thread_id": self.thread })).await;
+        let frames =
+            server.ask(CHAT, &json!({ "messages": self.list, "thread_id": self.thread })).await;
         self.thread = Some(thread(&frames));
         let text = said(&frames);
         if !text.is_empty() {
@@ -36,8 +37,17 @@ impl Page {
 async fn a_whole_list_without_ids_continues_the_thread() {
     let (server, mut page) = (TestServer::demo(), Page::default());
     for stored in [4, 8, 10] {
-        page.say(&server, if stored == 10 { "hello" } else { "What's the weather in Tokyo today?" }).await;
-        assert_eq!(server.stored(page.thread.as_ref().unwrap()).await.len(), stored, "{:?}", page.list);
+        page.say(
+            &server,
+            if stored == 10 { "hello" } else { "What's the weather in Tokyo today?" },
+        )
+        .await;
+        assert_eq!(
+            server.stored(page.thread.as_ref().unwrap()).await.len(),
+            stored,
+            "{:?}",
+            page.list
+        );
     }
 }
 
@@ -56,7 +66,8 @@ async fn a_whole_list_with_answers_to_interrupts_continues_the_thread() {
     let frames = page.say(&server, "approve two").await;
     let actions = frames.last().unwrap().1["action_requests"].as_array().unwrap().clone();
     let decision = |action: &Value| json!({ "actionId": action["actionId"], "type": "approve" });
-    page.say(&server, json!({ "decisions": actions.iter().map(decision).collect::<Vec<_>>() })).await;
+    page.say(&server, json!({ "decisions": actions.iter().map(decision).collect::<Vec<_>>() }))
+        .await;
     let before = server.stored(page.thread.as_ref().unwrap()).await;
     page.say(&server, "hello").await;
     assert_eq!(server.stored(page.thread.as_ref().unwrap()).await.len(), before.len() + 2);
@@ -89,7 +100,11 @@ play = [{ text = "Hello!" }]
     }
     assert_eq!(said(&page.say(&server, "yes").await), "It was sent.");
     let after = server.stored(page.thread.as_ref().unwrap()).await;
-    assert_eq!((&after[..before.len()], after.len()), (&before[..], before.len() + 2), "the answers are no messages");
+    assert_eq!(
+        (&after[..before.len()], after.len()),
+        (&before[..], before.len() + 2),
+        "the answers are no messages"
+    );
 
     // The same from a page that gives its messages ids.
     let mut list = vec![json!({ "id": "u1", "role": "user", "content": "mail it" })];
@@ -139,7 +154,8 @@ async fn the_demo_answers_every_prompt_of_the_documents() {
     ];
     for prompt in prompts.into_iter().map(Value::from).chain([image]) {
         let answer = said(&server.ask(CHAT, &user(prompt.clone())).await);
-        let is_help = answer.contains("demo agent without a model") || answer.contains("没有模型的演示 Agent");
+        let is_help = answer.contains("demo agent without a model")
+            || answer.contains("没有模型的演示 Agent");
         assert!(!answer.is_empty() && !is_help, "{prompt}: {answer}");
     }
 }
@@ -147,9 +163,12 @@ async fn the_demo_answers_every_prompt_of_the_documents() {
 #[tokio::test]
 async fn the_demo_thinks_as_the_request_says() {
     let server = TestServer::demo();
-    for (prompt, by_default) in [("Solve this step by step...", false), ("你好", false), ("think about lunch", true)]
+    for (prompt, by_default) in
+        [("Solve this step by step...", false), ("你好", false), ("think about lunch", true)]
     {
-        for (asked, thinks) in [(json!(null), by_default), (json!(true), true), (json!(false), false)] {
+        for (asked, thinks) in
+            [(json!(null), by_default), (json!(true), true), (json!(false), false)]
+        {
             let mut body = user(prompt);
             body["enable_deep_thinking"] = asked.clone();
             let frames = server.ask(CHAT, &body).await;

@@ -12,7 +12,10 @@ use super::{
 fn question(frames: &[Frame]) -> &Value {
     let (name, question) = frames.last().unwrap();
     assert_eq!(name, "interrupt", "{frames:?}");
-    assert_eq!((&question["finish_reason"], named(frames, "interrupt").len()), (&json!("interrupt"), 1));
+    assert_eq!(
+        (&question["finish_reason"], named(frames, "interrupt").len()),
+        (&json!("interrupt"), 1)
+    );
     question
 }
 
@@ -131,7 +134,10 @@ async fn a_plan_is_shown_with_its_steps() {
             json!({ "type": "edit", "args": steps }),
             "Going on: {\"approved\":true,\"steps\":[{\"description\":\"Search\",\"status\":\"disabled\"}]}",
         ),
-        (json!({ "type": "reject", "reason": "Too long" }), "Stopped: {\"approved\":false,\"reason\":\"Too long\"}"),
+        (
+            json!({ "type": "reject", "reason": "Too long" }),
+            "Stopped: {\"approved\":false,\"reason\":\"Too long\"}",
+        ),
         (json!({ "type": "approve" }), "Going on: {\"approved\":true}"),
     ] {
         let (id, asked) = ask().await;
@@ -141,9 +147,10 @@ async fn a_plan_is_shown_with_its_steps() {
     }
     let (id, mut asked) = ask().await;
     let frames = server.ask(CHAT, &on(&id, "Leave out the report")).await;
-    asked["content"] = "\"Leave out the report\" is neither a yes nor a no. Answer \"approve\" or \"reject\".\n\n\
+    asked["content"] =
+        "\"Leave out the report\" is neither a yes nor a no. Answer \"approve\" or \"reject\".\n\n\
                         Review and modify the planned steps."
-        .into();
+            .into();
     assert_eq!(question(&frames), &asked);
     assert_eq!(said(&server.ask(CHAT, &on(&id, "no")).await), "Stopped: {\"approved\":false}");
 }
@@ -159,7 +166,13 @@ async fn an_unclear_answer_asks_again_and_says_why() {
             "yes",
             "sent to ada",
         ),
-        ("批准", "好像可以", "“好像可以”既不是同意，也不是拒绝。请回答“同意”或“拒绝”。\n\n", "是", "已发送给 ada"),
+        (
+            "批准",
+            "好像可以",
+            "“好像可以”既不是同意，也不是拒绝。请回答“同意”或“拒绝”。\n\n",
+            "是",
+            "已发送给 ada",
+        ),
     ] {
         let first = server.ask(CHAT, &user(prompt)).await;
         let (id, asked) = (thread(&first), question(&first).clone());
@@ -201,13 +214,20 @@ async fn decisions_about_nothing_open_are_an_error() {
 async fn an_edit_changes_one_argument_alone() {
     let server = TestServer::demo();
     for (prompt, done) in [
-        ("delete inactive users", "The database: ran DELETE FROM users WHERE status = 'inactive' on at most 100 rows."),
-        ("删除不活跃的用户", "数据库：已执行 DELETE FROM users WHERE status = 'inactive'，最多 100 行。"),
+        (
+            "delete inactive users",
+            "The database: ran DELETE FROM users WHERE status = 'inactive' on at most 100 rows.",
+        ),
+        (
+            "删除不活跃的用户",
+            "数据库：已执行 DELETE FROM users WHERE status = 'inactive'，最多 100 行。",
+        ),
     ] {
         let first = server.ask(CHAT, &user(prompt)).await;
         let (id, asked) = (thread(&first), question(&first));
-        let frames =
-            server.ask(CHAT, &on(&id, decide(asked, json!({ "type": "edit", "args": { "limit": 100 } })))).await;
+        let frames = server
+            .ask(CHAT, &on(&id, decide(asked, json!({ "type": "edit", "args": { "limit": 100 } }))))
+            .await;
         assert_eq!(said(&frames), done);
     }
 }
@@ -246,7 +266,8 @@ async fn the_demo_asks_for_feedback_and_for_the_review_of_a_plan() {
         assert_eq!(said(&server.ask(CHAT, &on(&thread(&first), yes)).await), done);
         let first = server.ask(CHAT, &user(prompt)).await;
         let asked = question(&first);
-        let edit = json!({ "actionId": asked["id"], "type": "edit", "args": { "steps": ["Search"] } });
+        let edit =
+            json!({ "actionId": asked["id"], "type": "edit", "args": { "steps": ["Search"] } });
         let frames = server.ask(CHAT, &on(&thread(&first), decisions(json!([edit])))).await;
         assert_eq!(said(&frames), format!("{edited}[\"Search\"]"));
     }
@@ -288,7 +309,9 @@ async fn an_action_can_be_edited_and_rejected() {
     // Edited arguments that do not fit the tool's schema are refused. Then a text rejects the call.
     let first = server.ask(CHAT, &user("approve")).await;
     let (id, asked) = (thread(&first), question(&first));
-    let frames = server.ask(CHAT, &on(&id, decide(asked, json!({ "type": "edit", "args": { "to": 7 } })))).await;
+    let frames = server
+        .ask(CHAT, &on(&id, decide(asked, json!({ "type": "edit", "args": { "to": 7 } }))))
+        .await;
     assert_eq!(frames.last().unwrap().1["type"], "invalid_resume_payload");
     let frames = server.ask(CHAT, &on(&id, "reject")).await;
     assert_eq!(said(&frames), "The e-mail \"Lunch\": declined, so it was not sent.");
@@ -300,17 +323,23 @@ async fn several_actions_are_one_question() {
     let first = server.ask(AGENT, &user("approve two")).await;
     let (id, asked) = (thread(&first), question(&first).clone());
     let actions = asked["action_requests"].as_array().unwrap();
-    let named: Vec<_> = actions.iter().map(|action| (&action["name"], &action["arguments"])).collect();
+    let named: Vec<_> =
+        actions.iter().map(|action| (&action["name"], &action["arguments"])).collect();
     let hotel = json!({ "city": "Beijing", "nights": 2 });
-    assert_eq!(named, [(&json!("book_train"), &json!({ "to": "Beijing" })), (&json!("book_hotel"), &hotel)]);
+    assert_eq!(
+        named,
+        [(&json!("book_train"), &json!({ "to": "Beijing" })), (&json!("book_hotel"), &hotel)]
+    );
     assert_eq!(asked["content"], "Review and approve these actions before execution.");
     // Their schemas do not offer edits.
     assert_eq!(asked["options"].as_array().unwrap().len(), 2);
     assert_eq!(asked["review_configs"][0]["allowedDecisions"], json!(["approve", "reject"]));
-    let decision = |at: usize, kind: &str| json!({ "actionId": actions[at]["actionId"], "type": kind });
+    let decision =
+        |at: usize, kind: &str| json!({ "actionId": actions[at]["actionId"], "type": kind });
     let mut edit = decision(0, "edit");
     edit["args"] = json!({ "to": "Shanghai" });
-    let refused = server.send(AGENT, &on(&id, decisions(json!([edit, decision(1, "approve")])))).await;
+    let refused =
+        server.send(AGENT, &on(&id, decisions(json!([edit, decision(1, "approve")])))).await;
     assert_eq!(refused.status(), 400);
     let refusal: Value = refused.json().await.unwrap();
     assert_eq!(refusal["error"]["path"], "messages[0].content.decisions[0].type");
@@ -322,19 +351,24 @@ async fn several_actions_are_one_question() {
     assert_eq!(question(&frames), &again);
     // A decision about something else is refused, with the actions that are open.
     let other = json!({ "actionId": "action-1", "type": "approve" });
-    let refused = server.send(AGENT, &on(&id, decisions(json!([decision(0, "approve"), other])))).await;
+    let refused =
+        server.send(AGENT, &on(&id, decisions(json!([decision(0, "approve"), other])))).await;
     assert_eq!(refused.status(), 400);
     let refusal: Value = refused.json().await.unwrap();
     assert_eq!(refusal["error"]["path"], "messages[0].content.decisions[1].actionId");
     let message = refusal["error"]["message"].as_str().unwrap();
     assert!(
-        message.contains("\"action-1\"") && message.contains(actions[1]["actionId"].as_str().unwrap()),
+        message.contains("\"action-1\"")
+            && message.contains(actions[1]["actionId"].as_str().unwrap()),
         "{message}"
     );
     let mut no = decision(1, "reject");
     no["reason"] = "Too dear".into();
     let frames = server.ask(CHAT, &on(&id, decisions(json!([decision(0, "approve"), no])))).await;
-    assert_eq!(said(&frames), "Done: a train to Beijing is booked; declined, so no hotel is booked.");
+    assert_eq!(
+        said(&frames),
+        "Done: a train to Beijing is booked; declined, so no hotel is booked."
+    );
 }
 
 #[tokio::test]
@@ -343,8 +377,13 @@ async fn a_form_is_answered_by_json() {
     let first = server.ask(CHAT, &user("form")).await;
     let (id, asked) = (thread(&first), question(&first));
     assert_eq!(asked["context"]["schema"]["required"], json!(["name", "email", "size"]));
-    let offered: Vec<_> = asked["options"].as_array().unwrap().iter().map(|option| &option["value"]).collect();
-    assert_eq!(offered, ["edit", "reject"], "there is nothing to accept before the form is filled in");
+    let offered: Vec<_> =
+        asked["options"].as_array().unwrap().iter().map(|option| &option["value"]).collect();
+    assert_eq!(
+        offered,
+        ["edit", "reject"],
+        "there is nothing to accept before the form is filled in"
+    );
     let frames = server.ask(CHAT, &on(&id, "L, for Ada")).await;
     assert_eq!(frames.last().unwrap().1["type"], "invalid_resume_payload");
     let answer = json!({ "name": "Ada", "email": "ada@example.com", "size": "L" });
@@ -367,7 +406,8 @@ async fn an_agent_with_a_model_follows_the_decision() {
         question(&server.ask(AGENT, &on(thread, "tidy up")).await).clone()
     };
     let done = || provider.answer(Answer::openai(&[chunk(json!({ "content": "Done." }))]));
-    let sql = || provider.requests().iter().filter(|request| request.path.starts_with("/sql")).count();
+    let sql =
+        || provider.requests().iter().filter(|request| request.path.starts_with("/sql")).count();
     // Approved on the other endpoint: the answer goes to the agent that raised the interrupt.
     let asked = ask("t1").await;
     assert_eq!(asked["action_requests"][0]["arguments"], query);
@@ -382,12 +422,18 @@ async fn an_agent_with_a_model_follows_the_decision() {
     done();
     let no = json!({ "type": "reject", "reason": "Too dangerous" });
     let frames = server.ask(AGENT, &on("t2", decide(&asked, no))).await;
-    assert!(named(&frames, "tool_result")[0]["content"].as_str().unwrap().contains("Too dangerous"), "{frames:?}");
+    assert!(
+        named(&frames, "tool_result")[0]["content"].as_str().unwrap().contains("Too dangerous"),
+        "{frames:?}"
+    );
     // A text that is not one of the words for yes and no runs nothing.
     ask("t3").await;
     let frames = server.ask(AGENT, &on("t3", "yes, but only the inactive ones")).await;
     assert!(
-        question(&frames)["content"].as_str().unwrap().starts_with("\"yes, but only the inactive ones\" is neither")
+        question(&frames)["content"]
+            .as_str()
+            .unwrap()
+            .starts_with("\"yes, but only the inactive ones\" is neither")
     );
     assert_eq!(sql(), 1);
     // Edited.
@@ -410,7 +456,8 @@ async fn any_answer_cancels_an_expired_question() {
     let id = ask("brief").await;
     let url = format!("{}/threads/{id}", server.process.url);
     let stored: Value = server.client.get(url).send().await.unwrap().json().await.unwrap();
-    let expiry: jiff::Timestamp = stored["interrupts"][0]["expiresAt"].as_str().unwrap().parse().unwrap();
+    let expiry: jiff::Timestamp =
+        stored["interrupts"][0]["expiresAt"].as_str().unwrap().parse().unwrap();
     while jiff::Timestamp::now() < expiry {
         tokio::time::sleep(std::time::Duration::from_millis(20)).await;
     }

@@ -1,15 +1,17 @@
 //! The guide's unit tests: content blocks, reasoning state, tool calls and their state, messages, helpers, and interrupts.
 
 use agui_server::named_events::{
-    AgentMessage, AudioBlock, ChatMessage, ChatRequest, ContentBlock, HitlDecision, HitlDecisionType, HitlRequest,
-    ImageBlock, MessageBody, MessageRole, ReasoningBlock, TextBlock, make_event,
+    AgentMessage, AudioBlock, ChatMessage, ChatRequest, ContentBlock, HitlDecision,
+    HitlDecisionType, HitlRequest, ImageBlock, MessageBody, MessageRole, ReasoningBlock, TextBlock,
+    make_event,
 };
 use serde_json::{Value, json};
 
 use super::{
     client::{
-        HitlResponse, HitlState, LangChainToolCall, LangChainToolResult, ReasoningState, ToolCallState,
-        create_interrupt_event, extract_reasoning, from_langgraph_interrupt, interrupt_event,
+        HitlResponse, HitlState, LangChainToolCall, LangChainToolResult, ReasoningState,
+        ToolCallState, create_interrupt_event, extract_reasoning, from_langgraph_interrupt,
+        interrupt_event,
     },
     frames,
 };
@@ -23,7 +25,10 @@ mod content_blocks {
 
     #[test]
     fn text_block() {
-        assert_eq!(of(ContentBlock::Text(TextBlock::new("Hello"))), json!({ "type": "text", "text": "Hello" }));
+        assert_eq!(
+            of(ContentBlock::Text(TextBlock::new("Hello"))),
+            json!({ "type": "text", "text": "Hello" })
+        );
     }
 
     #[test]
@@ -83,7 +88,9 @@ mod reasoning_state {
     #[test]
     fn no_session_is_open_at_first() {
         let mut state = ReasoningState::default();
-        assert!(!state.is_reasoning() && state.session().is_none() && state.end_reasoning().is_none());
+        assert!(
+            !state.is_reasoning() && state.session().is_none() && state.end_reasoning().is_none()
+        );
     }
 
     #[test]
@@ -147,19 +154,24 @@ mod tool_call {
     #[test]
     fn from_langchain() {
         let call = langchain();
-        assert_eq!((call.tool_call_id.as_str(), call.tool_name.as_str()), ("call_123", "web_search"));
+        assert_eq!(
+            (call.tool_call_id.as_str(), call.tool_name.as_str()),
+            ("call_123", "web_search")
+        );
         assert_eq!(call.tool_input["query"], "weather");
     }
 
     #[test]
     fn from_langchain_without_an_id() {
-        let call = LangChainToolCall::from_langchain(&json!({ "id": null, "name": "web_search" })).unwrap();
+        let call = LangChainToolCall::from_langchain(&json!({ "id": null, "name": "web_search" }))
+            .unwrap();
         assert!(call.tool_call_id.starts_with("call_") && call.tool_input.is_empty());
     }
 
     #[test]
     fn from_langchain_without_a_name() {
-        for none in [json!({ "id": "c", "name": "" }), json!({ "id": "c", "args": {} }), json!("x")] {
+        for none in [json!({ "id": "c", "name": "" }), json!({ "id": "c", "args": {} }), json!("x")]
+        {
             assert_eq!(LangChainToolCall::from_langchain(&none), None);
         }
     }
@@ -188,7 +200,8 @@ mod tool_call {
             tool_name: "web_search".to_owned(),
             output: "Search results...".to_owned(),
         };
-        let event = json!({ "toolCallId": "call_123", "content": "Search results...", "role": "tool" });
+        let event =
+            json!({ "toolCallId": "call_123", "content": "Search results...", "role": "tool" });
         assert_eq!(result.to_event(), event);
     }
 }
@@ -200,7 +213,10 @@ mod tool_call_state {
     fn start() {
         let mut state = ToolCallState::default();
         state.start_tool_call("c", "web_search");
-        assert_eq!(state.active().map(|call| call.name.as_str()).collect::<Vec<_>>(), ["web_search"]);
+        assert_eq!(
+            state.active().map(|call| call.name.as_str()).collect::<Vec<_>>(),
+            ["web_search"]
+        );
     }
 
     #[test]
@@ -237,7 +253,10 @@ mod tool_call_state {
         }
         state.append_args("b", "{}");
         state.append_args("a", "[");
-        assert_eq!((state.get("a").unwrap().args.as_str(), state.get("b").unwrap().args.as_str()), ("[", "{}"));
+        assert_eq!(
+            (state.get("a").unwrap().args.as_str(), state.get("b").unwrap().args.as_str()),
+            ("[", "{}")
+        );
     }
 
     #[test]
@@ -267,7 +286,8 @@ mod messages {
             ContentBlock::Text(TextBlock::new("What's in this image?")),
             ContentBlock::Image(ImageBlock::url("https://example.com/photo.jpg")),
         ];
-        let message = AgentMessage::new(MessageRole::User, MessageBody::Blocks(blocks)).to_langchain_format();
+        let message =
+            AgentMessage::new(MessageRole::User, MessageBody::Blocks(blocks)).to_langchain_format();
         let content = json!([
             { "type": "text", "text": "What's in this image?" },
             { "type": "image", "url": "https://example.com/photo.jpg" },
@@ -357,7 +377,8 @@ mod hitl {
 
     #[test]
     fn from_langgraph_interrupt() {
-        let request = super::from_langgraph_interrupt(&json!("Review the planned steps"), "thread-123");
+        let request =
+            super::from_langgraph_interrupt(&json!("Review the planned steps"), "thread-123");
         assert!(request.id.starts_with("interrupt-"));
         let (name, event) = frames(&interrupt_event(&request, "thread-123")).remove(0);
         assert_eq!((name.as_str(), &event["thread_id"]), ("interrupt", &json!("thread-123")));
@@ -372,7 +393,8 @@ mod hitl {
         let steps = json!({ "content": "Look", "steps": [{ "description": "Search", "status": "enabled" }] });
         let request = super::from_langgraph_interrupt(&steps, "t");
         assert_eq!(request.context.unwrap().steps.unwrap()[0].description, "Search");
-        let actions = json!({ "action_requests": [{ "actionId": "a", "name": "sql", "arguments": {} }] });
+        let actions =
+            json!({ "action_requests": [{ "actionId": "a", "name": "sql", "arguments": {} }] });
         let request = super::from_langgraph_interrupt(&actions, "t");
         assert_eq!((request.action_requests[0].name.as_str(), request.options.len()), ("sql", 3));
     }
@@ -394,7 +416,10 @@ mod hitl {
             reason: Some("no".to_owned()),
         };
         let resume = HitlResponse::decisions("i", vec![decision]).to_langgraph_resume();
-        assert_eq!(resume, json!({ "decisions": [{ "actionId": "action-1", "type": "reject", "reason": "no" }] }));
+        assert_eq!(
+            resume,
+            json!({ "decisions": [{ "actionId": "action-1", "type": "reject", "reason": "no" }] })
+        );
     }
 
     #[test]

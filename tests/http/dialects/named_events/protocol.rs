@@ -25,18 +25,30 @@ async fn check_tool_calls(path: &str) {
         arguments_chunk("call_abc123", "{\"expression\": \"6"),
         arguments_chunk("", " * 7\"}"),
     ]));
-    provider.answer(Answer::openai(&[chunk(json!({ "content": "It is " })), chunk(json!({ "content": "42." }))]));
+    provider.answer(Answer::openai(&[
+        chunk(json!({ "content": "It is " })),
+        chunk(json!({ "content": "42." })),
+    ]));
     let frames = server.ask(path, &on("thread_1", "what is 6 * 7")).await;
     let mut events = names(&frames);
     // Each of the two requests to the model is a step, with status events.
     events.retain(|name| *name != "status");
-    assert_eq!(events, ["tool_call_start", "tool_call_args", "tool_call_end", "tool_result", "message"]);
+    assert_eq!(
+        events,
+        ["tool_call_start", "tool_call_args", "tool_call_end", "tool_result", "message"]
+    );
     let start = json!({ "toolCallId": "call_abc123", "toolCallName": "calculator", "thread_id": "thread_1" });
     assert_eq!(named(&frames, "tool_call_start"), [&start]);
-    let args: String =
-        named(&frames, "tool_call_args").iter().map(|payload| payload["delta"].as_str().unwrap()).collect();
+    let args: String = named(&frames, "tool_call_args")
+        .iter()
+        .map(|payload| payload["delta"].as_str().unwrap())
+        .collect();
     assert_eq!(serde_json::from_str::<Value>(&args).unwrap(), json!({ "expression": "6 * 7" }));
-    assert!(named(&frames, "tool_call_args").iter().all(|payload| payload["toolCallId"] == "call_abc123"));
+    assert!(
+        named(&frames, "tool_call_args")
+            .iter()
+            .all(|payload| payload["toolCallId"] == "call_abc123")
+    );
     assert_eq!(named(&frames, "tool_call_end"), [&json!({ "toolCallId": "call_abc123" })]);
     let result = json!({ "toolCallId": "call_abc123", "content": "42", "role": "tool" });
     assert_eq!(named(&frames, "tool_result"), [&result]);
@@ -75,15 +87,21 @@ async fn check_reasoning(path: &str) {
     for (name, payload) in frames.iter().filter(|(name, _)| name.starts_with("reasoning")) {
         assert_eq!(payload["messageId"], *id, "{name}: clients group a session by one id");
     }
-    assert_eq!(named(&frames, "reasoning_message_start"), [&json!({ "messageId": id, "role": "assistant" })]);
+    assert_eq!(
+        named(&frames, "reasoning_message_start"),
+        [&json!({ "messageId": id, "role": "assistant" })]
+    );
     let deltas = named(&frames, "reasoning_message_content");
     let text: String = deltas.iter().map(|payload| payload["delta"].as_str().unwrap()).collect();
     assert_eq!(text, "Let me think about this... First, I need to consider...");
     // Without `enable_deep_thinking`, the model gets no reasoning effort.
     provider.answer(Answer::openai(&[chunk(json!({ "content": "2" }))]));
     server.ask(path, &user("1 + 1?")).await;
-    let efforts: Vec<_> =
-        provider.requests().iter().map(|request| request.body["reasoning_effort"].is_string()).collect();
+    let efforts: Vec<_> = provider
+        .requests()
+        .iter()
+        .map(|request| request.body["reasoning_effort"].is_string())
+        .collect();
     assert_eq!(efforts, [true, false]);
 }
 
@@ -122,14 +140,18 @@ async fn test_agent_reasoning() {
 
 #[tokio::test]
 async fn test_chat_multimodal_url() {
-    let part = provider_image(CHAT, json!({ "type": "image", "url": "https://example.com/photo.jpg" })).await;
+    let part =
+        provider_image(CHAT, json!({ "type": "image", "url": "https://example.com/photo.jpg" }))
+            .await;
     assert_eq!(part["image_url"]["url"], "https://example.com/photo.jpg");
 }
 
 #[tokio::test]
 async fn test_chat_multimodal_base64() {
     let data = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mP8z8DwHwAFBQIAX8jx0gAAAABJRU5ErkJggg==";
-    let part = provider_image(CHAT, json!({ "type": "image", "data": data, "mime_type": "image/png" })).await;
+    let part =
+        provider_image(CHAT, json!({ "type": "image", "data": data, "mime_type": "image/png" }))
+            .await;
     assert_eq!(part["image_url"]["url"], format!("data:image/png;base64,{data}"));
 }
 
@@ -155,8 +177,18 @@ async fn the_server_stores_the_history_of_a_thread() {
     // AG-UI clients read the same thread.
     let url = format!("{}/threads/{id}", server.process.url);
     let stored: Value = server.client.get(url).send().await.unwrap().json().await.unwrap();
-    let texts: Vec<_> = stored["messages"].as_array().unwrap().iter().map(|message| &message["content"]).collect();
-    let said = json!(["I am Ada.", "Hello, Ada.", "1+1?", null, "2", "2, Ada.", "Who am I?", "You are Ada."]);
+    let texts: Vec<_> =
+        stored["messages"].as_array().unwrap().iter().map(|message| &message["content"]).collect();
+    let said = json!([
+        "I am Ada.",
+        "Hello, Ada.",
+        "1+1?",
+        null,
+        "2",
+        "2, Ada.",
+        "Who am I?",
+        "You are Ada."
+    ]);
     assert_eq!(json!(texts), said);
 }
 
@@ -168,25 +200,32 @@ async fn a_failed_run_ends_with_an_error_event() {
     let frames = server.ask(CHAT, &on("t", "hi")).await;
     assert_eq!(names(&frames), ["status", "error"]);
     let error = &frames[1].1;
-    assert!(error["type"].is_string() && error["message"].is_string() && error["thread_id"] == "t", "{error}");
+    assert!(
+        error["type"].is_string() && error["message"].is_string() && error["thread_id"] == "t",
+        "{error}"
+    );
 }
 
 #[tokio::test]
 async fn steps_are_status_events_and_state_is_left_out() {
     let server = TestServer::demo();
     let frames = server.ask(CHAT, &user("plan a trip")).await;
-    let kinds: Vec<_> = named(&frames, "status").iter().map(|status| status["type"].as_str().unwrap()).collect();
+    let kinds: Vec<_> =
+        named(&frames, "status").iter().map(|status| status["type"].as_str().unwrap()).collect();
     assert_eq!((kinds[0], kinds[kinds.len() - 1]), ("run_started", "run_finished"));
-    let known = ["status", "message", "tool_call_start", "tool_call_args", "tool_call_end", "tool_result"];
+    let known =
+        ["status", "message", "tool_call_start", "tool_call_args", "tool_call_end", "tool_result"];
     assert!(names(&frames).iter().all(|name| known.contains(name)), "{:?}", names(&frames));
 }
 
 #[tokio::test]
 async fn detached_runs_have_the_same_events() {
     let foreground = TestServer::demo();
-    let detached = TestServer::new(Process::start(&[], &[("AGUI_RUNS__ON_DISCONNECT", "continue")]), None);
+    let detached =
+        TestServer::new(Process::start(&[], &[("AGUI_RUNS__ON_DISCONNECT", "continue")]), None);
     for text in ["count to 5", "parallel", "approve", "think about lunch"] {
-        let frames = [foreground.ask(CHAT, &user(text)).await, detached.ask(CHAT, &user(text)).await];
+        let frames =
+            [foreground.ask(CHAT, &user(text)).await, detached.ask(CHAT, &user(text)).await];
         let [expected, events] = frames.map(|frames| (said(&frames), names(&frames).join(" ")));
         assert_eq!(events, expected);
     }

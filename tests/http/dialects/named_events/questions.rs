@@ -11,7 +11,13 @@ use super::{
 const TOOLS: &str = "[\"ask_user\", \"propose_plan\"]";
 
 /// The model calls the tool; returns the question that the stream ends with.
-async fn asked(server: &TestServer, provider: &Provider, thread: &str, tool: &str, arguments: &Value) -> Value {
+async fn asked(
+    server: &TestServer,
+    provider: &Provider,
+    thread: &str,
+    tool: &str,
+    arguments: &Value,
+) -> Value {
     provider.answer(Answer::openai(&[call(&format!("call_{thread}"), tool, arguments)]));
     let frames = server.ask(AGENT, &on(thread, "go on")).await;
     let (name, question) = frames.last().unwrap();
@@ -20,7 +26,12 @@ async fn asked(server: &TestServer, provider: &Provider, thread: &str, tool: &st
 }
 
 /// Answers the question, and the model says that it is done.
-async fn answer(server: &TestServer, provider: &Provider, thread: &str, content: impl Into<Value>) -> Vec<Frame> {
+async fn answer(
+    server: &TestServer,
+    provider: &Provider,
+    thread: &str,
+    content: impl Into<Value>,
+) -> Vec<Frame> {
     provider.answer(Answer::openai(&[chunk(json!({ "content": "Done." }))]));
     server.ask(CHAT, &on(thread, content)).await
 }
@@ -63,7 +74,11 @@ async fn a_plan_of_a_model_is_reviewed_as_the_guide_describes() {
             json!({ "type": "edit", "args": { "steps": edited } }),
             json!({ "approved": true, "edited": true, "steps": ["Search"] }),
         ),
-        ("t4", json!({ "type": "reject", "reason": "Too long" }), json!({ "approved": false, "reason": "Too long" })),
+        (
+            "t4",
+            json!({ "type": "reject", "reason": "Too long" }),
+            json!({ "approved": false, "reason": "Too long" }),
+        ),
     ] {
         let question = asked(&server, &provider, thread, "propose_plan", &plan).await;
         decision["actionId"] = question["id"].clone();
@@ -73,16 +88,27 @@ async fn a_plan_of_a_model_is_reviewed_as_the_guide_describes() {
     asked(&server, &provider, "t5", "propose_plan", &plan).await;
     let frames = server.ask(CHAT, &on("t5", "Leave out the report")).await;
     let (name, again) = frames.last().unwrap();
-    assert!(name == "interrupt" && again["content"].as_str().unwrap().contains("neither a yes nor a no"), "{frames:?}");
-    assert_eq!(result(&answer(&server, &provider, "t5", "no").await), json!({ "approved": false }).to_string());
+    assert!(
+        name == "interrupt"
+            && again["content"].as_str().unwrap().contains("neither a yes nor a no"),
+        "{frames:?}"
+    );
+    assert_eq!(
+        result(&answer(&server, &provider, "t5", "no").await),
+        json!({ "approved": false }).to_string()
+    );
 }
 
 #[tokio::test]
 async fn a_question_of_a_model_is_answered_by_a_text_or_by_a_form() {
     let provider = Provider::start().await;
     let server = TestServer::with(&provider, TOOLS, "");
-    let question = asked(&server, &provider, "t1", "ask_user", &json!({ "question": "Which city?" })).await;
-    assert_eq!((&question["content"], question.get("action_requests")), (&json!("Which city?"), None));
+    let question =
+        asked(&server, &provider, "t1", "ask_user", &json!({ "question": "Which city?" })).await;
+    assert_eq!(
+        (&question["content"], question.get("action_requests")),
+        (&json!("Which city?"), None)
+    );
     assert_eq!(result(&answer(&server, &provider, "t1", "Rome").await), "Rome");
 
     let days = json!({ "type": "integer", "minimum": 1 });
@@ -101,6 +127,13 @@ async fn a_question_of_a_model_is_answered_by_a_text_or_by_a_form() {
     let edit = json!({ "actionId": question["id"], "type": "edit", "args": { "days": 2 } });
     let frames = answer(&server, &provider, "t3", json!({ "decisions": [edit] })).await;
     assert_eq!(result(&frames), r#"{"days":2}"#);
-    asked(&server, &provider, "t4", "ask_user", &json!({ "question": "How many?", "schema": days })).await;
+    asked(
+        &server,
+        &provider,
+        "t4",
+        "ask_user",
+        &json!({ "question": "How many?", "schema": days }),
+    )
+    .await;
     assert_eq!(result(&answer(&server, &provider, "t4", "7").await), "7");
 }

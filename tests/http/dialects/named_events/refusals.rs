@@ -16,18 +16,36 @@ async fn a_refusal_names_the_path_of_the_invalid_value() {
         (json!({ "messages": [{ "role": "tool", "content": "x" }] }), "messages[0].role"),
         (user(7), "messages[0].content"),
         (user(json!({ "text": "x" })), "messages[0].content.decisions"),
-        (user(json!({ "decisions": [{ "type": "approve" }] })), "messages[0].content.decisions[0].actionId"),
+        (
+            user(json!({ "decisions": [{ "type": "approve" }] })),
+            "messages[0].content.decisions[0].actionId",
+        ),
         (user(json!({ "decisions": ["approve"] })), "messages[0].content.decisions[0]"),
-        (user(json!({ "decisions": [{ "actionId": "a", "type": "maybe" }] })), "messages[0].content.decisions[0]"),
-        (user(json!({ "decisions": [{ "actionId": "a", "type": "edit" }] })), "messages[0].content.decisions[0].args"),
+        (
+            user(json!({ "decisions": [{ "actionId": "a", "type": "maybe" }] })),
+            "messages[0].content.decisions[0]",
+        ),
+        (
+            user(json!({ "decisions": [{ "actionId": "a", "type": "edit" }] })),
+            "messages[0].content.decisions[0].args",
+        ),
         (block(json!({ "type": "picture" })), "messages[0].content[1].type"),
         (block(json!({ "type": "text" })), "messages[0].content[1]"),
         (block(json!({ "type": "image" })), "messages[0].content[1]"),
         (block(json!({ "type": "image", "url": "" })), "messages[0].content[1].url"),
-        (block(json!({ "type": "image", "url": "https://a", "data": "AA==" })), "messages[0].content[1]"),
+        (
+            block(json!({ "type": "image", "url": "https://a", "data": "AA==" })),
+            "messages[0].content[1]",
+        ),
         (block(json!({ "type": "image", "data": "AA==" })), "messages[0].content[1].mime_type"),
-        (block(json!({ "type": "image", "data": "A!", "mime_type": "image/png" })), "messages[0].content[1].data"),
-        (block(json!({ "type": "audio", "data": "", "mime_type": "audio/wav" })), "messages[0].content[1].data"),
+        (
+            block(json!({ "type": "image", "data": "A!", "mime_type": "image/png" })),
+            "messages[0].content[1].data",
+        ),
+        (
+            block(json!({ "type": "audio", "data": "", "mime_type": "audio/wav" })),
+            "messages[0].content[1].data",
+        ),
         (json!({ "messages": [{ "role": "user", "content": "x" }], "thread_id": 7 }), "thread_id"),
         (
             json!({ "messages": [{ "role": "user", "content": "x" }], "enable_deep_thinking": "yes" }),
@@ -40,9 +58,13 @@ async fn a_refusal_names_the_path_of_the_invalid_value() {
         assert_eq!(refusal["error"]["path"], path, "{body}: {refusal}");
         assert_eq!(refusal["error"]["code"], "invalid_input");
     }
-    let no_json = server.client.post(format!("{}{CHAT}", server.process.url)).body("x").send().await.unwrap();
+    let no_json =
+        server.client.post(format!("{}{CHAT}", server.process.url)).body("x").send().await.unwrap();
     assert_eq!(no_json.status(), 415);
-    assert_eq!(server.client.get(format!("{}{CHAT}", server.process.url)).send().await.unwrap().status(), 405);
+    assert_eq!(
+        server.client.get(format!("{}{CHAT}", server.process.url)).send().await.unwrap().status(),
+        405
+    );
 }
 
 #[tokio::test]
@@ -71,7 +93,8 @@ async fn principals_have_separate_threads_with_the_same_id() {
     // Ids are hexadecimal, so they can contain "ada".
     let says = |name: &str| format!("I am {name}");
     let ask = async |name: &str| {
-        let request = client.post(&url).bearer_auth(format!("key-of-{name}")).json(&on("same", says(name)));
+        let request =
+            client.post(&url).bearer_auth(format!("key-of-{name}")).json(&on("same", says(name)));
         let response = request.send().await.unwrap();
         let status = response.status().as_u16();
         response.text().await.unwrap();
@@ -92,6 +115,7 @@ async fn principals_have_separate_threads_with_the_same_id() {
 #[tokio::test]
 async fn the_endpoints_can_be_disabled() {
     use super::process::Process;
-    let server = TestServer::new(Process::start(&[], &[("AGUI_NAMED_EVENTS__ENABLED", "false")]), None);
+    let server =
+        TestServer::new(Process::start(&[], &[("AGUI_NAMED_EVENTS__ENABLED", "false")]), None);
     assert_eq!(server.send(CHAT, &user("hi")).await.status(), 404);
 }

@@ -17,7 +17,8 @@ use super::{
 };
 
 fn encoded(script: &Script, events: &[Event]) -> String {
-    let mut encoder = Encoder::Dialect(Box::new(NamedEventEncoder::new(script.input.thread_id.clone(), "agent")));
+    let mut encoder =
+        Encoder::Dialect(Box::new(NamedEventEncoder::new(script.input.thread_id.clone(), "agent")));
     let mut out = Vec::new();
     events.iter().for_each(|event| encoder.event(event, &mut out));
     encoder.heartbeat(&mut out);
@@ -36,11 +37,15 @@ impl AguiEventHandler {
     fn handle(&mut self, (name, data): &Frame) {
         let text = |member: &str| data[member].as_str().unwrap_or_else(|| panic!("{name}: {data}"));
         match name.as_str() {
-            "tool_call_start" => self.calls.start_tool_call(text("toolCallId"), text("toolCallName")),
+            "tool_call_start" => {
+                self.calls.start_tool_call(text("toolCallId"), text("toolCallName"))
+            }
             "tool_call_args" => self.calls.append_args(text("toolCallId"), text("delta")),
             "tool_call_end" => drop(self.calls.complete_tool_call(text("toolCallId"))),
             "tool_result" => self.calls.set_result(text("toolCallId"), text("content")),
-            "reasoning_start" => drop(self.reasoning.entry(text("messageId").to_owned()).or_default()),
+            "reasoning_start" => {
+                drop(self.reasoning.entry(text("messageId").to_owned()).or_default())
+            }
             "reasoning_message_content" => {
                 self.reasoning.get_mut(text("messageId")).unwrap().push_str(text("delta"));
             }

@@ -77,8 +77,18 @@ const ROWS: &[Row] = &[
     Row { name: "claude-fable-5", ..NEWEST },
     Row { name: "claude-fable-5-1", forced_tools: false, ..NEWEST },
     Row { name: "claude-opus-5-5", forced_tools: false, ..NEWEST },
-    Row { name: "claude-sonnet-5-5", types: &["adaptive", "between_tools"], forced_tools: false, ..NEWEST },
-    Row { name: "claude-haiku-5-5", types: &["adaptive", "disabled"], system_role: false, ..NEWEST },
+    Row {
+        name: "claude-sonnet-5-5",
+        types: &["adaptive", "between_tools"],
+        forced_tools: false,
+        ..NEWEST
+    },
+    Row {
+        name: "claude-haiku-5-5",
+        types: &["adaptive", "disabled"],
+        system_role: false,
+        ..NEWEST
+    },
 ];
 const BOTH: Row = Row {
     types: &["enabled", "disabled", "adaptive"],
@@ -87,8 +97,12 @@ const BOTH: Row = Row {
     continues_assistant: false,
     ..BUDGET
 };
-const OFF_BY_DEFAULT: Row =
-    Row { types: &["adaptive", "disabled"], thinks_by_default: false, off_up_to_high: false, ..NEWEST };
+const OFF_BY_DEFAULT: Row = Row {
+    types: &["adaptive", "disabled"],
+    thinks_by_default: false,
+    off_up_to_high: false,
+    ..NEWEST
+};
 
 /// The names of all models that the check knows.
 pub fn models() -> impl Iterator<Item = &'static str> {
@@ -96,7 +110,11 @@ pub fn models() -> impl Iterator<Item = &'static str> {
 }
 
 pub fn check(request: &Recorded) -> Option<String> {
-    let betas = request.headers.get("anthropic-beta").map(|value| value.to_str().unwrap()).unwrap_or_default();
+    let betas = request
+        .headers
+        .get("anthropic-beta")
+        .map(|value| value.to_str().unwrap())
+        .unwrap_or_default();
     let betas: Vec<&str> = betas.split(',').collect();
     if request.path != "/v1/messages" || !request.headers.contains_key("anthropic-version") {
         return Some("the path or the version is wrong".to_owned());
@@ -146,9 +164,18 @@ fn check_body(body: &Value, betas: &[&str]) -> Checked {
     }
     if let Some(stop) = body.get("stop_sequences") {
         let is_blank = |text: &Value| text.as_str().is_none_or(|text| text.trim().is_empty());
-        require(!stop.as_array().ok_or("stop_sequences")?.iter().any(is_blank), "stop_sequences: whitespace")?;
+        require(
+            !stop.as_array().ok_or("stop_sequences")?.iter().any(is_blank),
+            "stop_sequences: whitespace",
+        )?;
     }
-    for block in body.get("system").map(|system| system.as_array().ok_or("system")).transpose()?.into_iter().flatten() {
+    for block in body
+        .get("system")
+        .map(|system| system.as_array().ok_or("system"))
+        .transpose()?
+        .into_iter()
+        .flatten()
+    {
         text_block(block)?;
     }
     messages(body, row, betas)?;
@@ -157,15 +184,28 @@ fn check_body(body: &Value, betas: &[&str]) -> Checked {
 }
 
 /// Returns `true` if the model thinks.
-fn thinking(body: &Value, row: &Row, max_tokens: u64, effort: Option<&str>, betas: &[&str]) -> Result<bool, String> {
+fn thinking(
+    body: &Value,
+    row: &Row,
+    max_tokens: u64,
+    effort: Option<&str>,
+    betas: &[&str],
+) -> Result<bool, String> {
     let Some(thinking) = body.get("thinking") else { return Ok(row.thinks_by_default) };
     let kind = thinking["type"].as_str().unwrap_or_default();
-    require(row.types.contains(&kind), &format!("\"thinking.type.{kind}\" is not supported for this model"))?;
+    require(
+        row.types.contains(&kind),
+        &format!("\"thinking.type.{kind}\" is not supported for this model"),
+    )?;
     match kind {
         "enabled" => {
             members(thinking, &["type", "budget_tokens", "display", "block_binding"])?;
-            let budget = thinking["budget_tokens"].as_u64().ok_or("budget_tokens: Field required")?;
-            require((1024..max_tokens).contains(&budget), "max_tokens must be greater than budget_tokens")?;
+            let budget =
+                thinking["budget_tokens"].as_u64().ok_or("budget_tokens: Field required")?;
+            require(
+                (1024..max_tokens).contains(&budget),
+                "max_tokens must be greater than budget_tokens",
+            )?;
             let forced = matches!(body["tool_choice"]["type"].as_str(), Some("any" | "tool"));
             require(!forced, "Thinking may not be enabled when tool_choice forces tool use")?;
         }
@@ -173,7 +213,10 @@ fn thinking(body: &Value, row: &Row, max_tokens: u64, effort: Option<&str>, beta
         _ => {
             members(thinking, &["type"])?;
             let is_high = matches!(effort, Some("xhigh" | "max"));
-            require(!(row.off_up_to_high && is_high), "thinking cannot be disabled at this effort")?;
+            require(
+                !(row.off_up_to_high && is_high),
+                "thinking cannot be disabled at this effort",
+            )?;
         }
     }
     if let Some(display) = thinking.get("display") {
@@ -190,18 +233,31 @@ fn thinking(body: &Value, row: &Row, max_tokens: u64, effort: Option<&str>, beta
 }
 
 fn sampling(body: &Value, row: &Row, thinks: bool) -> Checked {
-    let number =
-        |name: &str| body.get(name).map(|value| value.as_f64().ok_or(format!("{name}: not a number"))).transpose();
+    let number = |name: &str| {
+        body.get(name)
+            .map(|value| value.as_f64().ok_or(format!("{name}: not a number")))
+            .transpose()
+    };
     let (temperature, top_p, top_k) = (number("temperature")?, number("top_p")?, number("top_k")?);
-    require(temperature.is_none_or(|value| (0.0..=1.0).contains(&value)), "temperature: range: 0..1")?;
+    require(
+        temperature.is_none_or(|value| (0.0..=1.0).contains(&value)),
+        "temperature: range: 0..1",
+    )?;
     if !row.samples {
-        let is_default = temperature.is_none_or(|value| value == 1.0) && top_p.is_none() && top_k.is_none();
+        let is_default =
+            temperature.is_none_or(|value| value == 1.0) && top_p.is_none() && top_k.is_none();
         return require(is_default, "sampling parameters are not supported for this model");
     }
     let is_old = row.name.starts_with("claude-3");
-    require(is_old || temperature.is_none() || top_p.is_none(), "`temperature` and `top_p` cannot both be specified")?;
+    require(
+        is_old || temperature.is_none() || top_p.is_none(),
+        "`temperature` and `top_p` cannot both be specified",
+    )?;
     if thinks {
-        require(temperature.is_none_or(|value| value == 1.0) && top_k.is_none(), "temperature with thinking")?;
+        require(
+            temperature.is_none_or(|value| value == 1.0) && top_k.is_none(),
+            "temperature with thinking",
+        )?;
         require(top_p.is_none_or(|value| (0.95..=1.0).contains(&value)), "top_p with thinking")?;
     }
     Ok(())
@@ -216,7 +272,10 @@ fn output_config(body: &Value, row: &Row) -> Checked {
     }
     if let Some(format) = config.get("format") {
         members(format, &["type", "schema"])?;
-        require(row.structured && format["type"] == "json_schema", "output_config.format is not supported")?;
+        require(
+            row.structured && format["type"] == "json_schema",
+            "output_config.format is not supported",
+        )?;
         grammar(&format["schema"])?;
     }
     Ok(())
@@ -247,16 +306,24 @@ fn tools(body: &Value, row: &Row) -> Checked {
 
 fn tool_choice(body: &Value, row: &Row) -> Checked {
     let Some(choice) = body.get("tool_choice") else { return Ok(()) };
-    let offered = body["tools"].as_array().ok_or("tool_choice may only be specified while providing tools")?;
+    let offered = body["tools"]
+        .as_array()
+        .ok_or("tool_choice may only be specified while providing tools")?;
     match choice["type"].as_str() {
         Some("none") => members(choice, &["type"]),
         Some("auto") => members(choice, &["type", "disable_parallel_tool_use"]),
         Some("any") if row.forced_tools => members(choice, &["type", "disable_parallel_tool_use"]),
         Some("tool") if row.forced_tools => {
             members(choice, &["type", "name", "disable_parallel_tool_use"])?;
-            require(offered.iter().any(|tool| tool["name"] == choice["name"]), "tool_choice: unknown tool")
+            require(
+                offered.iter().any(|tool| tool["name"] == choice["name"]),
+                "tool_choice: unknown tool",
+            )
         }
-        _ => Err("tool_choice: type \"tool\" and \"any\" are not supported for this model".to_owned()),
+        _ => {
+            Err("tool_choice: type \"tool\" and \"any\" are not supported for this model"
+                .to_owned())
+        }
     }
 }
 
@@ -265,10 +332,13 @@ fn grammar(schema: &Value) -> Checked {
     let members = schema.as_object().ok_or("schema: not an object")?;
     for (name, value) in members {
         match name.as_str() {
-            "properties" | "$defs" => value.as_object().ok_or("properties")?.values().try_for_each(grammar)?,
+            "properties" | "$defs" => {
+                value.as_object().ok_or("properties")?.values().try_for_each(grammar)?
+            }
             "items" => grammar(value)?,
             "anyOf" | "allOf" => value.as_array().ok_or("anyOf")?.iter().try_for_each(grammar)?,
-            "type" | "enum" | "const" | "default" | "description" | "title" | "required" | "$ref" | "format" => {}
+            "type" | "enum" | "const" | "default" | "description" | "title" | "required"
+            | "$ref" | "format" => {}
             "minItems" if value == 0 || value == 1 => {}
             "additionalProperties" if *value == Value::Bool(false) => {}
             _ => return Err(format!("schema: `{name}` is not supported")),
@@ -279,34 +349,48 @@ fn grammar(schema: &Value) -> Checked {
 }
 
 fn messages(body: &Value, row: &Row, betas: &[&str]) -> Checked {
-    let list = body["messages"].as_array().filter(|list| !list.is_empty()).ok_or("messages: Field required")?;
-    let (mut calls, mut server_calls, mut server_results) = (Vec::new(), HashSet::new(), HashSet::new());
+    let list = body["messages"]
+        .as_array()
+        .filter(|list| !list.is_empty())
+        .ok_or("messages: Field required")?;
+    let (mut calls, mut server_calls, mut server_results) =
+        (Vec::new(), HashSet::new(), HashSet::new());
     let mut before = "";
     for (at, message) in list.iter().enumerate() {
         members(message, &["role", "content"])?;
         let role = message["role"].as_str().unwrap_or_default();
-        let content =
-            message["content"].as_array().filter(|list| !list.is_empty()).ok_or("messages: content is empty")?;
+        let content = message["content"]
+            .as_array()
+            .filter(|list| !list.is_empty())
+            .ok_or("messages: content is empty")?;
         match (role, before) {
             ("user", "" | "assistant") => user(content, &std::mem::take(&mut calls), betas)?,
-            ("assistant", "user" | "system") => calls = assistant(content, &mut server_calls, &mut server_results)?,
+            ("assistant", "user" | "system") => {
+                calls = assistant(content, &mut server_calls, &mut server_results)?
+            }
             ("system", "user") if row.system_role => content.iter().try_for_each(text_block)?,
             _ => return Err(format!("messages.{at}: the role {role} may not follow {before:?}")),
         }
         before = role;
     }
     require(calls.is_empty(), "tool_use ids were found without tool_result blocks")?;
-    let paused = server_calls.iter().any(|id| !server_results.contains(id)) || !server_results.is_empty();
+    let paused =
+        server_calls.iter().any(|id| !server_results.contains(id)) || !server_results.is_empty();
     let ends_with_user = before != "assistant" || row.continues_assistant || paused;
     require(ends_with_user, "This model does not support assistant message prefill")?;
     let last = &list[list.len() - 1];
     let is_result = |block: &Value| block["type"] == "tool_result";
-    let waits_alone = last["role"] == "user" && last["content"].as_array().unwrap().iter().all(is_result);
+    let waits_alone =
+        last["role"] == "user" && last["content"].as_array().unwrap().iter().all(is_result);
     let has_open = server_calls.iter().any(|id| !server_results.contains(id));
-    require(!has_open || waits_alone || before == "assistant", "server tool use was found without a result block")?;
+    require(
+        !has_open || waits_alone || before == "assistant",
+        "server tool use was found without a result block",
+    )?;
     if body["thinking"]["type"] == "enabled" && waits_alone {
-        let last_turn =
-            list.iter().rposition(|message| message["role"] == "user" && !is_result(&message["content"][0]));
+        let last_turn = list
+            .iter()
+            .rposition(|message| message["role"] == "user" && !is_result(&message["content"][0]));
         let first_kind = &list[last_turn.map_or(0, |at| at + 1)]["content"][0]["type"];
         let begins = first_kind == "thinking" || first_kind == "redacted_thinking";
         require(begins, "a final assistant message must start with a thinking block")?;
@@ -316,9 +400,14 @@ fn messages(body: &Value, row: &Row, betas: &[&str]) -> Checked {
 
 fn user(content: &[Value], calls: &[String], betas: &[&str]) -> Checked {
     let results = content.iter().take_while(|block| block["type"] == "tool_result");
-    let answered: Vec<_> = results.map(|block| block["tool_use_id"].as_str().unwrap_or_default()).collect();
-    let is_complete = answered.len() == calls.len() && calls.iter().all(|id| answered.contains(&id.as_str()));
-    require(is_complete, "each tool_use must have a single tool_result at the beginning of the next message")?;
+    let answered: Vec<_> =
+        results.map(|block| block["tool_use_id"].as_str().unwrap_or_default()).collect();
+    let is_complete =
+        answered.len() == calls.len() && calls.iter().all(|id| answered.contains(&id.as_str()));
+    require(
+        is_complete,
+        "each tool_use must have a single tool_result at the beginning of the next message",
+    )?;
     for block in content {
         match block["type"].as_str().unwrap_or_default() {
             "text" => text_block(block)?,
@@ -334,7 +423,10 @@ fn user(content: &[Value], calls: &[String], betas: &[&str]) -> Checked {
         }
     }
     let after = content.iter().skip(answered.len());
-    require(!after.into_iter().any(|block| block["type"] == "tool_result"), "tool_result blocks come first")
+    require(
+        !after.into_iter().any(|block| block["type"] == "tool_result"),
+        "tool_result blocks come first",
+    )
 }
 
 fn assistant(
@@ -348,7 +440,10 @@ fn assistant(
         match block["type"].as_str().unwrap_or_default() {
             "text" => {
                 members(block, &["type", "text", "cache_control", "citations"])?;
-                require(!id(block, "text").trim().is_empty(), "text content blocks must contain non-whitespace text")?;
+                require(
+                    !id(block, "text").trim().is_empty(),
+                    "text content blocks must contain non-whitespace text",
+                )?;
             }
             "thinking" => {
                 members(block, &["type", "thinking", "signature"])?;
@@ -366,7 +461,10 @@ fn assistant(
                 require(block["input"].is_object(), "input: Input should be a valid dictionary")?;
                 let is_allowed = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
                 let new = id(block, "id");
-                require(!new.is_empty() && new.chars().all(is_allowed) && !calls.contains(&new), "tool_use.id")?;
+                require(
+                    !new.is_empty() && new.chars().all(is_allowed) && !calls.contains(&new),
+                    "tool_use.id",
+                )?;
                 calls.push(new);
             }
             "server_tool_use" => {
@@ -383,21 +481,31 @@ fn assistant(
         }
     }
     let last = content.last().map(|block| id(block, "type")).unwrap_or_default();
-    require(!last.contains("thinking"), "the final block in an assistant message cannot be thinking")?;
+    require(
+        !last.contains("thinking"),
+        "the final block in an assistant message cannot be thinking",
+    )?;
     Ok(calls)
 }
 
 fn text_block(block: &Value) -> Checked {
     members(block, &["type", "text", "cache_control"])?;
     let is_blank = block["text"].as_str().is_none_or(|text| text.trim().is_empty());
-    require(block["type"] == "text" && !is_blank, "text content blocks must contain non-whitespace text")
+    require(
+        block["type"] == "text" && !is_blank,
+        "text content blocks must contain non-whitespace text",
+    )
 }
 
 fn media(block: &Value, betas: &[&str]) -> Checked {
     let is_image = block["type"] == "image";
     members(
         block,
-        if is_image { &["type", "source", "cache_control"] } else { &["type", "source", "title", "cache_control"] },
+        if is_image {
+            &["type", "source", "cache_control"]
+        } else {
+            &["type", "source", "title", "cache_control"]
+        },
     )?;
     let source = &block["source"];
     match source["type"].as_str().unwrap_or_default() {

@@ -21,10 +21,13 @@ pub struct Published {
     more: fn(&Value) -> Checked,
 }
 
-const BASE: &[(&str, Kind)] = &[("model", Kind::Text), ("messages", Kind::List), ("stream", Kind::Bool)];
+const BASE: &[(&str, Kind)] =
+    &[("model", Kind::Text), ("messages", Kind::List), ("stream", Kind::Bool)];
 const STREAM_OPTIONS: &[(&str, Kind)] = &[("stream_options", Kind::Object)];
-const SAMPLING: &[(&str, Kind)] = &[("temperature", Kind::Number), ("top_p", Kind::Number), ("stop", Kind::Texts)];
-const PENALTIES: &[(&str, Kind)] = &[("frequency_penalty", Kind::Number), ("presence_penalty", Kind::Number)];
+const SAMPLING: &[(&str, Kind)] =
+    &[("temperature", Kind::Number), ("top_p", Kind::Number), ("stop", Kind::Texts)];
+const PENALTIES: &[(&str, Kind)] =
+    &[("frequency_penalty", Kind::Number), ("presence_penalty", Kind::Number)];
 const TOOLS: &[(&str, Kind)] = &[("tools", Kind::List), ("tool_choice", Kind::Any)];
 const FORMAT: &[(&str, Kind)] = &[("response_format", Kind::Object)];
 /// The members that nearly all take.
@@ -98,12 +101,20 @@ pub const PUBLISHED: &[Published] = &[
     // `tools/server/server-common.cpp` of https://github.com/ggml-org/llama.cpp
     Published {
         name: "llama-cpp",
-        members: &[COMMON, &[SEED, TOP_K, PARALLEL, MAX_TOKENS, EFFORT, &[("chat_template_kwargs", Kind::Object)]]],
-        roles: Roles { parts: TEXT_AND_MEDIA, reasoning: &["reasoning_content"], ..Roles::TEMPLATE },
+        members: &[
+            COMMON,
+            &[SEED, TOP_K, PARALLEL, MAX_TOKENS, EFFORT, &[("chat_template_kwargs", Kind::Object)]],
+        ],
+        roles: Roles {
+            parts: TEXT_AND_MEDIA,
+            reasoning: &["reasoning_content"],
+            ..Roles::TEMPLATE
+        },
         more: |body| {
             let switch = body.pointer("/chat_template_kwargs/enable_thinking");
             if switch.is_some_and(|switch| !switch.is_boolean()) {
-                return Err("invalid type for \"enable_thinking\" (expected boolean, got string)".to_owned());
+                return Err("invalid type for \"enable_thinking\" (expected boolean, got string)"
+                    .to_owned());
             }
             tool_choice_is_a_word(body)
         },
@@ -118,7 +129,10 @@ pub const PUBLISHED: &[Published] = &[
     // https://openrouter.ai/docs/use-cases/reasoning-tokens
     Published {
         name: "openrouter",
-        members: &[COMMON, &[SEED, TOP_K, PARALLEL, MAX_TOKENS, SERVICE, &[("reasoning", Kind::Object)]]],
+        members: &[
+            COMMON,
+            &[SEED, TOP_K, PARALLEL, MAX_TOKENS, SERVICE, &[("reasoning", Kind::Object)]],
+        ],
         roles: Roles { reasoning: &["reasoning", "reasoning_details"], ..Roles::OPENAI },
         more: |body| {
             let Some(reasoning) = body.get("reasoning") else { return Ok(()) };
@@ -158,7 +172,10 @@ pub const PUBLISHED: &[Published] = &[
                 ("random_seed", Kind::Integer),
                 ("metadata", Kind::Object),
                 ("prompt_cache_key", Kind::Text),
-                ("reasoning_effort", Kind::Word(&["none", "minimal", "low", "medium", "high", "xhigh"])),
+                (
+                    "reasoning_effort",
+                    Kind::Word(&["none", "minimal", "low", "medium", "high", "xhigh"]),
+                ),
             ],
         ]],
         roles: Roles::MISTRAL,
@@ -181,17 +198,23 @@ pub const PUBLISHED: &[Published] = &[
         ],
         roles: Roles { parts: &["text", "image_url"], reasoning: &["reasoning"], ..Roles::OPENAI },
         more: |body| {
-            let is_schema = body.pointer("/response_format/type").is_some_and(|kind| kind == "json_schema");
+            let is_schema =
+                body.pointer("/response_format/type").is_some_and(|kind| kind == "json_schema");
             if is_schema { Err("structured outputs cannot be streamed".to_owned()) } else { Ok(()) }
         },
     },
     // https://docs.together.ai/docs/inference/chat/reasoning
     Published {
         name: "together",
-        members: &[COMMON, &[SEED, TOP_K, PARALLEL, MAX_TOKENS, EFFORT, &[("reasoning", Kind::Object)]]],
+        members: &[
+            COMMON,
+            &[SEED, TOP_K, PARALLEL, MAX_TOKENS, EFFORT, &[("reasoning", Kind::Object)]],
+        ],
         roles: Roles { parts: TEXT_AND_MEDIA, ..Roles::OPENAI },
         more: |body| match body.pointer("/reasoning/enabled") {
-            Some(enabled) if !enabled.is_boolean() => Err("reasoning.enabled is not a boolean".to_owned()),
+            Some(enabled) if !enabled.is_boolean() => {
+                Err("reasoning.enabled is not a boolean".to_owned())
+            }
             _ => Ok(()),
         },
     },
@@ -200,7 +223,14 @@ pub const PUBLISHED: &[Published] = &[
         name: "fireworks",
         members: &[
             COMMON,
-            &[SEED, TOP_K, PARALLEL, MAX_TOKENS, EFFORT, &[("service_tier", Kind::Text), ("metadata", Kind::Object)]],
+            &[
+                SEED,
+                TOP_K,
+                PARALLEL,
+                MAX_TOKENS,
+                EFFORT,
+                &[("service_tier", Kind::Text), ("metadata", Kind::Object)],
+            ],
         ],
         roles: Roles { parts: TEXT_AND_MEDIA, reasoning: &["reasoning_content"], ..Roles::OPENAI },
         more: |_| Ok(()),
@@ -215,17 +245,30 @@ pub const PUBLISHED: &[Published] = &[
     // https://platform.moonshot.ai/docs/api/chat
     Published {
         name: "moonshot",
-        members: &[COMMON, &[MAX_COMPLETION_TOKENS, EFFORT, THINKING, &[("prompt_cache_key", Kind::Text)]]],
-        roles: Roles { parts: &["text", "image_url"], reasoning: &["reasoning_content"], ..Roles::OPENAI },
+        members: &[
+            COMMON,
+            &[MAX_COMPLETION_TOKENS, EFFORT, THINKING, &[("prompt_cache_key", Kind::Text)]],
+        ],
+        roles: Roles {
+            parts: &["text", "image_url"],
+            reasoning: &["reasoning_content"],
+            ..Roles::OPENAI
+        },
         more: moonshot,
     },
     // https://docs.z.ai/api-reference/llm/chat-completion
     Published {
         name: "zai",
         members: &[&[BASE, SAMPLING, TOOLS, FORMAT, MAX_TOKENS, EFFORT, THINKING]],
-        roles: Roles { parts: &["text", "image_url"], reasoning: &["reasoning_content"], ..Roles::OPENAI },
+        roles: Roles {
+            parts: &["text", "image_url"],
+            reasoning: &["reasoning_content"],
+            ..Roles::OPENAI
+        },
         more: |body| match body.get("tool_choice") {
-            Some(choice) if choice != "auto" => Err(format!("tool_choice {choice} is not supported")),
+            Some(choice) if choice != "auto" => {
+                Err(format!("tool_choice {choice} is not supported"))
+            }
             _ => only_json_objects(body),
         },
     },
@@ -249,7 +292,8 @@ pub const PUBLISHED: &[Published] = &[
 
 /// Returns the reason for which the provider of this name refuses a request.
 pub fn refusal(name: &str, request: &Recorded) -> Option<String> {
-    let published = PUBLISHED.iter().find(|published| published.name == name).expect("a published shape");
+    let published =
+        PUBLISHED.iter().find(|published| published.name == name).expect("a published shape");
     check(published, request).err()
 }
 
@@ -263,7 +307,11 @@ fn check(published: &Published, request: &Recorded) -> Checked {
         body.get(required).ok_or_else(|| format!("{required} is missing"))?;
     }
     if let Some(options) = body.get("stream_options") {
-        members(object(options, "stream_options")?, &[&[("include_usage", Kind::Bool)]], "stream_options")?;
+        members(
+            object(options, "stream_options")?,
+            &[&[("include_usage", Kind::Bool)]],
+            "stream_options",
+        )?;
     }
     check_tools(body)?;
     check_format(body)?;
@@ -274,7 +322,10 @@ fn check(published: &Published, request: &Recorded) -> Checked {
 fn check_tools(body: &serde_json::Map<String, Value>) -> Checked {
     let Some(tools) = body.get("tools") else {
         // https://community.openai.com/t/error-using-tool-choice-none/746829
-        return match ["tool_choice", "parallel_tool_calls"].iter().find(|member| body.contains_key(**member)) {
+        return match ["tool_choice", "parallel_tool_calls"]
+            .iter()
+            .find(|member| body.contains_key(**member))
+        {
             Some(member) => Err(format!("{member} is only allowed when tools are specified")),
             None => Ok(()),
         };
@@ -284,9 +335,17 @@ fn check_tools(body: &serde_json::Map<String, Value>) -> Checked {
         return Err("tools is empty".to_owned());
     }
     for tool in tools {
-        members(object(tool, "tool")?, &[&[("type", Kind::Word(&["function"])), ("function", Kind::Object)]], "tool")?;
-        let known: &[(&str, Kind)] =
-            &[("name", Kind::Text), ("description", Kind::Text), ("parameters", Kind::Object), ("strict", Kind::Bool)];
+        members(
+            object(tool, "tool")?,
+            &[&[("type", Kind::Word(&["function"])), ("function", Kind::Object)]],
+            "tool",
+        )?;
+        let known: &[(&str, Kind)] = &[
+            ("name", Kind::Text),
+            ("description", Kind::Text),
+            ("parameters", Kind::Object),
+            ("strict", Kind::Bool),
+        ];
         members(object(&tool["function"], "function")?, &[known], "function")?;
         if tool["function"]["strict"] == true {
             is_strict(&tool["function"]["parameters"])?;
@@ -294,10 +353,14 @@ fn check_tools(body: &serde_json::Map<String, Value>) -> Checked {
     }
     match body.get("tool_choice") {
         None => Ok(()),
-        Some(Value::String(word)) if ["none", "auto", "required"].contains(&word.as_str()) => Ok(()),
+        Some(Value::String(word)) if ["none", "auto", "required"].contains(&word.as_str()) => {
+            Ok(())
+        }
         Some(choice) => {
             let name = text(&choice["function"]["name"], "tool_choice.function.name")?;
-            match tools.iter().any(|tool| tool["function"]["name"] == name) && choice["type"] == "function" {
+            match tools.iter().any(|tool| tool["function"]["name"] == name)
+                && choice["type"] == "function"
+            {
                 true => Ok(()),
                 false => Err(format!("tool_choice names no tool: {choice}")),
             }
@@ -311,10 +374,15 @@ fn check_format(body: &serde_json::Map<String, Value>) -> Checked {
         "json_object" => {
             // OpenAI and DeepSeek refuse it if no message mentions JSON.
             let mentions = body["messages"].to_string().contains("JSON");
-            if mentions { Ok(()) } else { Err("'messages' must contain the word 'json'".to_owned()) }
+            if mentions {
+                Ok(())
+            } else {
+                Err("'messages' must contain the word 'json'".to_owned())
+            }
         }
         "json_schema" => {
-            let known: &[(&str, Kind)] = &[("name", Kind::Text), ("schema", Kind::Object), ("strict", Kind::Bool)];
+            let known: &[(&str, Kind)] =
+                &[("name", Kind::Text), ("schema", Kind::Object), ("strict", Kind::Bool)];
             let schema = &format["json_schema"];
             members(object(schema, "json_schema")?, &[known], "json_schema")?;
             if schema["strict"] == true { is_strict(&schema["schema"]) } else { Ok(()) }
@@ -333,16 +401,19 @@ fn is_strict(schema: &Value) -> Checked {
     }
     let properties = object(&schema["properties"], "properties")?;
     let required = list(&schema["required"], "required")?;
-    properties.iter().try_for_each(|(name, schema)| match required.iter().any(|known| known == name) {
-        true => is_strict(schema),
-        false => Err(format!("'required' is missing {name}")),
+    properties.iter().try_for_each(|(name, schema)| {
+        match required.iter().any(|known| known == name) {
+            true => is_strict(schema),
+            false => Err(format!("'required' is missing {name}")),
+        }
     })
 }
 
 fn tool_choice_is_a_word(body: &Value) -> Checked {
     match body.get("tool_choice") {
         Some(choice) if !choice.is_string() => {
-            Err("Invalid tool_choice type: 'object'. Supported string values: none, auto, required".to_owned())
+            Err("Invalid tool_choice type: 'object'. Supported string values: none, auto, required"
+                .to_owned())
         }
         _ => Ok(()),
     }
@@ -350,7 +421,9 @@ fn tool_choice_is_a_word(body: &Value) -> Checked {
 
 fn only_json_objects(body: &Value) -> Checked {
     match body.pointer("/response_format/type") {
-        Some(kind) if kind != "json_object" => Err(format!("response_format {kind} is unavailable now")),
+        Some(kind) if kind != "json_object" => {
+            Err(format!("response_format {kind} is unavailable now"))
+        }
         _ => Ok(()),
     }
 }
@@ -361,8 +434,9 @@ fn openai(body: &Value) -> Checked {
     let model = text(&body["model"], "model")?;
     let effort = body.get("reasoning_effort").and_then(Value::as_str);
     let has_tools = body.get("tools").is_some();
-    let unsupported =
-        |member: &str| Err(format!("Unsupported parameter: '{member}' is not supported with this model."));
+    let unsupported = |member: &str| {
+        Err(format!("Unsupported parameter: '{member}' is not supported with this model."))
+    };
     if body.get("metadata").is_some() && body["store"] != true {
         return Err("The 'metadata' parameter is only allowed when 'store' is enabled.".to_owned());
     }
@@ -414,7 +488,8 @@ fn openai(body: &Value) -> Checked {
         }
         _ => return Err(format!("The model `{model}` does not exist")),
     };
-    let refused = ["temperature", "top_p", "frequency_penalty", "presence_penalty", "stop", "max_tokens"];
+    let refused =
+        ["temperature", "top_p", "frequency_penalty", "presence_penalty", "stop", "max_tokens"];
     match refused.iter().find(|member| thinks && body.get(**member).is_some()) {
         Some(member) => unsupported(member),
         None => Ok(()),
@@ -423,7 +498,8 @@ fn openai(body: &Value) -> Checked {
 
 fn ollama(body: &Value) -> Checked {
     let known = ["minimal", "low", "medium", "high", "xhigh", "max", "none"];
-    if body.get("reasoning_effort").is_some_and(|effort| !known.iter().any(|known| effort == known)) {
+    if body.get("reasoning_effort").is_some_and(|effort| !known.iter().any(|known| effort == known))
+    {
         return Err("invalid reasoning value".to_owned());
     }
     // `decodeImageURL` of `openai/openai.go` takes data only.
@@ -438,9 +514,12 @@ fn deepseek(body: &Value) -> Checked {
     if body["thinking"]["type"] == "disabled" {
         return Ok(());
     }
-    let answers = list(&body["messages"], "messages")?.iter().filter(|message| message["role"] == "assistant");
+    let answers = list(&body["messages"], "messages")?
+        .iter()
+        .filter(|message| message["role"] == "assistant");
     match answers.into_iter().any(|message| !message["reasoning_content"].is_string()) {
-        true => Err("The `reasoning_content` in the thinking mode must be passed back to the API.".to_owned()),
+        true => Err("The `reasoning_content` in the thinking mode must be passed back to the API."
+            .to_owned()),
         false => Ok(()),
     }
 }
@@ -450,12 +529,14 @@ fn moonshot(body: &Value) -> Checked {
         return Ok(());
     }
     let messages = list(&body["messages"], "messages")?;
-    let is_incomplete =
-        |message: &&Value| message.get("tool_calls").is_some() && !message["reasoning_content"].is_string();
+    let is_incomplete = |message: &&Value| {
+        message.get("tool_calls").is_some() && !message["reasoning_content"].is_string()
+    };
     match messages.iter().find(is_incomplete) {
-        Some(_) => {
-            Err("thinking is enabled but reasoning_content is missing in assistant tool call message".to_owned())
-        }
+        Some(_) => Err(
+            "thinking is enabled but reasoning_content is missing in assistant tool call message"
+                .to_owned(),
+        ),
         None => Ok(()),
     }
 }

@@ -57,7 +57,9 @@ fn check_request(request: &Recorded) -> Checked {
 
 fn members(object: &Map<String, Value>, known: &[&str]) -> Checked {
     match object.keys().find(|key| !known.contains(&key.as_str())) {
-        Some(key) => refuse(format!("Invalid JSON payload received. Unknown name \"{key}\": Cannot find field.")),
+        Some(key) => refuse(format!(
+            "Invalid JSON payload received. Unknown name \"{key}\": Cannot find field."
+        )),
         None => Ok(()),
     }
 }
@@ -67,11 +69,17 @@ fn object(value: &Value) -> Result<&Map<String, Value>, String> {
 }
 
 fn list(value: Option<&Value>) -> Result<&Vec<Value>, String> {
-    value.and_then(Value::as_array).filter(|list| !list.is_empty()).ok_or_else(|| format!("{value:?} is no list"))
+    value
+        .and_then(Value::as_array)
+        .filter(|list| !list.is_empty())
+        .ok_or_else(|| format!("{value:?} is no list"))
 }
 
 fn non_empty(value: Option<&Value>) -> Result<&str, String> {
-    value.and_then(Value::as_str).filter(|text| !text.is_empty()).ok_or_else(|| format!("{value:?} is empty"))
+    value
+        .and_then(Value::as_str)
+        .filter(|text| !text.is_empty())
+        .ok_or_else(|| format!("{value:?} is empty"))
 }
 
 fn one_of(value: &Value, known: &[&str]) -> Checked {
@@ -81,7 +89,8 @@ fn one_of(value: &Value, known: &[&str]) -> Checked {
 
 /// The version in a model's name.
 fn version(model: &str) -> f64 {
-    let number: String = model["gemini-".len()..].chars().take_while(|c| c.is_ascii_digit() || *c == '.').collect();
+    let number: String =
+        model["gemini-".len()..].chars().take_while(|c| c.is_ascii_digit() || *c == '.').collect();
     number.parse().unwrap()
 }
 
@@ -92,10 +101,16 @@ fn check_tools(body: &Map<String, Value>) -> Result<Vec<&str>, String> {
     for tool in list(Some(tools))? {
         members(object(tool)?, &["functionDeclarations"])?;
         for function in list(tool.get("functionDeclarations"))? {
-            members(object(function)?, &["name", "description", "parameters", "parametersJsonSchema", "response"])?;
+            members(
+                object(function)?,
+                &["name", "description", "parameters", "parametersJsonSchema", "response"],
+            )?;
             let name = non_empty(function.get("name"))?;
             let is_allowed = |c: char| c.is_ascii_alphanumeric() || "_.:-".contains(c);
-            if name.len() > 64 || !name.chars().all(is_allowed) || name.starts_with(|c: char| c.is_ascii_digit()) {
+            if name.len() > 64
+                || !name.chars().all(is_allowed)
+                || name.starts_with(|c: char| c.is_ascii_digit())
+            {
                 return Err(format!("Invalid function name: {name}"));
             }
             if names.contains(&name) {
@@ -104,7 +119,10 @@ fn check_tools(body: &Map<String, Value>) -> Result<Vec<&str>, String> {
             names.push(name);
             non_empty(function.get("description"))?;
             let schema = function.get("parametersJsonSchema").ok_or("no schema")?;
-            if function.get("parameters").is_some() || schema["type"] != "object" || !schema["properties"].is_object() {
+            if function.get("parameters").is_some()
+                || schema["type"] != "object"
+                || !schema["properties"].is_object()
+            {
                 return Err(format!("the schema of {name} is not one of an object: {schema}"));
             }
         }
@@ -114,7 +132,10 @@ fn check_tools(body: &Map<String, Value>) -> Result<Vec<&str>, String> {
 
 fn check_tool_config(body: &Map<String, Value>, tools: &[&str]) -> Checked {
     let Some(config) = body.get("toolConfig") else { return Ok(()) };
-    members(object(config)?, &["functionCallingConfig", "retrievalConfig", "includeServerSideToolInvocations"])?;
+    members(
+        object(config)?,
+        &["functionCallingConfig", "retrievalConfig", "includeServerSideToolInvocations"],
+    )?;
     let config = object(config.get("functionCallingConfig").ok_or("no functionCallingConfig")?)?;
     members(config, &["mode", "allowedFunctionNames"])?;
     let mode = config.get("mode").ok_or("no mode")?;
@@ -124,7 +145,9 @@ fn check_tool_config(body: &Map<String, Value>, tools: &[&str]) -> Checked {
     }
     if let Some(allowed) = config.get("allowedFunctionNames") {
         if mode != "ANY" && mode != "VALIDATED" {
-            return refuse("Function calling mode must be ANY or VALIDATED when allowed_function_names is set.");
+            return refuse(
+                "Function calling mode must be ANY or VALIDATED when allowed_function_names is set.",
+            );
         }
         for name in list(Some(allowed))? {
             one_of(name, tools)?;
@@ -156,37 +179,55 @@ fn check_config(model: &str, config: Option<&Value>, has_tools: bool) -> Checked
             "responseModalities",
         ],
     )?;
-    let is_integer =
-        |name: &str, least: i64| config.get(name).is_none_or(|value| value.as_i64().is_some_and(|n| n >= least));
-    if !is_integer("maxOutputTokens", 1) || !is_integer("topK", 1) || !is_integer("seed", i64::from(i32::MIN)) {
+    let is_integer = |name: &str, least: i64| {
+        config.get(name).is_none_or(|value| value.as_i64().is_some_and(|n| n >= least))
+    };
+    if !is_integer("maxOutputTokens", 1)
+        || !is_integer("topK", 1)
+        || !is_integer("seed", i64::from(i32::MIN))
+    {
         return refuse("a number is out of range");
     }
     for (name, most) in [("temperature", 2.0), ("topP", 1.0)] {
-        if config.get(name).is_some_and(|value| !value.as_f64().is_some_and(|n| (0.0..=most).contains(&n))) {
+        if config
+            .get(name)
+            .is_some_and(|value| !value.as_f64().is_some_and(|n| (0.0..=most).contains(&n)))
+        {
             return refuse(format!("{name} is out of range"));
         }
     }
     for name in ["frequencyPenalty", "presencePenalty"] {
-        if version(model) >= 2.5 && config.get(name).is_some_and(|value| value.as_f64() != Some(0.0)) {
+        if version(model) >= 2.5
+            && config.get(name).is_some_and(|value| value.as_f64() != Some(0.0))
+        {
             return refuse("Penalty is not enabled for this model");
         }
     }
     if version(model) >= 3.6 && config.contains_key("candidateCount") {
         return refuse("Multiple candidates is not enabled for this model");
     }
-    if config.get("stopSequences").is_some_and(|stop| stop.as_array().is_none_or(|stop| stop.len() > 5)) {
+    if config
+        .get("stopSequences")
+        .is_some_and(|stop| stop.as_array().is_none_or(|stop| stop.len() > 5))
+    {
         return refuse("The number of stop sequences must be at most 5");
     }
     if let Some(resolution) = config.get("mediaResolution") {
-        one_of(resolution, &["MEDIA_RESOLUTION_LOW", "MEDIA_RESOLUTION_MEDIUM", "MEDIA_RESOLUTION_HIGH"])?;
+        one_of(
+            resolution,
+            &["MEDIA_RESOLUTION_LOW", "MEDIA_RESOLUTION_MEDIUM", "MEDIA_RESOLUTION_HIGH"],
+        )?;
     }
-    let has_schema = config.contains_key("responseJsonSchema") || config.contains_key("responseSchema");
+    let has_schema =
+        config.contains_key("responseJsonSchema") || config.contains_key("responseSchema");
     let is_json = config.get("responseMimeType").is_some_and(|kind| kind == "application/json");
     if has_schema && !is_json {
         return refuse("response_mime_type must be application/json when a schema is set");
     }
     if is_json && has_tools && version(model) < 3.0 {
-        return refuse("Function calling with a response mime type: 'application/json' is unsupported");
+        return refuse(
+            "Function calling with a response mime type: 'application/json' is unsupported",
+        );
     }
     config.get("thinkingConfig").map_or(Ok(()), |thinking| check_thinking(model, thinking))
 }
@@ -207,13 +248,15 @@ fn check_thinking(model: &str, config: &Value) -> Checked {
     if let Some(level) = level {
         let levels: &[&str] = match model {
             "gemini-3-pro-preview" => &["LOW", "HIGH"],
-            "gemini-3-flash-preview" | "gemini-3.5-flash" | "gemini-3.5-flash-lite" | "gemini-3.6-flash" => {
-                &["MINIMAL", "LOW", "MEDIUM", "HIGH"]
-            }
+            "gemini-3-flash-preview"
+            | "gemini-3.5-flash"
+            | "gemini-3.5-flash-lite"
+            | "gemini-3.6-flash" => &["MINIMAL", "LOW", "MEDIUM", "HIGH"],
             model if version(model) >= 3.0 => &["LOW", "MEDIUM", "HIGH"],
             _ => return refuse("Thinking level is not supported for this model."),
         };
-        return one_of(level, levels).map_err(|_| format!("Thinking level {level} is not supported for this model."));
+        return one_of(level, levels)
+            .map_err(|_| format!("Thinking level {level} is not supported for this model."));
     }
     let Some(budget) = budget else { return Ok(()) };
     let budget = budget.as_i64().ok_or("the thinking budget is no integer")?;
@@ -251,7 +294,9 @@ fn check_contents(model: &str, contents: &[Value]) -> Checked {
         }
         for ((id, name), response) in open.drain(..).zip(&responses) {
             if response["name"] != name || response["id"] != id {
-                return refuse(format!("the response {response} does not match the call {id} of {name}"));
+                return refuse(format!(
+                    "the response {response} does not match the call {id} of {name}"
+                ));
             }
         }
         if !calls.is_empty() && before != "user" {
@@ -264,7 +309,9 @@ fn check_contents(model: &str, contents: &[Value]) -> Checked {
             return refuse("two turns of the model follow one another");
         }
         let first_call = parts.iter().find(|part| part.get("functionCall").is_some());
-        if version(model) >= 3.0 && first_call.is_some_and(|part| part.get("thoughtSignature").is_none()) {
+        if version(model) >= 3.0
+            && first_call.is_some_and(|part| part.get("thoughtSignature").is_none())
+        {
             return refuse("Function call is missing a thought_signature in functionCall parts.");
         }
         open.extend(calls.iter().map(|call| (call["id"].clone(), call["name"].clone())));
@@ -284,16 +331,24 @@ fn check_part(model: &str, part: &Value, is_user: bool) -> Checked {
     let part = object(part)?;
     members(part, &[DATA, &["thought", "thoughtSignature"]].concat())?;
     let data: Vec<_> = DATA.iter().copied().filter(|name| part.contains_key(*name)).collect();
-    let [name] = data[..] else { return refuse(format!("a part has {} members of data", data.len())) };
+    let [name] = data[..] else {
+        return refuse(format!("a part has {} members of data", data.len()));
+    };
     let value = &part[name];
-    if is_user && (name == "functionCall" || part.contains_key("thoughtSignature") || part.contains_key("thought"))
+    if is_user
+        && (name == "functionCall"
+            || part.contains_key("thoughtSignature")
+            || part.contains_key("thought"))
         || !is_user && name != "functionCall" && name != "text"
     {
         return refuse(format!("a part {name} is not allowed in this role"));
     }
     match name {
         // A text may be empty only if it carries a signature.
-        "text" if value.as_str().is_some_and(|text| !text.is_empty() || part.contains_key("thoughtSignature")) => {}
+        "text"
+            if value
+                .as_str()
+                .is_some_and(|text| !text.is_empty() || part.contains_key("thoughtSignature")) => {}
         "text" => return refuse("Unable to submit request because it must have a text parameter."),
         "inlineData" => check_inline(value, MEDIA)?,
         "fileData" => {
@@ -316,11 +371,16 @@ fn check_part(model: &str, part: &Value, is_user: bool) -> Checked {
             object(value.get("response").ok_or("a function response has no response")?)?;
             if let Some(parts) = value.get("parts") {
                 if version(model) < 3.0 {
-                    return refuse("Multimodal function responses are not supported for this model");
+                    return refuse(
+                        "Multimodal function responses are not supported for this model",
+                    );
                 }
                 for part in list(Some(parts))? {
                     members(object(part)?, &["inlineData"])?;
-                    check_inline(&part["inlineData"], &["image/png", "image/jpeg", "image/webp", "application/pdf"])?;
+                    check_inline(
+                        &part["inlineData"],
+                        &["image/png", "image/jpeg", "image/webp", "application/pdf"],
+                    )?;
                 }
             }
         }
@@ -332,17 +392,29 @@ fn check_part(model: &str, part: &Value, is_user: bool) -> Checked {
         _ if is_thought => format!("signed thought {}", value.as_str().unwrap_or_default()),
         _ => format!("signed text {}", value.as_str().unwrap_or_default()),
     };
-    if *signature != signed && (name != "functionCall" || *signature != "skip_thought_signature_validator") {
-        return refuse(format!("Corrupted thought signature {signature} on a part that is {signed:?}."));
+    if *signature != signed
+        && (name != "functionCall" || *signature != "skip_thought_signature_validator")
+    {
+        return refuse(format!(
+            "Corrupted thought signature {signature} on a part that is {signed:?}."
+        ));
     }
     Ok(())
 }
 
-const MEDIA: &[&str] =
-    &["image/png", "image/jpeg", "image/webp", "application/pdf", "audio/wav", "audio/mp3", "video/mp4"];
+const MEDIA: &[&str] = &[
+    "image/png",
+    "image/jpeg",
+    "image/webp",
+    "application/pdf",
+    "audio/wav",
+    "audio/mp3",
+    "video/mp4",
+];
 
 fn check_inline(value: &Value, types: &[&str]) -> Checked {
     members(object(value)?, &["mimeType", "data"])?;
-    one_of(&value["mimeType"], types).map_err(|_| format!("Unsupported MIME type: {}", value["mimeType"]))?;
+    one_of(&value["mimeType"], types)
+        .map_err(|_| format!("Unsupported MIME type: {}", value["mimeType"]))?;
     non_empty(value.get("data")).map(|_| ())
 }

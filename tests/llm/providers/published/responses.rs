@@ -2,7 +2,9 @@
 
 use serde_json::{Value, json};
 
-use super::shape::{Checked, any_object, boolean, integer, list, number, object, one_of, refuse, text};
+use super::shape::{
+    Checked, any_object, boolean, integer, list, number, object, one_of, refuse, text,
+};
 use crate::{llm::KEY, support::provider::Recorded};
 
 /// Returns the reason for which the service would answer 400.
@@ -11,7 +13,9 @@ pub fn refusal(request: &Recorded) -> Option<String> {
 }
 
 fn check(request: &Recorded) -> Checked {
-    if request.path != "/v1/responses" || request.headers["authorization"] != format!("Bearer {KEY}") {
+    if request.path != "/v1/responses"
+        || request.headers["authorization"] != format!("Bearer {KEY}")
+    {
         return refuse(format!("the path is {}", request.path));
     }
     check_body(&request.body)
@@ -35,14 +39,20 @@ pub fn check_body(body: &Value) -> Checked {
             ("top_p", false, &number(0.0, 1.0)),
             ("reasoning", false, &reasoning),
             ("text", false, &text_config),
-            ("service_tier", false, &one_of(&["auto", "default", "flex", "fast", "priority", "ultrafast"])),
+            (
+                "service_tier",
+                false,
+                &one_of(&["auto", "default", "flex", "fast", "priority", "ultrafast"]),
+            ),
             ("prompt_cache_key", false, &text),
             ("metadata", false, &metadata),
             ("truncation", false, &one_of(&["auto", "disabled"])),
         ],
     )?;
     if body["input"].as_array().is_none_or(Vec::is_empty) {
-        return refuse("one of 'input', 'previous_response_id', 'prompt' or 'conversation' must be provided");
+        return refuse(
+            "one of 'input', 'previous_response_id', 'prompt' or 'conversation' must be provided",
+        );
     }
     conversation(&body["input"])?;
     choice_among_tools(body)?;
@@ -66,7 +76,11 @@ fn item(value: &Value) -> Checked {
         ),
         ("message", Some("user" | "developer" | "system")) => object(
             value,
-            &[("type", false, kind), ("role", true, kind), ("content", true, &|value| list(value, content))],
+            &[
+                ("type", false, kind),
+                ("role", true, kind),
+                ("content", true, &|value| list(value, content)),
+            ],
         ),
         ("reasoning", _) => object(
             value,
@@ -75,7 +89,10 @@ fn item(value: &Value) -> Checked {
                 ("id", true, kind),
                 ("summary", true, &|value| {
                     list(value, |part| {
-                        object(part, &[("type", true, &one_of(&["summary_text"])), ("text", true, kind)])
+                        object(
+                            part,
+                            &[("type", true, &one_of(&["summary_text"])), ("text", true, kind)],
+                        )
                     })
                 }),
                 // Without it, the service looks for the item, which it has not stored.
@@ -88,7 +105,9 @@ fn item(value: &Value) -> Checked {
                 ("type", true, kind),
                 ("call_id", true, &call_id),
                 ("name", true, kind),
-                ("arguments", true, &|value| match serde_json::from_str::<Value>(value.as_str().unwrap_or("")) {
+                ("arguments", true, &|value| match serde_json::from_str::<Value>(
+                    value.as_str().unwrap_or(""),
+                ) {
                     Ok(Value::Object(_)) => Ok(()),
                     _ => refuse("not a JSON object"),
                 }),
@@ -99,7 +118,9 @@ fn item(value: &Value) -> Checked {
             &[
                 ("type", true, kind),
                 ("call_id", true, &call_id),
-                ("output", true, &|value| if value.is_string() { Ok(()) } else { list(value, content) }),
+                ("output", true, &|value| {
+                    if value.is_string() { Ok(()) } else { list(value, content) }
+                }),
             ],
         ),
         (other, role) => refuse(format!("invalid item {other} {role:?}")),
@@ -115,10 +136,11 @@ fn call_id(value: &Value) -> Checked {
 
 fn content(value: &Value) -> Checked {
     let kind: &dyn Fn(&Value) -> Checked = &text;
-    let one_source = |names: &[&str]| match names.iter().filter(|name| value.get(**name).is_some()).count() {
-        1 => Ok(()),
-        _ => refuse(format!("exactly one of {names:?} is needed")),
-    };
+    let one_source =
+        |names: &[&str]| match names.iter().filter(|name| value.get(**name).is_some()).count() {
+            1 => Ok(()),
+            _ => refuse(format!("exactly one of {names:?} is needed")),
+        };
     match value["type"].as_str().unwrap_or_default() {
         "input_text" => object(value, &[("type", true, kind), ("text", true, kind)]),
         "input_image" => {
@@ -130,7 +152,9 @@ fn content(value: &Value) -> Checked {
                     ("detail", true, &one_of(&["low", "high", "auto", "original"])),
                     ("file_id", false, kind),
                     ("image_url", false, &|value| match value.as_str().unwrap_or_default() {
-                        url if url.starts_with("https://") || url.starts_with("data:image/") => Ok(()),
+                        url if url.starts_with("https://") || url.starts_with("data:image/") => {
+                            Ok(())
+                        }
                         url => refuse(format!("invalid URL {url}")),
                     }),
                 ],
@@ -180,8 +204,12 @@ fn closed(schema: &Value) -> Checked {
         return refuse("'additionalProperties' is required to be supplied and to be false");
     }
     let required = schema["required"].as_array().cloned().unwrap_or_default();
-    if let Some(name) = properties.keys().find(|name| !required.contains(&Value::from(name.as_str()))) {
-        return refuse(format!("'required' is required to include every key in properties, but lacks {name}"));
+    if let Some(name) =
+        properties.keys().find(|name| !required.contains(&Value::from(name.as_str())))
+    {
+        return refuse(format!(
+            "'required' is required to include every key in properties, but lacks {name}"
+        ));
     }
     properties.values().try_for_each(closed)
 }
@@ -194,7 +222,10 @@ fn tool_choice(value: &Value) -> Checked {
 }
 
 fn reasoning(value: &Value) -> Checked {
-    object(value, &[("effort", false, &text), ("summary", false, &one_of(&["auto", "concise", "detailed"]))])
+    object(
+        value,
+        &[("effort", false, &text), ("summary", false, &one_of(&["auto", "concise", "detailed"]))],
+    )
 }
 
 fn text_config(value: &Value) -> Checked {
@@ -226,23 +257,31 @@ fn metadata(value: &Value) -> Checked {
 /// Calls and their outputs belong together, and so do reasoning and the item after it.
 fn conversation(input: &Value) -> Checked {
     let items = input.as_array().map(Vec::as_slice).unwrap_or_default();
-    let with =
-        |kind: &'static str, id: &Value| items.iter().position(|item| item["type"] == kind && item["call_id"] == *id);
+    let with = |kind: &'static str, id: &Value| {
+        items.iter().position(|item| item["type"] == kind && item["call_id"] == *id)
+    };
     for (at, item) in items.iter().enumerate() {
         let id = &item["call_id"];
         match item["type"].as_str().unwrap_or_default() {
-            "function_call" if with("function_call_output", id).is_none_or(|output| output < at) => {
+            "function_call"
+                if with("function_call_output", id).is_none_or(|output| output < at) =>
+            {
                 return refuse(format!("no tool output found for function call {id}"));
             }
             "function_call_output" if with("function_call", id).is_none_or(|call| call > at) => {
-                return refuse(format!("no tool call found for function call output with call_id {id}"));
+                return refuse(format!(
+                    "no tool call found for function call output with call_id {id}"
+                ));
             }
             "reasoning" => {
                 let next = items.get(at + 1).unwrap_or(&Value::Null);
-                let follows =
-                    next["role"] == "assistant" || next["type"] == "function_call" || next["type"] == "reasoning";
+                let follows = next["role"] == "assistant"
+                    || next["type"] == "function_call"
+                    || next["type"] == "reasoning";
                 if !follows {
-                    return refuse("a reasoning item was provided without its required following item");
+                    return refuse(
+                        "a reasoning item was provided without its required following item",
+                    );
                 }
             }
             _ => {}
@@ -285,7 +324,9 @@ fn of_model(body: &Value) -> Checked {
     if let Some(effort) = effort
         && !efforts.contains(&effort)
     {
-        return refuse(format!("unsupported value: '{effort}' is not supported with the '{model}' model"));
+        return refuse(format!(
+            "unsupported value: '{effort}' is not supported with the '{model}' model"
+        ));
     }
     let reasons = !efforts.is_empty();
     if !reasons && body.get("reasoning").is_some() {
@@ -302,15 +343,16 @@ fn of_model(body: &Value) -> Checked {
     }
     let verbosity = body["text"]["verbosity"].as_str().unwrap_or("medium");
     if !model.starts_with("gpt-5") && !model.starts_with("gpt-6") && verbosity != "medium" {
-        return refuse(format!("unsupported value: '{verbosity}' is not supported with the '{model}' model"));
+        return refuse(format!(
+            "unsupported value: '{verbosity}' is not supported with the '{model}' model"
+        ));
     }
     Ok(())
 }
 
 #[test]
 fn the_check_refuses_what_the_service_refuses() {
-    let valid =
-        json!({"model": "gpt-5.5", "input": [{"role": "user", "content": [{"type": "input_text", "text": "hi"}]}]});
+    let valid = json!({"model": "gpt-5.5", "input": [{"role": "user", "content": [{"type": "input_text", "text": "hi"}]}]});
     assert_eq!(check_body(&valid), Ok(()));
     let call = json!({"type": "function_call", "call_id": "c", "name": "f", "arguments": "{}"});
     let output = json!({"type": "function_call_output", "call_id": "c", "output": ""});

@@ -13,7 +13,9 @@ pub fn refuse(reason: impl Into<String>) -> Checked {
 
 /// Refuses unknown members, and missing ones that are required.
 pub fn object(value: &Value, members: &[Member<'_>]) -> Checked {
-    let Some(map) = value.as_object() else { return refuse(format!("expected an object, but got {value}")) };
+    let Some(map) = value.as_object() else {
+        return refuse(format!("expected an object, but got {value}"));
+    };
     if let Some(name) = map.keys().find(|name| !members.iter().any(|(known, ..)| known == name)) {
         return refuse(format!("unknown parameter: '{name}'"));
     }
@@ -28,8 +30,13 @@ pub fn object(value: &Value, members: &[Member<'_>]) -> Checked {
 }
 
 pub fn list(value: &Value, check: impl Fn(&Value) -> Checked) -> Checked {
-    let Some(values) = value.as_array() else { return refuse(format!("expected a list, but got {value}")) };
-    values.iter().enumerate().try_for_each(|(at, value)| check(value).map_err(|reason| format!("[{at}]: {reason}")))
+    let Some(values) = value.as_array() else {
+        return refuse(format!("expected a list, but got {value}"));
+    };
+    values
+        .iter()
+        .enumerate()
+        .try_for_each(|(at, value)| check(value).map_err(|reason| format!("[{at}]: {reason}")))
 }
 
 pub fn text(value: &Value) -> Checked {

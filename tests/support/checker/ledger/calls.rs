@@ -46,18 +46,27 @@ impl Calls {
         }
         let Some(known) = self.known.get_mut(id) else {
             let (name, parent) = (event.tool_call_name.clone(), parent.clone());
-            self.known.insert(id.clone(), KnownCall { name, parent, owner, open: true, is_from_input: false });
+            self.known.insert(
+                id.clone(),
+                KnownCall { name, parent, owner, open: true, is_from_input: false },
+            );
             return Ok(());
         };
         demand(!known.is_from_input, || format!("the call {id:?} was made by an earlier run"))?;
-        demand(!std::mem::replace(&mut known.open, true), || format!("the call {id:?} is open already"))?;
-        let same = known.name == event.tool_call_name && (parent.is_none() || *parent == known.parent);
+        demand(!std::mem::replace(&mut known.open, true), || {
+            format!("the call {id:?} is open already")
+        })?;
+        let same =
+            known.name == event.tool_call_name && (parent.is_none() || *parent == known.parent);
         demand(same, || format!("the call {id:?} is reopened as another one"))?;
         check_owner(owner.as_ref(), known.owner.as_ref())
     }
 
     pub(super) fn open_call(&mut self, id: &ToolCallId) -> Result<&mut KnownCall, String> {
-        self.known.get_mut(id).filter(|known| known.open).ok_or_else(|| format!("no call {id:?} is open"))
+        self.known
+            .get_mut(id)
+            .filter(|known| known.open)
+            .ok_or_else(|| format!("no call {id:?} is open"))
     }
 
     /// Accepts a result for any call. The stream does not show whether a tool is the server's or the application's:

@@ -57,7 +57,8 @@ impl Messages {
         self.demand_role(id, role)?;
         let Some(known) = self.known.get_mut(id) else {
             let name = Name::Known(name.cloned());
-            self.known.insert(id.clone(), KnownMessage { role, name, owner: tag.cloned(), open: true });
+            self.known
+                .insert(id.clone(), KnownMessage { role, name, owner: tag.cloned(), open: true });
             return Ok(());
         };
         demand(!known.open, || format!("the message {id:?} is open already"))?;
@@ -71,7 +72,9 @@ impl Messages {
             // The message was created by a tool call: this is its first start, so it has to name the call's owner.
             Name::Unknown => {
                 known.name = Name::Known(name.cloned());
-                demand(tag == known.owner.as_ref(), || format!("{id:?} is {tag:?}'s, its call {:?}'s", known.owner))?;
+                demand(tag == known.owner.as_ref(), || {
+                    format!("{id:?} is {tag:?}'s, its call {:?}'s", known.owner)
+                })?;
             }
         }
         known.open = true;
@@ -80,19 +83,25 @@ impl Messages {
 
     /// Returns the open text message with this id.
     pub(super) fn text(&mut self, id: &MessageId) -> Result<&mut KnownMessage, String> {
-        let open = self.known.get_mut(id).filter(|known| known.open && known.role != Role::Reasoning);
+        let open =
+            self.known.get_mut(id).filter(|known| known.open && known.role != Role::Reasoning);
         open.ok_or_else(|| format!("no text message {id:?} is open"))
     }
 
     /// Returns the open reasoning message with this id.
     pub(super) fn reasoning(&mut self, id: &MessageId) -> Result<&mut KnownMessage, String> {
-        let open = self.known.get_mut(id).filter(|known| known.open && known.role == Role::Reasoning);
+        let open =
+            self.known.get_mut(id).filter(|known| known.open && known.role == Role::Reasoning);
         open.ok_or_else(|| format!("no reasoning message {id:?} is open"))
     }
 
     /// Returns the owner of the assistant message that holds a call. A known message must have the owner that the call
     /// names. An unknown message is created with the call's owner.
-    pub(super) fn hold_call(&mut self, id: &MessageId, tag: Option<&SubagentRunId>) -> Result<Owner, String> {
+    pub(super) fn hold_call(
+        &mut self,
+        id: &MessageId,
+        tag: Option<&SubagentRunId>,
+    ) -> Result<Owner, String> {
         self.demand_role(id, Role::Assistant)?;
         let known = self.known.entry(id.clone()).or_insert_with(|| KnownMessage {
             role: Role::Assistant,
@@ -106,8 +115,15 @@ impl Messages {
 
     /// A result is a message with a new id, and cannot be continued.
     pub(super) fn result(&mut self, id: &MessageId, tag: Option<&SubagentRunId>) -> Verdict {
-        let result = KnownMessage { role: Role::Tool, name: Name::Known(None), owner: tag.cloned(), open: false };
-        demand(self.known.insert(id.clone(), result).is_none(), || format!("the message id {id:?} is taken"))
+        let result = KnownMessage {
+            role: Role::Tool,
+            name: Name::Known(None),
+            owner: tag.cloned(),
+            open: false,
+        };
+        demand(self.known.insert(id.clone(), result).is_none(), || {
+            format!("the message id {id:?} is taken")
+        })
     }
 
     pub(super) fn set_activity(&mut self, event: &ActivitySnapshot) -> Verdict {
@@ -116,7 +132,12 @@ impl Messages {
         if let (Some(known), Some(false)) = (self.known.get(id), event.replace) {
             return check_owner(tag, known.owner.as_ref());
         }
-        let activity = KnownMessage { role: Role::Activity, name: Name::Known(None), owner: tag.cloned(), open: false };
+        let activity = KnownMessage {
+            role: Role::Activity,
+            name: Name::Known(None),
+            owner: tag.cloned(),
+            open: false,
+        };
         self.known.insert(id.clone(), activity);
         self.activities.insert(id.clone(), object(&event.content));
         Ok(())
@@ -131,7 +152,9 @@ impl Messages {
         check_owner(event.subagent_run_id.as_ref(), known.owner.as_ref())?;
         let mut amended = content.clone();
         if apply(&mut amended, &event.patch) {
-            demand(amended.is_object(), || format!("the activity {id:?} would no longer be an object"))?;
+            demand(amended.is_object(), || {
+                format!("the activity {id:?} would no longer be an object")
+            })?;
             *content = amended;
         }
         Ok(())
@@ -158,13 +181,17 @@ impl Messages {
 
     pub(super) fn demand_role(&self, id: &MessageId, role: Role) -> Verdict {
         let known = self.known.get(id).map_or(role, |known| known.role);
-        demand(known == role, || format!("the message {id:?} is of the role {known:?}, not {role:?}"))
+        demand(known == role, || {
+            format!("the message {id:?} is of the role {known:?}, not {role:?}")
+        })
     }
 
     /// An open message must keep its role.
     pub(super) fn demand_role_if_open(&self, id: &MessageId, role: Role) -> Verdict {
         let changes = self.known.get(id).is_some_and(|known| known.open && known.role != role);
-        demand(!changes, || format!("the message {id:?} is open, and would be of the role {role:?}"))
+        demand(!changes, || {
+            format!("the message {id:?} is open, and would be of the role {role:?}")
+        })
     }
 
     pub(super) fn owner(&self, id: &MessageId) -> Option<&Owner> {
@@ -182,7 +209,9 @@ fn apply(document: &mut Value, patch: &[PatchOperation]) -> bool {
         PatchKind::Remove { path } if path.is_empty() => PatchOperation::replace("", Value::Null),
         kind => kind.clone().into(),
     });
-    let same_patch = serde_json::to_value(operations.collect::<Vec<_>>()).and_then(serde_json::from_value);
+    let same_patch =
+        serde_json::to_value(operations.collect::<Vec<_>>()).and_then(serde_json::from_value);
     // `patch_unsafe` does not roll back, which is fine for a copy. The rollback of `patch` panics on some moves.
-    same_patch.is_ok_and(|patch: json_patch::Patch| json_patch::patch_unsafe(document, &patch).is_ok())
+    same_patch
+        .is_ok_and(|patch: json_patch::Patch| json_patch::patch_unsafe(document, &patch).is_ok())
 }

@@ -7,7 +7,13 @@ fn read(events: &[Value]) -> Result<Vec<Value>, String> {
     let mut all = Vec::new();
     for event in events {
         let event = reader.read(&event.to_string())?;
-        all.extend(reader.take_rests().into_iter().chain(event).map(|event| serde_json::to_value(event).unwrap()));
+        all.extend(
+            reader
+                .take_rests()
+                .into_iter()
+                .chain(event)
+                .map(|event| serde_json::to_value(event).unwrap()),
+        );
     }
     Ok(all)
 }
@@ -49,7 +55,10 @@ fn a_wrong_value_is_an_error_with_its_place() {
         (json!([]), "event 1: not an object"),
         (json!({ "delta": "x" }), "event 1: type: missing"),
         (json!({ "type": 5 }), "event 1: type: expected a string"),
-        (json!({ "type": "TEXT_MESSAGE_END" }), "event 1 (TEXT_MESSAGE_END): missing field `messageId`"),
+        (
+            json!({ "type": "TEXT_MESSAGE_END" }),
+            "event 1 (TEXT_MESSAGE_END): missing field `messageId`",
+        ),
         (
             json!({ "type": "TEXT_MESSAGE_END", "messageId": 5 }),
             "event 1 (TEXT_MESSAGE_END): invalid type: integer `5`, expected",
@@ -64,8 +73,14 @@ fn a_wrong_value_is_an_error_with_its_place() {
             json!({ "type": "TOOL_CALL_RESULT", "messageId": "m", "toolCallId": "c", "content": [{ "type": "text" }] }),
             "event 1 (TOOL_CALL_RESULT): content[0].text: missing",
         ),
-        (json!({ "type": "STATE_DELTA", "delta": [{ "path": "" }] }), "event 1 (STATE_DELTA): missing field `op`"),
-        (json!({ "type": "STATE_DELTA", "delta": [{ "op": 5, "path": "" }] }), "event 1 (STATE_DELTA): invalid type: "),
+        (
+            json!({ "type": "STATE_DELTA", "delta": [{ "path": "" }] }),
+            "event 1 (STATE_DELTA): missing field `op`",
+        ),
+        (
+            json!({ "type": "STATE_DELTA", "delta": [{ "op": 5, "path": "" }] }),
+            "event 1 (STATE_DELTA): invalid type: ",
+        ),
         (
             json!({ "type": "STATE_DELTA", "delta": [{ "op": "add", "path": "/a" }] }),
             "event 1 (STATE_DELTA): missing field `value`",
@@ -88,14 +103,20 @@ fn a_wrong_value_is_an_error_with_its_place() {
     }
     let mut reader = Reader::default();
     assert!(reader.read("[DONE]").unwrap_err().starts_with("event 1: not JSON: "));
-    assert!(reader.read(&"[".repeat(100_000)).unwrap_err().starts_with("event 2: not JSON: recursion"));
-    let long = json!({ "type": "TEXT_MESSAGE_START", "messageId": "m", "role": "x".repeat(10_000) });
+    assert!(
+        reader.read(&"[".repeat(100_000)).unwrap_err().starts_with("event 2: not JSON: recursion")
+    );
+    let long =
+        json!({ "type": "TEXT_MESSAGE_START", "messageId": "m", "role": "x".repeat(10_000) });
     assert!(error_of(long).len() < 300);
 }
 
 #[test]
 fn unknown_types_members_and_outcomes_are_left_out() {
-    assert_eq!(read(&[json!({ "type": "HOLOGRAM_START", "messageId": 5 })]).unwrap(), Vec::<Value>::new());
+    assert_eq!(
+        read(&[json!({ "type": "HOLOGRAM_START", "messageId": 5 })]).unwrap(),
+        Vec::<Value>::new()
+    );
     let strange = json!({ "type": "TEXT_MESSAGE_END", "messageId": "m", "mood": "good" });
     assert_eq!(one(strange), json!({ "type": "TEXT_MESSAGE_END", "messageId": "m" }));
     let finished = json!({ "type": "RUN_FINISHED", "threadId": "t", "runId": "r", "outcome": { "type": "paused" } });
@@ -105,16 +126,16 @@ fn unknown_types_members_and_outcomes_are_left_out() {
     ] });
     let left = json!({ "type": "MESSAGES_SNAPSHOT", "messages": [{ "role": "user", "id": "b", "content": [] }] });
     assert_eq!(one(messages), left);
-    let operations = json!([{ "op": "increment", "path": "/n" }, { "op": "add", "path": "/n", "value": 1 }]);
+    let operations =
+        json!([{ "op": "increment", "path": "/n" }, { "op": "add", "path": "/n", "value": 1 }]);
     let state = json!({ "type": "STATE_DELTA", "delta": operations });
     assert_eq!(one(state), json!({ "type": "STATE_DELTA", "delta": [operations[1]] }));
-    let activity =
-        |patch: Value| json!({ "type": "ACTIVITY_DELTA", "messageId": "m", "activityType": "a", "patch": patch });
+    let activity = |patch: Value| json!({ "type": "ACTIVITY_DELTA", "messageId": "m", "activityType": "a", "patch": patch });
     assert_eq!(one(activity(operations.clone())), activity(json!([operations[1]])));
-    let sealed =
-        json!({ "type": "REASONING_ENCRYPTED_VALUE", "subtype": "tune", "entityId": "m", "encryptedValue": "x" });
+    let sealed = json!({ "type": "REASONING_ENCRYPTED_VALUE", "subtype": "tune", "entityId": "m", "encryptedValue": "x" });
     assert_eq!(read(&[sealed]).unwrap(), Vec::<Value>::new());
-    let started = json!({ "type": "RUN_STARTED", "threadId": "t", "runId": "r", "input": { "messages": 5 } });
+    let started =
+        json!({ "type": "RUN_STARTED", "threadId": "t", "runId": "r", "input": { "messages": 5 } });
     assert_eq!(one(started), json!({ "type": "RUN_STARTED", "threadId": "t", "runId": "r" }));
 }
 
@@ -122,10 +143,12 @@ fn unknown_types_members_and_outcomes_are_left_out() {
 fn unknown_members_of_the_first_event_of_a_type_are_logged() {
     let mut reader = Reader::default();
     for mood in ["good", "better"] {
-        let event = json!({ "type": "TEXT_MESSAGE_END", "messageId": "m", "mood": mood, "metadata": null });
+        let event =
+            json!({ "type": "TEXT_MESSAGE_END", "messageId": "m", "mood": mood, "metadata": null });
         reader.read(&event.to_string()).unwrap();
     }
-    let warning = "a member that AG-UI does not describe was left outTEXT_MESSAGE_END.mood".to_owned();
+    let warning =
+        "a member that AG-UI does not describe was left outTEXT_MESSAGE_END.mood".to_owned();
     assert_eq!(reader.warned.into_iter().collect::<Vec<_>>(), [warning]);
 }
 
@@ -193,7 +216,10 @@ fn events_before_version_1_are_converted() {
     ];
     assert_eq!(events, expected);
     assert_ne!(id(1), id(4));
-    assert!(error_of(json!({ "type": "THINKING_TEXT_MESSAGE_CONTENT" })).contains("missing field `delta`"));
+    assert!(
+        error_of(json!({ "type": "THINKING_TEXT_MESSAGE_CONTENT" }))
+            .contains("missing field `delta`")
+    );
 
     let early = json!({ "type": "REASONING_MESSAGE_START", "messageId": "m", "role": "assistant" });
     assert_eq!(one(early.clone())["role"], "reasoning");
@@ -203,12 +229,14 @@ fn events_before_version_1_are_converted() {
     }
     for version in ["1.0", "1.1", "2"] {
         let error = read(&[started(version), early.clone()]).unwrap_err();
-        assert!(error.starts_with("event 2 (REASONING_MESSAGE_START): unknown variant `assistant`"), "{error}");
+        assert!(
+            error.starts_with("event 2 (REASONING_MESSAGE_START): unknown variant `assistant`"),
+            "{error}"
+        );
     }
     let binary = json!({ "type": "binary", "mimeType": "image/png", "data": "AA==" });
     let image = json!({ "type": "image", "source": { "type": "data", "value": "AA==", "mimeType": "image/png" } });
-    let result =
-        |part: Value| json!({ "type": "TOOL_CALL_RESULT", "messageId": "m", "toolCallId": "c", "content": [part] });
+    let result = |part: Value| json!({ "type": "TOOL_CALL_RESULT", "messageId": "m", "toolCallId": "c", "content": [part] });
     assert_eq!(one(result(binary)), result(image));
 }
 
@@ -224,8 +252,7 @@ fn null_in_place_of_a_list_or_a_text_says_nothing() {
     ] {
         assert_eq!(read(std::slice::from_ref(&event)).unwrap(), Vec::<Value>::new(), "{event}");
     }
-    let result =
-        |content: Value| json!({ "type": "TOOL_CALL_RESULT", "messageId": "m", "toolCallId": "c", "content": content });
+    let result = |content: Value| json!({ "type": "TOOL_CALL_RESULT", "messageId": "m", "toolCallId": "c", "content": content });
     assert_eq!(one(result(Value::Null)), result(json!("")));
 }
 
@@ -240,7 +267,10 @@ fn deltas(events: &[&str]) -> (String, usize) {
     }
     let all: Vec<_> = all.into_iter().map(|event| serde_json::to_value(event).unwrap()).collect();
     let texts = all.iter().filter_map(|event| {
-        let id = event["messageId"].as_str().or_else(|| event["toolCallId"].as_str()).unwrap_or_default();
+        let id = event["messageId"]
+            .as_str()
+            .or_else(|| event["toolCallId"].as_str())
+            .unwrap_or_default();
         Some(format!("{id}:{}|", event["delta"].as_str()?))
     });
     (texts.collect(), all.len())
@@ -256,9 +286,16 @@ fn halves_of_pairs_are_joined_over_the_pieces_of_an_item() {
         ("REASONING_MESSAGE_CHUNK", "messageId"),
         ("TOOL_CALL_CHUNK", "toolCallId"),
     ] {
-        let piece = |item: &str, delta: &str| format!(r#"{{"type":"{kind}","{id}":"{item}","delta":"{delta}"}}"#);
-        let read = |pieces: &[String]| deltas(&pieces.iter().map(String::as_str).collect::<Vec<_>>()).0;
-        assert_eq!(read(&[piece("a", r"Hi \ud83d"), piece("a", r"\ude00!")]), "a:Hi |a:😀!|", "{kind}");
+        let piece = |item: &str, delta: &str| {
+            format!(r#"{{"type":"{kind}","{id}":"{item}","delta":"{delta}"}}"#)
+        };
+        let read =
+            |pieces: &[String]| deltas(&pieces.iter().map(String::as_str).collect::<Vec<_>>()).0;
+        assert_eq!(
+            read(&[piece("a", r"Hi \ud83d"), piece("a", r"\ude00!")]),
+            "a:Hi |a:😀!|",
+            "{kind}"
+        );
         // The other half of another item is none.
         let interleaved = [piece("a", r"1\ud83d"), piece("b", r"2\ude00"), piece("a", r"\ude00")];
         let joined = match kind.ends_with("CHUNK") {

@@ -63,7 +63,11 @@ struct Talk {
 
 impl Talk {
     fn with(script: &str) -> Self {
-        Self { script: Script::parse(script).unwrap(), messages: Vec::new(), interrupts: Vec::new() }
+        Self {
+            script: Script::parse(script).unwrap(),
+            messages: Vec::new(),
+            interrupts: Vec::new(),
+        }
     }
 
     async fn say(&mut self, text: &str) -> Vec<Value> {
@@ -74,10 +78,13 @@ impl Talk {
     /// Replies the interrupts in order; `null` cancels an interrupt.
     async fn reply(&mut self, payloads: &[Value]) -> Vec<Value> {
         assert_eq!(payloads.len(), self.interrupts.len());
-        let entries = self.interrupts.iter().zip(payloads).map(|(interrupt, payload)| match payload {
-            Value::Null => json!({ "interruptId": interrupt.id, "status": "cancelled" }),
-            _ => json!({ "interruptId": interrupt.id, "status": "resolved", "payload": payload }),
-        });
+        let entries =
+            self.interrupts.iter().zip(payloads).map(|(interrupt, payload)| match payload {
+                Value::Null => json!({ "interruptId": interrupt.id, "status": "cancelled" }),
+                _ => {
+                    json!({ "interruptId": interrupt.id, "status": "resolved", "payload": payload })
+                }
+            });
         self.run(entries.collect()).await
     }
 
@@ -86,13 +93,16 @@ impl Talk {
         let mut input = RunAgentInput::new("t", "r", self.messages.clone());
         input.resume = serde_json::from_value(resume).unwrap();
         let (mut guard, mut transcript) = (Guard::new(&input), Transcript::from_input(&input));
-        let events: Vec<_> = self.script.run(input, RunContext::new("t", "r", "script")).collect().await;
+        let events: Vec<_> =
+            self.script.run(input, RunContext::new("t", "r", "script")).collect().await;
         let mut plain = Vec::new();
         for (index, event) in events.iter().enumerate() {
             let event = event.as_ref().unwrap();
             if let Event::RunFinished(finished) = event {
                 assert_eq!(index + 1, events.len());
-                let Some(RunOutcome::Interrupt { interrupts }) = &finished.outcome else { panic!("{finished:?}") };
+                let Some(RunOutcome::Interrupt { interrupts }) = &finished.outcome else {
+                    panic!("{finished:?}")
+                };
                 let ids: HashSet<_> = interrupts.iter().map(|interrupt| &interrupt.id).collect();
                 assert!(!ids.is_empty() && ids.len() == interrupts.len(), "{interrupts:?}");
                 self.interrupts = interrupts.clone();
@@ -118,9 +128,13 @@ impl Talk {
 fn results_and_text(events: &[Value]) -> (Vec<(&str, &str)>, String) {
     let is_result = |event: &&Value| event["type"] == "TOOL_CALL_RESULT";
     let results = events.iter().filter(is_result);
-    let results = results.map(|event| (event["toolCallId"].as_str().unwrap(), event["content"].as_str().unwrap()));
+    let results = results
+        .map(|event| (event["toolCallId"].as_str().unwrap(), event["content"].as_str().unwrap()));
     let others = events.iter().filter(|event| !is_result(event));
-    assert!(others.clone().all(|event| event["type"].as_str().unwrap().starts_with("TEXT_MESSAGE_")), "{events:?}");
+    assert!(
+        others.clone().all(|event| event["type"].as_str().unwrap().starts_with("TEXT_MESSAGE_")),
+        "{events:?}"
+    );
     (results.collect(), others.filter_map(|event| event["delta"].as_str()).collect())
 }
 
@@ -157,7 +171,11 @@ async fn a_call_waits_for_approval_and_gets_its_result_in_the_next_run() {
         assert_eq!(interrupt["responseSchema"]["required"], json!(["approved"]));
         assert_eq!(interrupt["responseSchema"]["properties"]["editedArgs"]["type"], "object");
         let answered = talk.reply(std::slice::from_ref(payload)).await;
-        assert_eq!(results_and_text(&answered), (vec![(call, result)], text.to_owned()), "{trigger} {payload}");
+        assert_eq!(
+            results_and_text(&answered),
+            (vec![(call, result)], text.to_owned()),
+            "{trigger} {payload}"
+        );
     }
 }
 
@@ -165,8 +183,18 @@ async fn a_call_waits_for_approval_and_gets_its_result_in_the_next_run() {
 async fn two_calls_are_decided_together_and_each_gets_its_own_result() {
     let (yes, no) = (json!({ "approved": true }), json!({ "approved": false }));
     for (trigger, payloads, train, hotel) in [
-        ("approve two", [&yes, &yes], "a train to Beijing is booked", "a hotel in Beijing is booked for 2 nights"),
-        ("approve two", [&yes, &no], "a train to Beijing is booked", "declined, so no hotel is booked"),
+        (
+            "approve two",
+            [&yes, &yes],
+            "a train to Beijing is booked",
+            "a hotel in Beijing is booked for 2 nights",
+        ),
+        (
+            "approve two",
+            [&yes, &no],
+            "a train to Beijing is booked",
+            "declined, so no hotel is booked",
+        ),
         (
             "approve two",
             [&Value::Null, &yes],
@@ -179,12 +207,19 @@ async fn two_calls_are_decided_together_and_each_gets_its_own_result() {
         let asked = talk.say(trigger).await;
         let interrupts = asked.last().unwrap()["outcome"]["interrupts"].as_array().unwrap();
         assert_eq!(interrupts.len(), 2);
-        assert_eq!(interrupts[0]["responseSchema"]["properties"], json!({ "approved": { "type": "boolean" } }));
+        assert_eq!(
+            interrupts[0]["responseSchema"]["properties"],
+            json!({ "approved": { "type": "boolean" } })
+        );
         let calls = talk.calls();
         let answered = talk.reply(&payloads.map(Clone::clone)).await;
         let (results, text) = results_and_text(&answered);
         assert_eq!(results, [(&*calls[0], train), (&*calls[1], hotel)]);
-        assert!(text.contains(&format!("{train}; {hotel}")) || text.contains(&format!("{train}；{hotel}")), "{text}");
+        assert!(
+            text.contains(&format!("{train}; {hotel}"))
+                || text.contains(&format!("{train}；{hotel}")),
+            "{text}"
+        );
     }
 }
 
@@ -193,7 +228,11 @@ async fn a_form_is_sent_or_refused() {
     let form = json!({ "name": "Ada", "email": "a@b.c", "size": "M" });
     let none = "All right, no T-shirt then.";
     for (trigger, payload, expected) in [
-        ("form", &form, "Thank you, Ada! Your T-shirt in size M is set aside, and a@b.c gets a confirmation."),
+        (
+            "form",
+            &form,
+            "Thank you, Ada! Your T-shirt in size M is set aside, and a@b.c gets a confirmation.",
+        ),
         ("form", &Value::Null, none),
         ("form", &json!({ "name": "Ada", "email": "a@b.c", "size": "XXL" }), none),
         ("form", &json!({ "name": "Ada" }), none),
@@ -208,7 +247,11 @@ async fn a_form_is_sent_or_refused() {
         assert_eq!(interrupt.get("toolCallId"), None);
         assert_eq!(interrupt["responseSchema"]["required"], json!(["name", "email", "size"]));
         let answered = talk.reply(std::slice::from_ref(payload)).await;
-        assert_eq!(results_and_text(&answered), (vec![], expected.to_owned()), "{trigger} {payload}");
+        assert_eq!(
+            results_and_text(&answered),
+            (vec![], expected.to_owned()),
+            "{trigger} {payload}"
+        );
     }
 }
 
@@ -218,7 +261,10 @@ async fn expires_in_secs_becomes_a_time_in_iso_8601() {
     let before = jiff::Timestamp::now().as_second();
     talk.say("form").await;
     let expires_at = talk.interrupts[0].expires_at.clone().unwrap();
-    assert!(expires_at.len() == "2026-01-01T00:00:00Z".len() && expires_at.ends_with('Z'), "{expires_at}");
+    assert!(
+        expires_at.len() == "2026-01-01T00:00:00Z".len() && expires_at.ends_with('Z'),
+        "{expires_at}"
+    );
     let expires_at: jiff::Timestamp = expires_at.parse().unwrap();
     assert!((3599..3700).contains(&(expires_at.as_second() - before)), "{expires_at}");
 }
@@ -242,7 +288,8 @@ async fn questions_about_calls_of_one_tool_follow_the_order_of_the_calls() {
     // The order of the entries differs from that of the calls.
     talk.interrupts.reverse();
     let bobs = json!({ "approved": true, "note": "gladly", "editedArgs": { "to": "Bea" } });
-    let answered = talk.reply(&[bobs, json!({ "approved": true }), json!({ "day": "Friday" })]).await;
+    let answered =
+        talk.reply(&[bobs, json!({ "approved": true }), json!({ "day": "Friday" })]).await;
     let (results, text) = results_and_text(&answered);
     assert_eq!(results, [(&*calls[0], "paid Ada 1 "), (&*calls[1], "paid Bea  gladly")]);
     assert_eq!(text, "yes: paid Ada 1 , paid Bea  gladly on Friday, first Ada");
@@ -266,15 +313,24 @@ async fn an_unclear_reply_is_a_no() {
         talk.say("go").await;
         let answered = talk.reply(&[json!(true), unclear.clone(), yes.clone()]).await;
         let (results, text) = results_and_text(&answered);
-        let kept = format!("kept from Ada {}", unclear.as_str().map_or(unclear.to_string(), str::to_owned));
-        assert_eq!(results.iter().map(|(_, result)| *result).collect::<Vec<_>>(), [&kept, "paid Bob"]);
+        let kept = format!(
+            "kept from Ada {}",
+            unclear.as_str().map_or(unclear.to_string(), str::to_owned)
+        );
+        assert_eq!(
+            results.iter().map(|(_, result)| *result).collect::<Vec<_>>(),
+            [&kept, "paid Bob"]
+        );
         assert_eq!(text, format!("no: {kept} + paid Bob"));
     }
     // Both calls are approved, and the form is refused.
-    for no in [Value::Null, json!(false), json!({ "approved": false }), json!({ "approved": "maybe" })] {
+    for no in
+        [Value::Null, json!(false), json!({ "approved": false }), json!({ "approved": "maybe" })]
+    {
         let mut talk = Talk::with(MIXED);
         talk.say("go").await;
-        let answered = talk.reply(&[no, yes.clone(), json!({ "approved": true, "editedArgs": null })]).await;
+        let answered =
+            talk.reply(&[no, yes.clone(), json!({ "approved": true, "editedArgs": null })]).await;
         assert_eq!(results_and_text(&answered).1, "no: paid Ada + paid Bob");
     }
     // Edited arguments, although the schema does not offer edits.
@@ -296,7 +352,17 @@ async fn replies_to_interrupts_that_the_script_does_not_raise_are_ignored() {
     let nothing = "nothing was answered";
 
     // Entries for unknown interrupts, unknown calls, and a call that needs no approval.
-    for id in ["", "int_", "int_x", "int_x-", "int_x-pay", "int_x-look", "a-date", "interrupt-1", &pay(&calls[2])] {
+    for id in [
+        "",
+        "int_",
+        "int_x",
+        "int_x-",
+        "int_x-pay",
+        "int_x-look",
+        "a-date",
+        "interrupt-1",
+        &pay(&calls[2]),
+    ] {
         talk.messages.clone_from(&before);
         talk.messages.push(Message::user("user", "hello"));
         assert_eq!(
@@ -306,20 +372,26 @@ async fn replies_to_interrupts_that_the_script_does_not_raise_are_ignored() {
         );
     }
     talk.messages.clone_from(&before);
-    let partly = talk.run(json!([entry(&pay(&calls[1]), yes.clone()), entry("junk", yes.clone())])).await;
+    let partly =
+        talk.run(json!([entry(&pay(&calls[1]), yes.clone()), entry("junk", yes.clone())])).await;
     assert_eq!(results_and_text(&partly).0, [(&*calls[1], "some")]);
     // The same entry again, after the call has its result.
     let again = talk.run(json!([entry(&pay(&calls[1]), yes.clone())])).await;
     assert!(again.is_empty(), "{again:?}");
     // The payload of a cancelled entry is ignored.
     talk.messages.clone_from(&before);
-    let cancelled = json!([{ "interruptId": pay(&calls[0]), "status": "cancelled", "payload": yes }]);
+    let cancelled =
+        json!([{ "interruptId": pay(&calls[0]), "status": "cancelled", "payload": yes }]);
     assert_eq!(results_and_text(&talk.run(cancelled).await).0, [(&*calls[0], "none")]);
     let call = json!({ "id": "c", "type": "function", "function": { "name": "pay", "arguments": "{\"to\":" } });
     let message = json!({ "id": "a", "role": "assistant", "toolCalls": [call] });
     talk.messages = vec![serde_json::from_value(message).unwrap()];
-    let both = talk.run(json!([entry("int_c", yes.clone()), entry("int_x-a-date", json!("today"))])).await;
-    assert_eq!(results_and_text(&both), (vec![("c", "paid   ")], "yes: paid    on , first ".to_owned()));
+    let both =
+        talk.run(json!([entry("int_c", yes.clone()), entry("int_x-a-date", json!("today"))])).await;
+    assert_eq!(
+        results_and_text(&both),
+        (vec![("c", "paid   ")], "yes: paid    on , first ".to_owned())
+    );
 }
 
 #[tokio::test]
@@ -353,7 +425,11 @@ async fn a_answer_is_chosen_by_the_reply() {
     ] {
         let mut talk = Talk::with(script);
         talk.say("go").await;
-        assert_eq!(results_and_text(&talk.reply(std::slice::from_ref(&payload)).await).1, expected, "{payload}");
+        assert_eq!(
+            results_and_text(&talk.reply(std::slice::from_ref(&payload)).await).1,
+            expected,
+            "{payload}"
+        );
     }
 }
 
@@ -383,7 +459,11 @@ async fn a_named_question_whose_schema_has_approved_needs_a_clear_yes() {
     ] {
         let mut talk = Talk::with(script);
         talk.say("go").await;
-        assert_eq!(results_and_text(&talk.reply(std::slice::from_ref(&payload)).await).1, expected, "{payload}");
+        assert_eq!(
+            results_and_text(&talk.reply(std::slice::from_ref(&payload)).await).1,
+            expected,
+            "{payload}"
+        );
     }
 }
 
@@ -402,17 +482,37 @@ fn invalid_interrupts_and_replies_are_refused_with_their_position() {
     let yes = "{ result_of = 'f', approved = 'y', declined = 'n' }";
     for (script, place, expected) in [
         (asks("{ interrupts = [] }"), "{ interrupts", "`interrupts` needs at least one"),
-        (asks("{ interrupts = [{}] }"), "{ interrupts", "an interrupt needs either `call` or `name`"),
-        (asks("{ interrupts = [{ name = 'n', call = 'f' }] }"), "{ interrupts", "an interrupt needs either"),
-        (asks("{ interrupts = [{ name = '*' }] }"), "{ interrupts", "\"*\" cannot be the name of an interrupt"),
+        (
+            asks("{ interrupts = [{}] }"),
+            "{ interrupts",
+            "an interrupt needs either `call` or `name`",
+        ),
+        (
+            asks("{ interrupts = [{ name = 'n', call = 'f' }] }"),
+            "{ interrupts",
+            "an interrupt needs either",
+        ),
+        (
+            asks("{ interrupts = [{ name = '*' }] }"),
+            "{ interrupts",
+            "\"*\" cannot be the name of an interrupt",
+        ),
         (asks("{ interrupts = [{ nam = 'n' }] }"), "{ interrupts", "unknown field `nam`"),
         (
             asks("{ interrupts = [{ name = 'n', expires_in_secs = -1 }] }"),
             "{ interrupts",
             "invalid value: integer `-1`",
         ),
-        (asks("{ interrupts = [{ name = 'n', message = '{arg.x}' }] }"), "{ interrupts", "the placeholder {arg.x}"),
-        (asks("{ interrupts = [{ call = 'f' }] }"), "{ interrupts", "this answer has no call of \"f\" before this"),
+        (
+            asks("{ interrupts = [{ name = 'n', message = '{arg.x}' }] }"),
+            "{ interrupts",
+            "the placeholder {arg.x}",
+        ),
+        (
+            asks("{ interrupts = [{ call = 'f' }] }"),
+            "{ interrupts",
+            "this answer has no call of \"f\" before this",
+        ),
         (
             asks("{ call = 'f', result = 'r' }, { interrupts = [{ call = 'f' }] }"),
             "{ interrupts",
@@ -423,12 +523,32 @@ fn invalid_interrupts_and_replies_are_refused_with_their_position() {
             "{ interrupts",
             "this answer has no call of \"f\" before this that waits",
         ),
-        (asks("{ interrupts = [{ name = 'n' }] }, { text = 'a' }"), "{ interrupts", "`interrupts` end the run"),
-        (asks("{ step = 's', play = [{ interrupts = [{ name = 'n' }] }] }"), "{ step", "`interrupts` end the run"),
-        (asks("{ interrupts = [{ name = 'n' }], text = 'a' }"), "{ interrupts", "unknown field `interrupts`"),
+        (
+            asks("{ interrupts = [{ name = 'n' }] }, { text = 'a' }"),
+            "{ interrupts",
+            "`interrupts` end the run",
+        ),
+        (
+            asks("{ step = 's', play = [{ interrupts = [{ name = 'n' }] }] }"),
+            "{ step",
+            "`interrupts` end the run",
+        ),
+        (
+            asks("{ interrupts = [{ name = 'n' }], text = 'a' }"),
+            "{ interrupts",
+            "unknown field `interrupts`",
+        ),
         (asks("{ text = 'a', approved = 'b' }"), "{ text", "unknown field `approved`"),
-        (replies("when.replies = 'f'\nwhen.tool = 'f'", yes), "[[answer]] # here", "`tool` and `replies` are about"),
-        (replies("when.approved = true", ""), "[[answer]] # here", "`approved` and `reply` are about"),
+        (
+            replies("when.replies = 'f'\nwhen.tool = 'f'", yes),
+            "[[answer]] # here",
+            "`tool` and `replies` are about",
+        ),
+        (
+            replies("when.approved = true", ""),
+            "[[answer]] # here",
+            "`approved` and `reply` are about",
+        ),
         (replies("when.reply.x = ''", ""), "[[answer]] # here", "`approved` and `reply` are about"),
         (replies("when.replies = 'n'\nwhen.reply.x = '('", ""), "'('", "not a regular expression"),
         (
@@ -440,14 +560,19 @@ fn invalid_interrupts_and_replies_are_refused_with_their_position() {
         let error = Script::parse(&script).expect_err(&script);
         assert!(error.message.starts_with(expected), "{script}\n{error}");
         let span = error.span.clone().unwrap_or_else(|| panic!("{script}: no place"));
-        assert!(script[span.start..].starts_with(place), "{script}\n{error}\n{}", &script[span.start..]);
+        assert!(
+            script[span.start..].starts_with(place),
+            "{script}\n{error}\n{}",
+            &script[span.start..]
+        );
     }
 }
 
 #[test]
 fn a_script_declares_its_human_in_the_loop_capabilities() {
     let declared = |script: &str| {
-        let capabilities = serde_json::to_value(Script::parse(script).unwrap().capabilities()).unwrap();
+        let capabilities =
+            serde_json::to_value(Script::parse(script).unwrap().capabilities()).unwrap();
         capabilities["humanInTheLoop"].clone()
     };
     let all = json!({ "supported": true, "approvals": true, "interrupts": true, "approveWithEdits": true });

@@ -8,14 +8,21 @@ use crate::{
 /// the view has the newest `read` ones.
 fn view(runs: i64, read: usize, state_bytes: usize) -> ThreadView {
     let state = |run: i64| (run, json!({ "run": run, "text": "x".repeat(state_bytes) }));
-    let mut view = ThreadView::new(Thread::new(1, ThreadKey::default(), RunId::from(format!("r{runs}"))));
+    let mut view =
+        ThreadView::new(Thread::new(1, ThreadKey::default(), RunId::from(format!("r{runs}"))));
     for run in 1..=runs {
         let user = Message::User(UserMessage::new(format!("u{run}"), "hello"));
         let assistant = Message::Assistant(AssistantMessage::new(format!("a{run}")));
         let of_run = MessageOrigin::Run { run, delivered: true };
         for (message, origin) in [(user, MessageOrigin::Client), (assistant, of_run)] {
             let parent = view.nodes.len() as i64;
-            view.nodes.push(MessageNode { number: parent + 1, parent, origin, message, feedback: None });
+            view.nodes.push(MessageNode {
+                number: parent + 1,
+                parent,
+                origin,
+                message,
+                feedback: None,
+            });
         }
         let record = RunRecord::new(run, 1, RunId::from(format!("r{run}")), "agent".to_owned());
         view.runs.insert(0, RunRecord { state: Some(run), ..record });
@@ -82,7 +89,9 @@ fn an_activity_of_a_later_run_is_created_in_its_place() {
     let content = json!({ "steps": 3 }).as_object().cloned().unwrap_or_default();
     drawn.nodes[3].message = Message::Activity(ActivityMessage::new("a2", "plan", content.clone()));
     let restated = restate(&drawn, None);
-    let Event::MessagesSnapshot(snapshot) = &restated.events[1] else { panic!("{:?}", restated.events) };
+    let Event::MessagesSnapshot(snapshot) = &restated.events[1] else {
+        panic!("{:?}", restated.events)
+    };
     assert_eq!(snapshot.messages[3], Message::Assistant(AssistantMessage::new("a2")));
     let created = Event::from(ActivitySnapshot::new("a2", "plan", content));
     assert!(restated.events.contains(&created), "{:?}", restated.events);

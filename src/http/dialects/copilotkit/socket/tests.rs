@@ -52,9 +52,12 @@ impl TestServer {
     /// Sends a handshake. Returns the connection, and the head of the response.
     async fn open(&self, token: &str) -> (DuplexStream, String) {
         let (mut client, server) = duplex(64 * 1024);
-        let router = self.router.clone().map_request(|request: Request<Incoming>| request.map(Body::new));
+        let router =
+            self.router.clone().map_request(|request: Request<Incoming>| request.map(Body::new));
         let service = TowerToHyperService::new(router);
-        tokio::spawn(http1::Builder::new().serve_connection(TokioIo::new(server), service).with_upgrades());
+        tokio::spawn(
+            http1::Builder::new().serve_connection(TokioIo::new(server), service).with_upgrades(),
+        );
         let head = format!(
             "GET /copilotkit/socket/websocket?join_token={token} HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade\r\n\
              Upgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n"
@@ -71,7 +74,10 @@ impl TestServer {
 
     async fn send(&self, method: &str, path: &str, body: Value) {
         let request = Request::builder().method(method).uri(path).header("host", "localhost");
-        let request = request.header("content-type", "application/json").body(Body::from(body.to_string())).unwrap();
+        let request = request
+            .header("content-type", "application/json")
+            .body(Body::from(body.to_string()))
+            .unwrap();
         let response = self.router.clone().oneshot(request).await.unwrap();
         assert!(response.status().is_success(), "{}", response.status());
         to_bytes(response.into_body(), usize::MAX).await.unwrap();
@@ -120,7 +126,11 @@ async fn a_silent_client_is_disconnected_although_its_threads_change() {
         received = closed => received.unwrap(),
     };
     assert!(received.contains("Letters"), "{received}");
-    assert!(silent_since.elapsed() < IDLE_TIMEOUT + Duration::from_secs(2), "{:?}", silent_since.elapsed());
+    assert!(
+        silent_since.elapsed() < IDLE_TIMEOUT + Duration::from_secs(2),
+        "{:?}",
+        silent_since.elapsed()
+    );
 }
 
 #[tokio::test(start_paused = true)]

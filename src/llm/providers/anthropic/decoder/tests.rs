@@ -208,7 +208,8 @@ fn the_content_of_a_paused_answer_is_kept_as_it_came() {
     ];
     let decode = |end: &str| {
         let paused = PausedContent::default();
-        let (mut decoder, mut output) = (MessageDecoder::new("m").recording(paused.clone()), AnswerEvents::default());
+        let (mut decoder, mut output) =
+            (MessageDecoder::new("m").recording(paused.clone()), AnswerEvents::default());
         for event in stream.iter().chain(&[reason(end)]) {
             decoder.event(None, &event.to_string(), &mut output).unwrap();
         }
@@ -239,8 +240,11 @@ fn usage_is_a_total_and_missing_counts_are_absent() {
         });
         usages.collect()
     };
-    let base =
-        TokenUsage { provider: Some("anthropic".to_owned()), model: Some("m".to_owned()), ..TokenUsage::default() };
+    let base = TokenUsage {
+        provider: Some("anthropic".to_owned()),
+        model: Some("m".to_owned()),
+        ..TokenUsage::default()
+    };
     let read = counts(&[
         started(
             json!({"input_tokens": 10, "cache_creation_input_tokens": 20, "cache_read_input_tokens": 300, "output_tokens": 1}),
@@ -260,13 +264,17 @@ fn usage_is_a_total_and_missing_counts_are_absent() {
     assert_eq!(read, [first, last]);
     let read = counts(&[started(json!({"input_tokens": 0})), ended(json!({}))]);
     assert_eq!(read, [TokenUsage { input_tokens: Some(0), ..base.clone() }]);
-    assert_eq!(counts(&[ended(json!({"output_tokens": 4}))]), [TokenUsage { output_tokens: Some(4), ..base }]);
+    assert_eq!(
+        counts(&[ended(json!({"output_tokens": 4}))]),
+        [TokenUsage { output_tokens: Some(4), ..base }]
+    );
 }
 
 #[test]
 fn errors_are_recognised_in_all_forms() {
-    let failed =
-        |kind: &str| decode(&[json!({"type": "error", "error": {"type": kind, "message": "no"}})]).unwrap_err();
+    let failed = |kind: &str| {
+        decode(&[json!({"type": "error", "error": {"type": kind, "message": "no"}})]).unwrap_err()
+    };
     let is = |kind| DecodeFault::Failed { kind, message: "no".to_owned() };
     assert_eq!(failed("overloaded_error"), is(FailureKind::Unavailable));
     assert_eq!(failed("api_error"), is(FailureKind::Unavailable));
@@ -274,7 +282,10 @@ fn errors_are_recognised_in_all_forms() {
     assert_eq!(failed("invalid_request_error"), is(FailureKind::Other));
     for (error, message) in [(json!("no"), "no"), (json!({"type": "x"}), r#"{"type":"x"}"#)] {
         let failed = decode(&[json!({"type": "error", "error": error})]).unwrap_err();
-        assert_eq!(failed, DecodeFault::Failed { kind: FailureKind::Other, message: message.to_owned() });
+        assert_eq!(
+            failed,
+            DecodeFault::Failed { kind: FailureKind::Other, message: message.to_owned() }
+        );
     }
     let malformed = [
         json!(7),
@@ -283,12 +294,21 @@ fn errors_are_recognised_in_all_forms() {
         start(0, json!({"type": "tool_use", "id": "a"})),
     ];
     for event in malformed {
-        assert!(matches!(decode(std::slice::from_ref(&event)), Err(DecodeFault::Malformed(_))), "{event}");
+        assert!(
+            matches!(decode(std::slice::from_ref(&event)), Err(DecodeFault::Malformed(_))),
+            "{event}"
+        );
     }
     let mut decoder = MessageDecoder::new("m");
-    assert!(matches!(decoder.event(None, "{", &mut AnswerEvents::default()), Err(DecodeFault::Malformed(_))));
+    assert!(matches!(
+        decoder.event(None, "{", &mut AnswerEvents::default()),
+        Err(DecodeFault::Malformed(_))
+    ));
     // The event's name replaces a missing type.
-    assert_eq!(decoder.event(Some("message_stop"), "{}", &mut AnswerEvents::default()), Ok(DecodeStep::Complete));
+    assert_eq!(
+        decoder.event(Some("message_stop"), "{}", &mut AnswerEvents::default()),
+        Ok(DecodeStep::Complete)
+    );
 }
 
 #[test]
@@ -298,7 +318,8 @@ fn an_endless_answer_is_an_error() {
     assert!((0..2000).any(|n| decoder.event(None, &event(n), &mut output).is_err()));
     let (mut decoder, mut output) = (MessageDecoder::new("m"), AnswerEvents::default());
     decoder.event(None, &start(0, json!({"type": "thinking"})).to_string(), &mut output).unwrap();
-    let more = delta(0, json!({"type": "signature_delta", "signature": "x".repeat(10_000)})).to_string();
+    let more =
+        delta(0, json!({"type": "signature_delta", "signature": "x".repeat(10_000)})).to_string();
     assert!((0..2000).any(|_| decoder.event(None, &more, &mut output).is_err()));
     let (mut decoder, mut output) = (MessageDecoder::new("m"), AnswerEvents::default());
     let unknown = |n: u64| start(n, json!({"type": "unknown"})).to_string();
@@ -319,7 +340,9 @@ fn the_recorded_blocks_of_an_answer_are_kept_within_a_limit() {
     let unknown = json!({"type": "unknown", "data": "x".repeat(100_000)});
     // The index is used again, so the number of open blocks stays the same.
     assert!(fails(&|_| start(0, unknown.clone())));
-    let many = |n: u64| if n.is_multiple_of(2) { start(n, json!({"type": "unknown"})) } else { stop(n - 1) };
+    let many = |n: u64| {
+        if n.is_multiple_of(2) { start(n, json!({"type": "unknown"})) } else { stop(n - 1) }
+    };
     let (mut decoder, mut output) =
         (MessageDecoder::new("m").recording(PausedContent::default()), AnswerEvents::default());
     assert!((0..400_000).any(|n| decoder.event(None, &many(n).to_string(), &mut output).is_err()));
@@ -327,7 +350,8 @@ fn the_recorded_blocks_of_an_answer_are_kept_within_a_limit() {
 
 #[test]
 fn a_block_of_a_server_tool_is_counted_once() {
-    let found = json!({"type": "web_fetch_tool_result", "tool_use_id": "s", "data": "x".repeat(5 << 20)});
+    let found =
+        json!({"type": "web_fetch_tool_result", "tool_use_id": "s", "data": "x".repeat(5 << 20)});
     for is_recorded in [false, true] {
         let mut decoder = MessageDecoder::new("m");
         if is_recorded {
@@ -337,7 +361,9 @@ fn a_block_of_a_server_tool_is_counted_once() {
         for event in [start(0, found.clone()), stop(0)] {
             decoder.event(None, &event.to_string(), &mut output).unwrap();
         }
-        let [_, End { artefact: Some(artefact), .. }] = &Vec::from(std::mem::take(&mut output.events))[..] else {
+        let [_, End { artefact: Some(artefact), .. }] =
+            &Vec::from(std::mem::take(&mut output.events))[..]
+        else {
             panic!()
         };
         assert_eq!(*artefact, Artefact::new(SERVER_BLOCK, found.to_string()));
@@ -347,7 +373,8 @@ fn a_block_of_a_server_tool_is_counted_once() {
 
 #[test]
 fn a_block_ends_when_its_index_is_used_again() {
-    let server_call = json!({"type": "server_tool_use", "id": "s", "name": "web_search", "input": {}});
+    let server_call =
+        json!({"type": "server_tool_use", "id": "s", "name": "web_search", "input": {}});
     for second in [server_call, json!({"type": "unknown"}), json!({"type": "text", "text": ""})] {
         let thinking = start(0, json!({"type": "thinking", "thinking": "hm", "signature": "sig"}));
         let (events, _) = decode(&[thinking, start(0, second.clone()), message_stop()]).unwrap();

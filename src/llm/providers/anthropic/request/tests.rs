@@ -80,15 +80,34 @@ fn data(mime_type: &str) -> MediaPart {
 }
 
 fn file(provider: Option<&str>) -> MediaPart {
-    PartSource::File { value: "file-1".to_owned(), provider: provider.map(str::to_owned), mime_type: None }.into()
+    PartSource::File {
+        value: "file-1".to_owned(),
+        provider: provider.map(str::to_owned),
+        mime_type: None,
+    }
+    .into()
 }
 
 #[test]
 fn a_request_has_model_conversation_and_tools() {
     let parameters = json!({"type": "object", "properties": {"x": {"type": "number"}}});
-    let tool = ToolSpec { name: "f".to_owned(), description: "does".to_owned(), parameters: parameters.clone() };
-    let failed = ToolResult { call_id: "b".into(), name: "f".to_owned(), content: "bad".into(), failed: true };
-    let fine = ToolResult { call_id: "a".into(), name: "f".to_owned(), content: "one".into(), failed: false };
+    let tool = ToolSpec {
+        name: "f".to_owned(),
+        description: "does".to_owned(),
+        parameters: parameters.clone(),
+    };
+    let failed = ToolResult {
+        call_id: "b".into(),
+        name: "f".to_owned(),
+        content: "bad".into(),
+        failed: true,
+    };
+    let fine = ToolResult {
+        call_id: "a".into(),
+        name: "f".to_owned(),
+        content: "one".into(),
+        failed: false,
+    };
     let request = ModelRequest {
         system: vec!["be kind".to_owned(), " ".to_owned()],
         turns: vec![
@@ -148,7 +167,10 @@ fn files_are_blocks_and_text_files_are_documents() {
         media
     };
     let of = |value: &str, mime_type: &str| {
-        MediaPart::from(PartSource::Data { value: value.to_owned(), mime_type: mime_type.to_owned() })
+        MediaPart::from(PartSource::Data {
+            value: value.to_owned(),
+            mime_type: mime_type.to_owned(),
+        })
     };
     let parts = vec![
         ContentPart::text("see"),
@@ -187,7 +209,8 @@ fn files_are_blocks_and_text_files_are_documents() {
 fn a_long_text_file_is_cut_and_a_blank_one_is_text() {
     use base64::{Engine as _, engine::general_purpose::STANDARD};
     let content = |text: &str| {
-        let source = PartSource::Data { value: STANDARD.encode(text), mime_type: "text/plain".to_owned() };
+        let source =
+            PartSource::Data { value: STANDARD.encode(text), mime_type: "text/plain".to_owned() };
         let turns = vec![Turn::User(vec![ContentPart::Document(source.into())])];
         let body = body(&options("m"), &ModelRequest { turns, ..ModelRequest::default() }, true);
         (body.sent.json["messages"][0]["content"][0].clone(), body.sent.skipped.len())
@@ -202,7 +225,8 @@ fn a_long_text_file_is_cut_and_a_blank_one_is_text() {
 
 #[test]
 fn what_the_model_cannot_read_is_told_to_it_and_reported() {
-    let url = PartSource::Url { value: "https://a/b".to_owned(), mime_type: Some("text/csv".to_owned()) };
+    let url =
+        PartSource::Url { value: "https://a/b".to_owned(), mime_type: Some("text/csv".to_owned()) };
     let mut sound = data("audio/wav");
     sound.metadata = Some(json!({"filename": "a.wav"}));
     let parts = vec![
@@ -214,12 +238,17 @@ fn what_the_model_cannot_read_is_told_to_it_and_reported() {
         ContentPart::Document(url.into()),
     ];
     let request = ModelRequest { turns: vec![Turn::User(parts)], ..ModelRequest::default() };
-    let answered = [&request.turns[..], &[assistant(vec![Block::Text("a".to_owned())]), user("and")]].concat();
+    let answered =
+        [&request.turns[..], &[assistant(vec![Block::Text("a".to_owned())]), user("and")]].concat();
     let later = ModelRequest { turns: answered, ..ModelRequest::default() };
     assert!(body(&options("m"), &later, true).sent.skipped.is_empty(), "reported again");
     let body = body(&options("m"), &request, true);
-    let skipped: Vec<_> =
-        body.sent.skipped.iter().map(|skipped| (skipped.kind, skipped.mime_type.as_deref())).collect();
+    let skipped: Vec<_> = body
+        .sent
+        .skipped
+        .iter()
+        .map(|skipped| (skipped.kind, skipped.mime_type.as_deref()))
+        .collect();
     let expected = [
         ("image", Some("image/tiff")),
         ("image", None),
@@ -243,13 +272,17 @@ fn results_may_have_images_and_may_be_empty() {
     let content = |content: MessageContent| {
         messages(vec![user("hi"), assistant(vec![call("a", "{}")]), result("a", content)])[2]["content"].take()
     };
-    let block = |content: Value| json!([{"type": "tool_result", "tool_use_id": "a", "content": content}]);
+    let block =
+        |content: Value| json!([{"type": "tool_result", "tool_use_id": "a", "content": content}]);
     let image = || ContentPart::Image(data("image/png"));
     let sent = json!({"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "AA=="}});
     let text = json!({"type": "text", "text": "see"});
     assert_eq!(content(vec![ContentPart::text("see"), image()].into()), block(json!([text, sent])));
     let note = content(vec![ContentPart::Video(data("video/mp4"))].into());
-    assert!(note[0]["content"][0]["text"].as_str().unwrap().contains("this model takes no videos"), "{note}");
+    assert!(
+        note[0]["content"][0]["text"].as_str().unwrap().contains("this model takes no videos"),
+        "{note}"
+    );
     assert_eq!(content("".into()), json!([{"type": "tool_result", "tool_use_id": "a"}]));
     assert_eq!(content(Vec::new().into()), json!([{"type": "tool_result", "tool_use_id": "a"}]));
 }
@@ -285,10 +318,17 @@ fn a_budget_needs_the_thinking_before_its_calls_and_no_forced_call() {
     let thinking = |model: &str, turns: &[Turn], tool_choice: ToolChoice| {
         let options = ModelOptions { thinking: Some(Thinking::On), ..options(model) };
         let tools = Arc::new([tool("f")]);
-        sent(&options, &ModelRequest { turns: turns.to_vec(), tools, tool_choice, ..ModelRequest::default() })
+        sent(
+            &options,
+            &ModelRequest { turns: turns.to_vec(), tools, tool_choice, ..ModelRequest::default() },
+        )
     };
     let budget = json!({"type": "enabled", "budget_tokens": 4096});
-    let gone = [user("hi"), assistant(vec![reasoning(None, false, None), call("a", "{}")]), result("a", "one")];
+    let gone = [
+        user("hi"),
+        assistant(vec![reasoning(None, false, None), call("a", "{}")]),
+        result("a", "one"),
+    ];
     let there = [
         user("hi"),
         assistant(vec![reasoning(Some("s"), false, None), call("a", "{}")]),
@@ -296,15 +336,22 @@ fn a_budget_needs_the_thinking_before_its_calls_and_no_forced_call() {
         assistant(vec![call("b", "{}")]),
         result("b", "two"),
     ];
-    let since = [&gone[..], &[assistant(vec![Block::Text("one".to_owned())]), user("thanks")]].concat();
+    let since =
+        [&gone[..], &[assistant(vec![Block::Text("one".to_owned())]), user("thanks")]].concat();
     assert_eq!(thinking("claude-haiku-4-5", &gone, ToolChoice::Auto).get("thinking"), None);
     assert_eq!(thinking("claude-haiku-4-5", &there, ToolChoice::Auto)["thinking"], budget);
     assert_eq!(thinking("claude-haiku-4-5", &since, ToolChoice::Auto)["thinking"], budget);
-    assert_eq!(thinking("claude-opus-4-7", &gone, ToolChoice::Auto)["thinking"]["type"], "adaptive");
+    assert_eq!(
+        thinking("claude-opus-4-7", &gone, ToolChoice::Auto)["thinking"]["type"],
+        "adaptive"
+    );
     let forced = thinking("claude-haiku-4-5", &since, ToolChoice::Required);
     assert_eq!((forced.get("thinking"), &forced["tool_choice"]), (None, &json!({"type": "any"})));
     let forced = thinking("claude-opus-4-7", &since, ToolChoice::Tool("f".to_owned()));
-    assert_eq!((&forced["thinking"]["type"], &forced["tool_choice"]["name"]), (&json!("adaptive"), &json!("f")));
+    assert_eq!(
+        (&forced["thinking"]["type"], &forced["tool_choice"]["name"]),
+        (&json!("adaptive"), &json!("f"))
+    );
 }
 
 #[test]
@@ -341,12 +388,20 @@ fn a_model_that_refuses_forced_calls_is_asked_for_one() {
 
 #[test]
 fn calls_without_tools_are_sent_with_declared_tools_and_calls_forbidden() {
-    let turns = vec![user("hi"), assistant(vec![call("a", "{}"), call("b", "{}")]), result("a", "one")];
+    let turns =
+        vec![user("hi"), assistant(vec![call("a", "{}"), call("b", "{}")]), result("a", "one")];
     let json = sent(&options("m"), &ModelRequest { turns, ..ModelRequest::default() });
-    assert_eq!(json["tools"], json!([{"name": "f", "input_schema": {"type": "object", "properties": {}}}]));
+    assert_eq!(
+        json["tools"],
+        json!([{"name": "f", "input_schema": {"type": "object", "properties": {}}}])
+    );
     assert_eq!(json["tool_choice"], json!({"type": "none"}));
     let json = sent(&options("m"), &ModelRequest::default());
-    assert!(json.get("tools").is_none() && json.get("tool_choice").is_none() && json.get("system").is_none());
+    assert!(
+        json.get("tools").is_none()
+            && json.get("tool_choice").is_none()
+            && json.get("system").is_none()
+    );
 }
 
 #[test]
@@ -359,7 +414,8 @@ fn other_options_have_their_members() {
         reasoning_effort: Some("low".to_owned()),
         ..options("claude-opus-4-7")
     };
-    let Value::Object(schema) = json!({"type": "object", "properties": {"a": {"type": "string"}}}) else {
+    let Value::Object(schema) = json!({"type": "object", "properties": {"a": {"type": "string"}}})
+    else {
         unreachable!()
     };
     let request = ModelRequest {
@@ -375,21 +431,32 @@ fn other_options_have_their_members() {
     let expected = json!({"effort": "low", "format": {"type": "json_schema", "schema": closed}});
     assert_eq!((&json["model"], &json["output_config"]), (&json!("claude-opus-4-8"), &expected));
     assert_eq!((&json["stop_sequences"], &json["service_tier"]), (&json!(["END"]), &json!("auto")));
-    assert_eq!((&json["metadata"], &json["tools"][0]["strict"]), (&json!({"user_id": "u"}), &json!(true)));
+    assert_eq!(
+        (&json["metadata"], &json["tools"][0]["strict"]),
+        (&json!({"user_id": "u"}), &json!(true))
+    );
     // A model without grammars is told the schema.
-    let json = sent(&ModelOptions { model: "m".to_owned(), ..options }, &ModelRequest { model: None, ..request });
-    assert!(json["output_config"].get("format").is_none() && json["tools"][0].get("strict").is_none());
+    let json = sent(
+        &ModelOptions { model: "m".to_owned(), ..options },
+        &ModelRequest { model: None, ..request },
+    );
+    assert!(
+        json["output_config"].get("format").is_none() && json["tools"][0].get("strict").is_none()
+    );
     assert!(json["system"][0]["text"].as_str().unwrap().contains(r#"{"type":"object""#), "{json}");
 }
 
 #[test]
 fn tools_of_the_provider_are_added_and_their_blocks_are_sent_back() {
-    let Value::Object(extra_body) = json!({"tools": [{"type": "web_search_20250305", "name": "web_search"}]}) else {
+    let Value::Object(extra_body) =
+        json!({"tools": [{"type": "web_search_20250305", "name": "web_search"}]})
+    else {
         unreachable!()
     };
     let options = ModelOptions { extra_body, ..options("m") };
     let own = |block: &Value| reasoning(Some(&block.to_string()), true, Some("anthropic"));
-    let server_call = json!({"type": "server_tool_use", "id": "s", "name": "web_search", "input": {"q": 1}});
+    let server_call =
+        json!({"type": "server_tool_use", "id": "s", "name": "web_search", "input": {"q": 1}});
     let found = json!({"type": "web_search_tool_result", "tool_use_id": "s", "content": []});
     let request = |turns: &[Turn]| ModelRequest {
         turns: turns.to_vec(),
@@ -397,18 +464,29 @@ fn tools_of_the_provider_are_added_and_their_blocks_are_sent_back() {
         current: vec!["state".to_owned()],
         ..ModelRequest::default()
     };
-    let whole = [user("hi"), assistant(vec![own(&server_call), own(&found), Block::Text("a".to_owned())]), user("and")];
+    let whole = [
+        user("hi"),
+        assistant(vec![own(&server_call), own(&found), Block::Text("a".to_owned())]),
+        user("and"),
+    ];
     let json = sent(&options, &request(&whole));
     assert_eq!(json["tools"].as_array().unwrap().len(), 2);
-    assert_eq!(json["messages"][1]["content"], json!([server_call, found, {"type": "text", "text": "a"}]));
+    assert_eq!(
+        json["messages"][1]["content"],
+        json!([server_call, found, {"type": "text", "text": "a"}])
+    );
     assert!(body(&options, &request(&whole), true).has_server_tools);
     // The API makes the call when it gets the results of the others, and nothing else.
-    let open = [user("hi"), assistant(vec![own(&server_call), call("a", "{}")]), result("a", "one")];
+    let open =
+        [user("hi"), assistant(vec![own(&server_call), call("a", "{}")]), result("a", "one")];
     let json = sent(&options, &request(&open));
     assert_eq!(json["messages"][1]["content"][0], server_call);
     assert_eq!(json["messages"][2]["content"].as_array().unwrap().len(), 1);
     let left = [&open[..], &[user("never mind")]].concat();
-    assert_eq!(sent(&options, &request(&left))["messages"][1]["content"].as_array().unwrap().len(), 1);
+    assert_eq!(
+        sent(&options, &request(&left))["messages"][1]["content"].as_array().unwrap().len(),
+        1
+    );
 }
 
 #[test]
@@ -439,7 +517,8 @@ fn context_and_state_stand_behind_the_marks_for_the_cache() {
     let json = body(&options("m"), &request(&looped[1..2]), true).sent.json;
     assert_eq!((json.get("system"), &json["tools"][1]["cache_control"]), (None, &mark));
     assert_eq!(json.to_string().matches("cache_control").count(), 2);
-    let system = json!({"role": "system", "content": [{"type": "text", "text": "page 1\n\nstate 2"}]});
+    let system =
+        json!({"role": "system", "content": [{"type": "text", "text": "page 1\n\nstate 2"}]});
     let json = body(&options("claude-opus-4-8"), &request(&looped), true).sent.json;
     assert_eq!(json["messages"][5], system);
     // Where thinking is bound to what comes before it, the place stays the same while the model calls tools.
@@ -451,8 +530,11 @@ fn context_and_state_stand_behind_the_marks_for_the_cache() {
 
 #[test]
 fn bound_thinking_is_dropped_by_the_provider_or_left_out() {
-    let turns =
-        vec![user("hi"), assistant(vec![reasoning(Some("s"), false, None), call("a", "{}")]), result("a", "one")];
+    let turns = vec![
+        user("hi"),
+        assistant(vec![reasoning(Some("s"), false, None), call("a", "{}")]),
+        result("a", "one"),
+    ];
     let request = |current: &[&str], thinking| ModelRequest {
         turns: turns.clone(),
         current: current.iter().map(|text| (*text).to_owned()).collect(),
@@ -461,18 +543,30 @@ fn bound_thinking_is_dropped_by_the_provider_or_left_out() {
     };
     let sends_thinking = |json: &Value| json["messages"].to_string().contains("signature");
     let official = body(&options("claude-opus-5-5"), &request(&["state"], None), true);
-    assert_eq!(official.sent.json["thinking"]["block_binding"], json!({"prefix_mismatch_behavior": "drop_block"}));
+    assert_eq!(
+        official.sent.json["thinking"]["block_binding"],
+        json!({"prefix_mismatch_behavior": "drop_block"})
+    );
     assert_eq!(official.betas, [BINDING_BETA]);
     assert!(sends_thinking(&official.sent.json));
     let elsewhere = body(&options("claude-opus-5-5"), &request(&["state"], None), false);
-    assert!(elsewhere.sent.json["thinking"].get("block_binding").is_none() && elsewhere.betas.is_empty());
     assert!(
-        !sends_thinking(&elsewhere.sent.json) && !elsewhere.sent.json["messages"].to_string().contains("\"system\"")
+        elsewhere.sent.json["thinking"].get("block_binding").is_none()
+            && elsewhere.betas.is_empty()
     );
-    assert!(sends_thinking(&body(&options("claude-opus-5-5"), &request(&[], None), false).sent.json));
+    assert!(
+        !sends_thinking(&elsewhere.sent.json)
+            && !elsewhere.sent.json["messages"].to_string().contains("\"system\"")
+    );
+    assert!(sends_thinking(
+        &body(&options("claude-opus-5-5"), &request(&[], None), false).sent.json
+    ));
     let off = body(&options("claude-sonnet-5-5"), &request(&[], Some(false)), true);
     assert_eq!(off.sent.json["thinking"], json!({"type": "between_tools"}));
     assert!(!sends_thinking(&off.sent.json) && off.betas.is_empty());
     let older = body(&options("claude-opus-5"), &request(&["state"], None), true);
-    assert!(older.sent.json["thinking"].get("block_binding").is_none() && sends_thinking(&older.sent.json));
+    assert!(
+        older.sent.json["thinking"].get("block_binding").is_none()
+            && sends_thinking(&older.sent.json)
+    );
 }

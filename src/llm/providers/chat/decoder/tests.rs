@@ -26,7 +26,10 @@ fn decode(events: &[String]) -> Result<(Vec<ModelEvent>, bool), DecodeFault> {
     decode_with(decoder("compatible"), events)
 }
 
-fn decode_with(mut decoder: ChatDecoder, events: &[String]) -> Result<(Vec<ModelEvent>, bool), DecodeFault> {
+fn decode_with(
+    mut decoder: ChatDecoder,
+    events: &[String],
+) -> Result<(Vec<ModelEvent>, bool), DecodeFault> {
     let mut output = AnswerEvents::default();
     for event in events {
         decoder.event(None, event, &mut output)?;
@@ -41,14 +44,18 @@ fn deltas(deltas: &[Value]) -> Vec<ModelEvent> {
 }
 
 fn deltas_of(profile: &str, deltas: &[Value]) -> Vec<ModelEvent> {
-    let chunk = |delta: &Value| json!({"choices": [{"index": 0, "delta": delta, "finish_reason": null}]}).to_string();
+    let chunk = |delta: &Value| {
+        json!({"choices": [{"index": 0, "delta": delta, "finish_reason": null}]}).to_string()
+    };
     let events: Vec<_> = deltas.iter().map(chunk).chain(["[DONE]".to_owned()]).collect();
     let (events, whole) = decode_with(decoder(profile), &events).unwrap();
     assert!(whole);
     let mut together: Vec<ModelEvent> = Vec::new();
     for event in events {
         match (together.last_mut(), event) {
-            (Some(Delta { index, text }), Delta { index: next, text: more }) if *index == next => text.push_str(&more),
+            (Some(Delta { index, text }), Delta { index: next, text: more }) if *index == next => {
+                text.push_str(&more)
+            }
             (_, event) => together.push(event),
         }
     }
@@ -56,7 +63,8 @@ fn deltas_of(profile: &str, deltas: &[Value]) -> Vec<ModelEvent> {
 }
 
 fn calls(pieces: &[Value]) -> Vec<(String, String, String)> {
-    let deltas = deltas(&pieces.iter().map(|piece| json!({"tool_calls": piece})).collect::<Vec<_>>());
+    let deltas =
+        deltas(&pieces.iter().map(|piece| json!({"tool_calls": piece})).collect::<Vec<_>>());
     let mut calls = Vec::new();
     for event in &deltas {
         match event {
@@ -114,7 +122,9 @@ fn blocks(events: &[ModelEvent]) -> Vec<(bool, String)> {
     let mut blocks: Vec<(bool, String)> = Vec::new();
     for event in events {
         match event {
-            Start { block, .. } => blocks.push((matches!(block, BlockStart::Reasoning { .. }), String::new())),
+            Start { block, .. } => {
+                blocks.push((matches!(block, BlockStart::Reasoning { .. }), String::new()))
+            }
             Delta { index, text } => blocks[*index].1.push_str(text),
             _ => {}
         }
@@ -127,7 +137,11 @@ fn reasoning_is_found_in_all_shapes() {
     let expected = [(true, "hm".to_owned()), (false, "yes".to_owned())];
     for answer in [
         vec![json!({"reasoning": "hm"}), json!({"content": "yes"})],
-        vec![json!({"reasoning_content": "h"}), json!({"reasoning_content": "m"}), json!({"content": "yes"})],
+        vec![
+            json!({"reasoning_content": "h"}),
+            json!({"reasoning_content": "m"}),
+            json!({"content": "yes"}),
+        ],
         vec![json!({"reasoning_content": "hm", "content": "yes"})],
         // OpenRouter
         vec![
@@ -146,12 +160,19 @@ fn reasoning_is_found_in_all_shapes() {
             json!({"content": "s"}),
         ],
         // LangChain
-        vec![json!({"content": [{"type": "reasoning", "reasoning": "hm"}, {"type": "text", "text": "yes"}]})],
-        vec![json!({"content_blocks": [{"type": "reasoning", "reasoning": "hm"}]}), json!({"content": "yes"})],
+        vec![
+            json!({"content": [{"type": "reasoning", "reasoning": "hm"}, {"type": "text", "text": "yes"}]}),
+        ],
+        vec![
+            json!({"content_blocks": [{"type": "reasoning", "reasoning": "hm"}]}),
+            json!({"content": "yes"}),
+        ],
         vec![
             json!({"content": "yes", "content_blocks": [{"type": "reasoning", "reasoning": "hm"}, {"type": "text", "text": "yes"}]}),
         ],
-        vec![json!({"content_blocks": [{"type": "thinking", "thinking": "hm"}, {"type": "text", "text": "yes"}]})],
+        vec![
+            json!({"content_blocks": [{"type": "thinking", "thinking": "hm"}, {"type": "text", "text": "yes"}]}),
+        ],
         // Tags
         vec![json!({"content": "<think>hm</think>yes"})],
         vec![
@@ -160,15 +181,20 @@ fn reasoning_is_found_in_all_shapes() {
             json!({"content": "m</thinking"}),
             json!({"content": ">\n\nyes"}),
         ],
-        vec![json!({"content": [{"type": "text", "text": "<think>h"}]}), json!({"content": "m</think>yes"})],
+        vec![
+            json!({"content": [{"type": "text", "text": "<think>h"}]}),
+            json!({"content": "m</think>yes"}),
+        ],
     ] {
         assert_eq!(blocks(&deltas(&answer)), expected, "{answer:?}");
     }
     let unclosed = deltas(&[json!({"content": "<think>h"}), json!({"content": "m</t"})]);
     assert_eq!(blocks(&unclosed), [(true, "hm</t".to_owned())]);
-    let mention = deltas(&[json!({"content": "Write <think>"}), json!({"content": " yourself</think>"})]);
+    let mention =
+        deltas(&[json!({"content": "Write <think>"}), json!({"content": " yourself</think>"})]);
     assert_eq!(blocks(&mention), [(false, "Write <think> yourself</think>".to_owned())]);
-    let cut = deltas(&[json!({"content": "<th"}), json!({"tool_calls": [{"function": {"name": "f"}}]})]);
+    let cut =
+        deltas(&[json!({"content": "<th"}), json!({"tool_calls": [{"function": {"name": "f"}}]})]);
     assert_eq!(blocks(&cut)[0], (false, "<th".to_owned()));
 }
 
@@ -184,7 +210,9 @@ fn details_of_reasoning_are_kept_for_a_server_that_takes_them_back() {
     ];
     let artefacts = |profile| -> Vec<_> {
         let ends = deltas_of(profile, &answer).into_iter().filter_map(|event| match event {
-            End { artefact: Some(artefact), .. } => Some(serde_json::from_str::<Value>(&artefact.value).unwrap()),
+            End { artefact: Some(artefact), .. } => {
+                Some(serde_json::from_str::<Value>(&artefact.value).unwrap())
+            }
             _ => None,
         });
         ends.collect()
@@ -194,17 +222,29 @@ fn details_of_reasoning_are_kept_for_a_server_that_takes_them_back() {
     assert_eq!(artefacts("openrouter"), [text, hidden]);
     assert_eq!(artefacts("compatible"), [] as [Value; 0]);
     let events = deltas_of("openrouter", &answer);
-    assert!(events.contains(&Start { index: 2, block: BlockStart::Reasoning { redacted: true } }), "{events:?}");
+    assert!(
+        events.contains(&Start { index: 2, block: BlockStart::Reasoning { redacted: true } }),
+        "{events:?}"
+    );
 }
 
 #[test]
 fn a_text_that_begins_with_reasoning_needs_a_profile_that_says_so() {
     let mut options = ProfileOptions::named("vllm");
     options.think_tags = Some(crate::llm::known_models::ThinkTags::Closing);
-    let profile = KnownModels::default().profile(Some(&options), &reqwest::Url::parse("http://host").unwrap()).unwrap();
-    let events = [json!({"choices": [{"delta": {"content": "hm</think>yes"}}]}).to_string(), "[DONE]".to_owned()];
+    let profile = KnownModels::default()
+        .profile(Some(&options), &reqwest::Url::parse("http://host").unwrap())
+        .unwrap();
+    let events = [
+        json!({"choices": [{"delta": {"content": "hm</think>yes"}}]}).to_string(),
+        "[DONE]".to_owned(),
+    ];
     let decoded = |is_thinking_off| {
-        blocks(&decode_with(ChatDecoder::new("m", &profile, is_thinking_off, Arc::default()), &events).unwrap().0)
+        blocks(
+            &decode_with(ChatDecoder::new("m", &profile, is_thinking_off, Arc::default()), &events)
+                .unwrap()
+                .0,
+        )
     };
     assert_eq!(decoded(false), [(true, "hm".to_owned()), (false, "yes".to_owned())]);
     assert_eq!(decoded(true), [(false, "hm</think>yes".to_owned())]);
@@ -224,7 +264,9 @@ fn a_custom_tool_gets_its_input_as_an_argument() {
 #[test]
 fn a_tool_that_only_the_provider_can_run_is_named() {
     let searched = json!({"choices": [{"delta": {"tool_calls": [{"index": 0, "id": "a", "type": "web_search", "web_search": {}}]}}]});
-    let end = |reason: &str| json!({"choices": [{"delta": {"content": "found"}, "finish_reason": reason}]}).to_string();
+    let end = |reason: &str| {
+        json!({"choices": [{"delta": {"content": "found"}, "finish_reason": reason}]}).to_string()
+    };
     let (events, whole) = decode(&[searched.to_string(), end("stop")]).unwrap();
     assert!(whole);
     assert_eq!(blocks(&events), [(false, "found".to_owned())]);
@@ -232,10 +274,13 @@ fn a_tool_that_only_the_provider_can_run_is_named() {
     assert!(whole, "an answer with text is one");
     assert_eq!(blocks(&events), [(false, "found".to_owned())]);
     // Nothing but the call, however the answer ends.
-    let reason = |reason: &str| json!({"choices": [{"delta": {}, "finish_reason": reason}]}).to_string();
+    let reason =
+        |reason: &str| json!({"choices": [{"delta": {}, "finish_reason": reason}]}).to_string();
     for end in [reason("tool_calls"), reason("stop"), "[DONE]".to_owned()] {
         let failure = decode(&[searched.to_string(), end.clone()]).unwrap_err();
-        let DecodeFault::Failed { kind: FailureKind::Other, message } = failure else { panic!("{failure:?}") };
+        let DecodeFault::Failed { kind: FailureKind::Other, message } = failure else {
+            panic!("{failure:?}")
+        };
         assert!(message.contains("\"web_search\""), "{end}: {message}");
     }
 }
@@ -255,9 +300,13 @@ fn the_transcript_of_a_spoken_answer_is_its_text() {
 #[test]
 fn an_answer_that_ends_with_an_error_has_failed() {
     for reason in ["error", "network_error", "insufficient_system_resource"] {
-        let end = json!({"choices": [{"delta": {"content": "a"}, "finish_reason": reason}]}).to_string();
+        let end =
+            json!({"choices": [{"delta": {"content": "a"}, "finish_reason": reason}]}).to_string();
         let failure = decode(&[end]).unwrap_err();
-        assert!(matches!(failure, DecodeFault::Failed { kind: FailureKind::Unavailable, .. }), "{failure:?}");
+        assert!(
+            matches!(failure, DecodeFault::Failed { kind: FailureKind::Unavailable, .. }),
+            "{failure:?}"
+        );
     }
 }
 
@@ -298,7 +347,12 @@ fn calls_are_told_apart_in_the_forms_of_other_servers() {
         ]);
         assert_eq!(
             made,
-            [call("a", "f", "{}"), call("b", "f", "{}"), call("c", "g", "{}"), call("d", "g", "{}")],
+            [
+                call("a", "f", "{}"),
+                call("b", "f", "{}"),
+                call("c", "g", "{}"),
+                call("d", "g", "{}")
+            ],
             "{index}"
         );
     }
@@ -348,10 +402,14 @@ fn extra_content_of_a_call_is_the_artefact_at_its_end() {
         json!({"content": "on"}),
     ]);
     let mut expected = Vec::from(text_block(0, "I call"));
-    expected.push(Start { index: 1, block: BlockStart::Call { id: "a".into(), name: "f".to_owned() } });
+    expected
+        .push(Start { index: 1, block: BlockStart::Call { id: "a".into(), name: "f".to_owned() } });
     expected.push(Delta { index: 1, text: "{}".to_owned() });
     expected.extend(text_block(2, "on"));
-    expected.push(End { index: 1, artefact: Some(Artefact::new("openai.extra_content", extra.to_string())) });
+    expected.push(End {
+        index: 1,
+        artefact: Some(Artefact::new("openai.extra_content", extra.to_string())),
+    });
     expected.push(Stop(StopReason::Calls));
     assert_eq!(events, expected);
 }
@@ -359,14 +417,18 @@ fn extra_content_of_a_call_is_the_artefact_at_its_end() {
 #[test]
 fn an_answer_is_complete_with_a_reason_or_a_mark_only() {
     let said = json!({"choices": [{"delta": {"content": "a"}}]}).to_string();
-    let reason = |reason: &str| json!({"choices": [{"delta": {}, "finish_reason": reason}]}).to_string();
+    let reason =
+        |reason: &str| json!({"choices": [{"delta": {}, "finish_reason": reason}]}).to_string();
     let stop = |events: &[String]| match decode(events).unwrap() {
         (events, true) => match events.last() {
             Some(Stop(reason)) => Some(reason.clone()),
             other => panic!("{other:?}"),
         },
         (events, false) => {
-            assert!(!events.iter().any(|event| matches!(event, End { .. } | Stop(_))), "{events:?}");
+            assert!(
+                !events.iter().any(|event| matches!(event, End { .. } | Stop(_))),
+                "{events:?}"
+            );
             None
         }
     };
@@ -387,12 +449,15 @@ fn an_answer_is_complete_with_a_reason_or_a_mark_only() {
     }
     let refusal = json!({"choices": [{"delta": {"refusal": "no"}}]}).to_string();
     assert_eq!(stop(&[refusal, reason("stop")]), Some(StopReason::Refused));
-    let called = json!({"choices": [{"delta": {"tool_calls": [{"index": 0, "function": {"name": "f"}}]}}]}).to_string();
+    let called =
+        json!({"choices": [{"delta": {"tool_calls": [{"index": 0, "function": {"name": "f"}}]}}]})
+            .to_string();
     for text in ["stop", "tool_calls", "function_call"] {
         assert_eq!(stop(&[called.clone(), reason(text)]), Some(StopReason::Calls), "{text}");
     }
     assert_eq!(stop(&[called, reason("length")]), Some(StopReason::Length));
-    let nameless = json!({"choices": [{"delta": {"tool_calls": [{"index": 0, "id": "a"}]}}]}).to_string();
+    let nameless =
+        json!({"choices": [{"delta": {"tool_calls": [{"index": 0, "id": "a"}]}}]}).to_string();
     assert_eq!(stop(&[nameless, "[DONE]".to_owned()]), None);
 }
 
@@ -417,7 +482,9 @@ fn usage_may_come_with_any_chunk_and_is_reported_once() {
         cache_write_input_tokens: None,
     };
     assert_eq!(decode(&events).unwrap().0, [Usage(expected), Stop(StopReason::Done)]);
-    for event in [json!({"x_groq": {"usage": usage}}), json!({"choices": [{"delta": {}, "usage": usage}]})] {
+    for event in
+        [json!({"x_groq": {"usage": usage}}), json!({"choices": [{"delta": {}, "usage": usage}]})]
+    {
         let (events, _) = decode(&[event.to_string(), "[DONE]".to_owned()]).unwrap();
         assert!(matches!(events[0], Usage(_)), "{event}");
     }
@@ -434,9 +501,18 @@ fn only_the_first_choice_is_read() {
 fn errors_are_recognised_in_all_forms() {
     let failed = |event: Value| decode(&[event.to_string()]).unwrap_err();
     let is = |kind, message: &str| DecodeFault::Failed { kind, message: message.to_owned() };
-    assert_eq!(failed(json!({"error": {"message": "no", "code": 400}})), is(FailureKind::Other, "no"));
-    assert_eq!(failed(json!({"error": {"message": "no", "code": 502}})), is(FailureKind::Unavailable, "no"));
-    assert_eq!(failed(json!({"error": {"message": "no", "code": "429"}})), is(FailureKind::RateLimited, "no"));
+    assert_eq!(
+        failed(json!({"error": {"message": "no", "code": 400}})),
+        is(FailureKind::Other, "no")
+    );
+    assert_eq!(
+        failed(json!({"error": {"message": "no", "code": 502}})),
+        is(FailureKind::Unavailable, "no")
+    );
+    assert_eq!(
+        failed(json!({"error": {"message": "no", "code": "429"}})),
+        is(FailureKind::RateLimited, "no")
+    );
     assert_eq!(
         failed(json!({"error": {"message": "no", "type": "server_error", "code": null}})),
         is(FailureKind::Unavailable, "no")
@@ -445,7 +521,10 @@ fn errors_are_recognised_in_all_forms() {
     assert_eq!(failed(quota), is(FailureKind::QuotaUsedUp, "no"));
     assert_eq!(failed(json!({"error": "no"})), is(FailureKind::Other, "no"));
     for malformed in ["{", "7", "[]", "\u{0}", "{\"choices\":[}"] {
-        assert!(matches!(decode(&[malformed.to_owned()]), Err(DecodeFault::Malformed(_))), "{malformed}");
+        assert!(
+            matches!(decode(&[malformed.to_owned()]), Err(DecodeFault::Malformed(_))),
+            "{malformed}"
+        );
     }
     // Values of unknown form neither panic nor complete an answer.
     for odd in [
@@ -467,10 +546,11 @@ fn an_endless_answer_is_an_error() {
             endless.event(None, &event, &mut output).err()
         })
     };
-    assert!(failed(&|n| json!({"index": n, "id": n.to_string(), "function": {"name": "f"}})).is_some());
+    assert!(
+        failed(&|n| json!({"index": n, "id": n.to_string(), "function": {"name": "f"}})).is_some()
+    );
     let (mut endless, mut output) = (decoder("compatible"), AnswerEvents::default());
-    let event =
-        json!({"choices": [{"delta": {"tool_calls": [{"index": 0, "function": {"arguments": "x".repeat(10_000)}}]}}]});
+    let event = json!({"choices": [{"delta": {"tool_calls": [{"index": 0, "function": {"arguments": "x".repeat(10_000)}}]}}]});
     assert!((0..2000).any(|_| endless.event(None, &event.to_string(), &mut output).is_err()));
     // Details that are not texts count as the bytes that they have.
     let (mut endless, mut output) = (decoder("openrouter"), AnswerEvents::default());
@@ -489,10 +569,20 @@ fn pictures_are_media_and_those_at_urls_are_left_out() {
         json!({"content": "a", "images": [image("data:image/webp;base64,AAAA"), image("https://elsewhere.example/")]}),
         json!({"content": "b", "images": null}),
     ]);
-    let media = ModelEvent::Media { media_type: "image/webp".to_owned(), base64: "AAAA".to_owned() };
+    let media =
+        ModelEvent::Media { media_type: "image/webp".to_owned(), base64: "AAAA".to_owned() };
     let start = |index| Start { index, block: BlockStart::Text };
     let said = |index, text: &str| Delta { index, text: text.to_owned() };
     let end = |index| End { index, artefact: None };
-    let expected = [start(0), said(0, "a"), end(0), media, start(1), said(1, "b"), end(1), Stop(StopReason::Done)];
+    let expected = [
+        start(0),
+        said(0, "a"),
+        end(0),
+        media,
+        start(1),
+        said(1, "b"),
+        end(1),
+        Stop(StopReason::Done),
+    ];
     assert_eq!(events, expected);
 }

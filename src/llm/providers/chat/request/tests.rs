@@ -15,7 +15,11 @@ pub(in crate::llm::providers::chat) fn options() -> ModelOptions {
     ModelOptions { model: "m".to_owned(), ..ModelOptions::default() }
 }
 
-pub(in crate::llm::providers::chat) fn body(options: &ModelOptions, profile: &str, request: &ModelRequest) -> Value {
+pub(in crate::llm::providers::chat) fn body(
+    options: &ModelOptions,
+    profile: &str,
+    request: &ModelRequest,
+) -> Value {
     super::body(options, &known(profile), request).json
 }
 
@@ -35,7 +39,12 @@ pub(in crate::llm::providers::chat) fn result(
     id: &str,
     content: impl Into<crate::protocol::MessageContent>,
 ) -> ToolResult {
-    ToolResult { call_id: ToolCallId::from(id), name: "shot".to_owned(), content: content.into(), failed: false }
+    ToolResult {
+        call_id: ToolCallId::from(id),
+        name: "shot".to_owned(),
+        content: content.into(),
+        failed: false,
+    }
 }
 
 pub(in crate::llm::providers::chat) fn data(mime_type: &str) -> MediaPart {
@@ -43,7 +52,12 @@ pub(in crate::llm::providers::chat) fn data(mime_type: &str) -> MediaPart {
 }
 
 pub(in crate::llm::providers::chat) fn file(provider: Option<&str>) -> MediaPart {
-    PartSource::File { value: "file-1".to_owned(), provider: provider.map(str::to_owned), mime_type: None }.into()
+    PartSource::File {
+        value: "file-1".to_owned(),
+        provider: provider.map(str::to_owned),
+        mime_type: None,
+    }
+    .into()
 }
 
 pub(in crate::llm::providers::chat) fn spec(name: &str) -> ToolSpec {
@@ -143,43 +157,99 @@ fn thinking_is_asked_for_in_the_servers_own_way() {
         (
             "compatible",
             "m",
-            [none.clone(), none.clone(), effort("medium"), effort("high"), none.clone(), effort("high")],
+            [
+                none.clone(),
+                none.clone(),
+                effort("medium"),
+                effort("high"),
+                none.clone(),
+                effort("high"),
+            ],
         ),
         ("openai", "gpt-4o", [(); 6].map(|()| none.clone())),
         (
             "openai",
             "gpt-5",
-            [none.clone(), effort("minimal"), effort("medium"), effort("high"), effort("minimal"), effort("high")],
+            [
+                none.clone(),
+                effort("minimal"),
+                effort("medium"),
+                effort("high"),
+                effort("minimal"),
+                effort("high"),
+            ],
         ),
         (
             "openai",
             "gpt-5.6",
-            [none.clone(), effort("none"), effort("medium"), effort("high"), effort("none"), effort("high")],
+            [
+                none.clone(),
+                effort("none"),
+                effort("medium"),
+                effort("high"),
+                effort("none"),
+                effort("high"),
+            ],
         ),
         (
             "openai",
             "o3",
-            [none.clone(), effort("low"), effort("medium"), effort("high"), effort("low"), effort("high")],
+            [
+                none.clone(),
+                effort("low"),
+                effort("medium"),
+                effort("high"),
+                effort("low"),
+                effort("high"),
+            ],
         ),
         (
             "ollama",
             "m",
-            [none.clone(), effort("none"), effort("medium"), effort("high"), effort("none"), effort("high")],
+            [
+                none.clone(),
+                effort("none"),
+                effort("medium"),
+                effort("high"),
+                effort("none"),
+                effort("high"),
+            ],
         ),
         (
             "groq",
             "qwen/qwen3-32b",
-            [none.clone(), effort("none"), effort("default"), effort("high"), effort("none"), effort("high")],
+            [
+                none.clone(),
+                effort("none"),
+                effort("default"),
+                effort("high"),
+                effort("none"),
+                effort("high"),
+            ],
         ),
         (
             "mistral",
             "mistral-small-latest",
-            [none.clone(), effort("none"), effort("high"), effort("high"), effort("none"), effort("high")],
+            [
+                none.clone(),
+                effort("none"),
+                effort("high"),
+                effort("high"),
+                effort("none"),
+                effort("high"),
+            ],
         ),
         (
             "mistral",
             "codestral-latest",
-            [none.clone(), none.clone(), effort("high"), effort("high"), none.clone(), effort("high")],
+            [
+                none.clone(),
+                none.clone(),
+                effort("high"),
+                effort("high"),
+                none.clone(),
+                effort("high"),
+            ],
         ),
         (
             "openrouter",
@@ -270,11 +340,17 @@ fn a_configured_effort_of_none_stays_unless_a_request_asks_for_thinking() {
         ("azure", Some(false), json!("none")),
     ] {
         let request = ModelRequest { thinking, ..ModelRequest::default() };
-        assert_eq!(body(&none, profile, &request)["reasoning_effort"], expected, "{profile} {thinking:?}");
+        assert_eq!(
+            body(&none, profile, &request)["reasoning_effort"],
+            expected,
+            "{profile} {thinking:?}"
+        );
     }
     let configured = ModelOptions { thinking: Some(crate::llm::Thinking::Off), ..options() };
     let sent = |thinking| {
-        body(&configured, "zai", &ModelRequest { thinking, ..ModelRequest::default() })["thinking"]["type"].take()
+        body(&configured, "zai", &ModelRequest { thinking, ..ModelRequest::default() })["thinking"]
+            ["type"]
+            .take()
     };
     assert_eq!((sent(None), sent(Some(true))), (json!("disabled"), json!("enabled")));
 }
@@ -282,7 +358,9 @@ fn a_configured_effort_of_none_stays_unless_a_request_asks_for_thinking() {
 #[test]
 fn a_budget_is_sent_where_the_server_has_one() {
     let budget = ModelOptions { thinking_budget: Some(100), ..options() };
-    let sent = |profile: &str, thinking| body(&budget, profile, &ModelRequest { thinking, ..ModelRequest::default() });
+    let sent = |profile: &str, thinking| {
+        body(&budget, profile, &ModelRequest { thinking, ..ModelRequest::default() })
+    };
     assert_eq!(sent("openrouter", None)["reasoning"], json!({"max_tokens": 100}));
     assert_eq!(sent("openrouter", Some(false))["reasoning"], json!({"effort": "none"}));
     assert_eq!(sent("qwen", None)["thinking_budget"], 100);
@@ -292,14 +370,22 @@ fn a_budget_is_sent_where_the_server_has_one() {
 
 #[test]
 fn gpt_5_4_and_later_get_tools_without_effort_only() {
-    for (model, effort) in
-        [("gpt-5.2", json!("high")), ("gpt-5.4-mini", json!("none")), ("gpt-5.6-terra", json!("none"))]
-    {
-        let options =
-            ModelOptions { reasoning_effort: Some("high".to_owned()), ..ModelOptions::new(model, Default::default()) };
+    for (model, effort) in [
+        ("gpt-5.2", json!("high")),
+        ("gpt-5.4-mini", json!("none")),
+        ("gpt-5.6-terra", json!("none")),
+    ] {
+        let options = ModelOptions {
+            reasoning_effort: Some("high".to_owned()),
+            ..ModelOptions::new(model, Default::default())
+        };
         let request = ModelRequest { tools: Arc::new([spec("f")]), ..ModelRequest::default() };
         assert_eq!(body(&options, "openai", &request)["reasoning_effort"], effort, "{model}");
-        assert_eq!(body(&options, "openai", &ModelRequest::default())["reasoning_effort"], "high", "{model}");
+        assert_eq!(
+            body(&options, "openai", &ModelRequest::default())["reasoning_effort"],
+            "high",
+            "{model}"
+        );
     }
 }
 
@@ -307,7 +393,11 @@ fn gpt_5_4_and_later_get_tools_without_effort_only() {
 fn the_choice_of_tools_is_said_as_the_server_takes_it() {
     let sent = |profile: &str, choice: ToolChoice| {
         let tools = Arc::new([spec("f"), spec("g")]);
-        let body = body(&options(), profile, &ModelRequest { tools, tool_choice: choice, ..ModelRequest::default() });
+        let body = body(
+            &options(),
+            profile,
+            &ModelRequest { tools, tool_choice: choice, ..ModelRequest::default() },
+        );
         let names = body["tools"].as_array().map_or(0, Vec::len);
         (names, body.get("tool_choice").cloned().unwrap_or_default())
     };
@@ -328,15 +418,26 @@ fn the_choice_of_tools_is_said_as_the_server_takes_it() {
 fn a_call_that_the_server_cannot_force_is_asked_for_in_words() {
     let last = |profile: &str, tool_choice: ToolChoice| {
         let turns = vec![user("hi")];
-        let request = ModelRequest { tools: Arc::new([spec("f")]), tool_choice, turns, ..ModelRequest::default() };
+        let request = ModelRequest {
+            tools: Arc::new([spec("f")]),
+            tool_choice,
+            turns,
+            ..ModelRequest::default()
+        };
         let sent = body(&options(), profile, &request);
         sent["messages"].as_array().unwrap().last().unwrap()["content"].as_str().unwrap().to_owned()
     };
     for profile in ["ollama", "zai"] {
         let required = last(profile, ToolChoice::Required);
-        assert!(required.ends_with("Call a tool now, before you write anything else."), "{profile}: {required}");
+        assert!(
+            required.ends_with("Call a tool now, before you write anything else."),
+            "{profile}: {required}"
+        );
         let named = last(profile, ToolChoice::Tool("f".to_owned()));
-        assert!(named.ends_with("Call the tool `f` now, before you write anything else."), "{profile}: {named}");
+        assert!(
+            named.ends_with("Call the tool `f` now, before you write anything else."),
+            "{profile}: {named}"
+        );
         for choice in [ToolChoice::Auto, ToolChoice::None, ToolChoice::Tool("g".to_owned())] {
             assert_eq!(last(profile, choice.clone()), "hi", "{profile} {choice:?}");
         }
@@ -349,8 +450,9 @@ fn a_call_that_the_server_cannot_force_is_asked_for_in_words() {
 #[test]
 fn adaptive_thinking_is_thinking() {
     let adaptive = ModelOptions { thinking: Some(Thinking::Adaptive), ..options() };
-    let sent =
-        |profile: &str, thinking| body(&adaptive, profile, &ModelRequest { thinking, ..ModelRequest::default() });
+    let sent = |profile: &str, thinking| {
+        body(&adaptive, profile, &ModelRequest { thinking, ..ModelRequest::default() })
+    };
     assert_eq!(sent("zai", None)["thinking"]["type"], "enabled");
     assert_eq!(sent("compatible", Some(true))["reasoning_effort"], "medium");
     assert_eq!(sent("zai", Some(false))["thinking"]["type"], "disabled");
@@ -370,13 +472,19 @@ fn the_schema_of_an_answer_is_given_as_the_server_takes_it() {
         json!({"type": "json_schema", "json_schema": {"name": "answer", "schema": strict, "strict": true}})
     );
     let format = sent("openai", &open)["response_format"].take();
-    assert_eq!(format, json!({"type": "json_schema", "json_schema": {"name": "answer", "schema": open}}));
+    assert_eq!(
+        format,
+        json!({"type": "json_schema", "json_schema": {"name": "answer", "schema": open}})
+    );
     let deepseek = sent("deepseek", &open);
     assert_eq!(deepseek["response_format"], json!({"type": "json_object"}));
     let instructions = deepseek["messages"][0]["content"].as_str().unwrap();
     assert!(instructions.contains(&open.to_string()), "{instructions}");
     let groq = sent("groq", &open);
-    assert!(groq.get("response_format").is_none() && groq["messages"][0]["role"] == "system", "{groq}");
+    assert!(
+        groq.get("response_format").is_none() && groq["messages"][0]["role"] == "system",
+        "{groq}"
+    );
 }
 
 #[test]

@@ -6,7 +6,8 @@ use crate::llm::{KnownModels, ProfileOptions};
 
 fn reader_of(server: &str) -> WrittenCallReader {
     let url = reqwest::Url::parse("http://host").unwrap();
-    let profile = KnownModels::default().profile(Some(&ProfileOptions::named(server)), &url).unwrap();
+    let profile =
+        KnownModels::default().profile(Some(&ProfileOptions::named(server)), &url).unwrap();
     let tools = ["look_up", "now"].map(|name| ToolSpec::new(name, "", json!({})));
     WrittenCallReader::new(profile.written_calls.clone(), Arc::new(tools))
 }
@@ -43,7 +44,11 @@ const ANSWERS: &[(&str, &str, Expected)] = &[
     ),
     ("[TOOL_CALLS][{\"name\":\"now\",\"arguments\":{}}]", "", &[("now", "{}")]),
     ("Ok[TOOL_CALLS]look_up[ARGS]{\"a\":1}", "Ok", &[("look_up", "{\"a\":1}")]),
-    ("[TOOL_CALLS]now{}[TOOL_CALLS]look_up{\"a\":2}", "", &[("now", "{}"), ("look_up", "{\"a\":2}")]),
+    (
+        "[TOOL_CALLS]now{}[TOOL_CALLS]look_up{\"a\":2}",
+        "",
+        &[("now", "{}"), ("look_up", "{\"a\":2}")],
+    ),
     (
         "<|python_tag|>{\"name\":\"now\",\"parameters\":{}}; {\"name\":\"look_up\",\"parameters\":{\"a\":\"é\"}}",
         "",
@@ -74,7 +79,8 @@ const ANSWERS: &[(&str, &str, Expected)] = &[
 fn calls_of_tools_on_offer_are_calls_and_all_else_is_text() {
     for (answer, text, calls) in ANSWERS {
         let text = if calls.is_empty() { answer } else { text };
-        let calls: Vec<_> = calls.iter().map(|(name, json)| ((*name).to_owned(), (*json).to_owned())).collect();
+        let calls: Vec<_> =
+            calls.iter().map(|(name, json)| ((*name).to_owned(), (*json).to_owned())).collect();
         assert_eq!(split(&[answer]), ((*text).to_owned(), calls), "{answer}");
     }
 }
@@ -89,10 +95,18 @@ fn only_what_may_be_a_call_is_held_back() {
 
 #[test]
 fn a_server_that_reads_calls_itself_gives_them_as_text() {
-    assert!(reader_of("openai").is_off() && reader_of("mistral").is_off() && reader_of("deepseek").is_off());
+    assert!(
+        reader_of("openai").is_off()
+            && reader_of("mistral").is_off()
+            && reader_of("deepseek").is_off()
+    );
     assert!(!reader_of("compatible").is_off() && !reader_of("ollama").is_off());
-    let profile = KnownModels::default().profile(None, &reqwest::Url::parse("http://host").unwrap()).unwrap();
-    assert!(WrittenCallReader::new(profile.written_calls.clone(), Arc::default()).is_off(), "no tools");
+    let profile =
+        KnownModels::default().profile(None, &reqwest::Url::parse("http://host").unwrap()).unwrap();
+    assert!(
+        WrittenCallReader::new(profile.written_calls.clone(), Arc::default()).is_off(),
+        "no tools"
+    );
 }
 
 proptest! {

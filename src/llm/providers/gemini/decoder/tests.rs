@@ -34,7 +34,9 @@ fn end(index: usize) -> ModelEvent {
 /// Returns the artefact of the end of a block.
 fn artefact(events: &[ModelEvent], block: usize) -> &str {
     let artefact = events.iter().rev().find_map(|event| match event {
-        End { index, artefact } if *index == block => artefact.as_ref().map(|artefact| &*artefact.value),
+        End { index, artefact } if *index == block => {
+            artefact.as_ref().map(|artefact| &*artefact.value)
+        }
         _ => None,
     });
     artefact.unwrap_or_default()
@@ -56,7 +58,9 @@ fn an_answer_of_thoughts_text_and_calls() {
     ])
     .unwrap();
     assert!(whole);
-    let Start { block: BlockStart::Call { id, .. }, .. } = &events[10] else { panic!("{events:?}") };
+    let Start { block: BlockStart::Call { id, .. }, .. } = &events[10] else {
+        panic!("{events:?}")
+    };
     assert!(id.len() > 8, "a call without an id gets one: {id:?}");
     let expected = [
         Start { index: 0, block: BlockStart::Reasoning { redacted: false } },
@@ -103,7 +107,10 @@ fn signatures_are_the_artefacts_of_their_blocks() {
     assert_eq!(artefact(&events, 3), "");
     // A signature without a text is hidden reasoning.
     assert!(events.contains(&Start { index: 4, block: BlockStart::Reasoning { redacted: true } }));
-    assert_eq!(text_parts("", Some(artefact(&events, 4))), [json!({"text": "", "thoughtSignature": "s4"})]);
+    assert_eq!(
+        text_parts("", Some(artefact(&events, 4))),
+        [json!({"text": "", "thoughtSignature": "s4"})]
+    );
 }
 
 #[test]
@@ -127,12 +134,17 @@ fn each_finish_reason_has_a_meaning() {
     }
     for reason in ["OTHER", "SOMETHING_NEW"] {
         let last = json!({"candidates": [{"finishReason": reason, "finishMessage": "why"}]});
-        let Err(DecodeFault::Failed { kind, message }) = decode(&[last]) else { panic!("{reason}") };
+        let Err(DecodeFault::Failed { kind, message }) = decode(&[last]) else {
+            panic!("{reason}")
+        };
         assert_eq!(kind, FailureKind::Unavailable, "{reason}");
         assert_eq!(message, format!("the model stopped with {reason}. why"));
     }
     let repeated = decode(&[finish("MISSING_THOUGHT_SIGNATURE")]);
-    assert!(matches!(repeated, Err(DecodeFault::Failed { kind: FailureKind::Other, .. })), "{repeated:?}");
+    assert!(
+        matches!(repeated, Err(DecodeFault::Failed { kind: FailureKind::Other, .. })),
+        "{repeated:?}"
+    );
     let call = parts(json!([{"functionCall": {"name": "f"}}]));
     assert_eq!(stop(&[call.clone(), finish("MAX_TOKENS")]), Stop(StopReason::Length));
     assert_eq!(stop(&[call, finish("FUNCTION_CALL")]), Stop(StopReason::Calls));
@@ -148,7 +160,8 @@ fn an_answer_without_a_finish_reason_is_not_complete() {
 
 #[test]
 fn a_blocked_prompt_is_filtered() {
-    let (events, whole) = decode(&[json!({"promptFeedback": {"blockReason": "PROHIBITED_CONTENT"}})]).unwrap();
+    let (events, whole) =
+        decode(&[json!({"promptFeedback": {"blockReason": "PROHIBITED_CONTENT"}})]).unwrap();
     assert!(whole);
     assert_eq!(events, [Stop(StopReason::Filtered)]);
     let unspecified = json!({"promptFeedback": {"blockReason": "BLOCKED_REASON_UNSPECIFIED"}});
@@ -158,7 +171,9 @@ fn a_blocked_prompt_is_filtered() {
 #[test]
 fn usage_is_reported_when_it_changes() {
     let count = |candidates: u64| json!({"usageMetadata": {"promptTokenCount": 3, "candidatesTokenCount": candidates}});
-    let (events, _) = decode(&[count(1), count(1), json!({"usageMetadata": {}}), count(2), finish("STOP")]).unwrap();
+    let (events, _) =
+        decode(&[count(1), count(1), json!({"usageMetadata": {}}), count(2), finish("STOP")])
+            .unwrap();
     let outputs: Vec<_> = events
         .iter()
         .filter_map(|event| match event {
@@ -190,8 +205,12 @@ fn sources_are_citations_of_the_last_text_before_its_end() {
 fn sources_that_come_after_a_call_or_a_thought_belong_to_the_text_before_it() {
     let grounding = json!({"groundingChunks": [{"web": {"uri": "a"}}]});
     let last = json!({"candidates": [{"finishReason": "STOP", "groundingMetadata": grounding}]});
-    for between in [json!({"functionCall": {"id": "c", "name": "f"}}), json!({"text": "hm", "thought": true})] {
-        let (events, _) = decode(&[parts(json!([{"text": "a"}])), parts(json!([between])), last.clone()]).unwrap();
+    for between in
+        [json!({"functionCall": {"id": "c", "name": "f"}}), json!({"text": "hm", "thought": true})]
+    {
+        let (events, _) =
+            decode(&[parts(json!([{"text": "a"}])), parts(json!([between])), last.clone()])
+                .unwrap();
         let at = |wanted: &dyn Fn(&ModelEvent) -> bool| events.iter().position(wanted).unwrap();
         let cited = at(&|event| matches!(event, Citation { index: 0, .. }));
         let ended = at(&|event| matches!(event, End { index: 0, .. }));
@@ -199,7 +218,8 @@ fn sources_that_come_after_a_call_or_a_thought_belong_to_the_text_before_it() {
         assert_eq!(events.len(), ended + 2, "{events:?}");
     }
     // A text ends when another one starts.
-    let texts = [parts(json!([{"text": "a"}, {"text": "hm", "thought": true}, {"text": "b"}])), last];
+    let texts =
+        [parts(json!([{"text": "a"}, {"text": "hm", "thought": true}, {"text": "b"}])), last];
     let (events, _) = decode(&texts).unwrap();
     let text = |index| Start { index, block: BlockStart::Text };
     assert_eq!(events[5..7], [end(0), text(2)], "{events:?}");
@@ -225,17 +245,25 @@ fn errors_come_as_objects_and_as_lists() {
 #[test]
 fn events_that_are_no_responses_are_errors_and_unknown_parts_are_ignored() {
     for event in [json!(7), json!("a"), json!([[]])] {
-        assert!(matches!(decode(std::slice::from_ref(&event)), Err(DecodeFault::Malformed(_))), "{event}");
+        assert!(
+            matches!(decode(std::slice::from_ref(&event)), Err(DecodeFault::Malformed(_))),
+            "{event}"
+        );
     }
     let (mut decoder, mut output) = (GeminiDecoder::new("m"), AnswerEvents::default());
     for data in ["", " ", "[DONE]"] {
         assert_eq!(decoder.event(None, data, &mut output), Ok(DecodeStep::More));
     }
-    assert!(matches!(decoder.event(None, "{\"candidates\": [", &mut output), Err(DecodeFault::Malformed(_))));
+    assert!(matches!(
+        decoder.event(None, "{\"candidates\": [", &mut output),
+        Err(DecodeFault::Malformed(_))
+    ));
     let nameless = parts(json!([{"functionCall": {"args": {}}}]));
     assert!(matches!(decode(&[nameless]), Err(DecodeFault::Malformed(_))));
     let strange = [
-        parts(json!([{"executableCode": {"code": "1"}}, {"inlineData": {"data": "AA=="}}, 7, null])),
+        parts(
+            json!([{"executableCode": {"code": "1"}}, {"inlineData": {"data": "AA=="}}, 7, null]),
+        ),
         json!({"candidates": null}),
         json!({"candidates": [{"content": {}}, {"content": {"parts": [{"text": "b"}]}, "index": 1}]}),
         finish("STOP"),
@@ -256,11 +284,23 @@ fn a_picture_stands_between_texts_and_drafts_are_left_out() {
     let image = |data: &str| json!({"inlineData": {"mimeType": "image/png", "data": data}});
     let mut draft = image("AAAA");
     draft["thought"] = true.into();
-    let (events, _) =
-        decode(&[parts(json!([draft, {"text": "a"}])), parts(json!([image("BBBB"), {"text": "b"}])), finish("STOP")])
-            .unwrap();
+    let (events, _) = decode(&[
+        parts(json!([draft, {"text": "a"}])),
+        parts(json!([image("BBBB"), {"text": "b"}])),
+        finish("STOP"),
+    ])
+    .unwrap();
     let media = ModelEvent::Media { media_type: "image/png".to_owned(), base64: "BBBB".to_owned() };
     let start = |index| Start { index, block: BlockStart::Text };
-    let expected = [start(0), said(0, "a"), media, end(0), start(1), said(1, "b"), end(1), Stop(StopReason::Done)];
+    let expected = [
+        start(0),
+        said(0, "a"),
+        media,
+        end(0),
+        start(1),
+        said(1, "b"),
+        end(1),
+        Stop(StopReason::Done),
+    ];
     assert_eq!(events, expected);
 }

@@ -12,7 +12,8 @@ fn options(model: &str) -> ModelOptions {
 }
 
 fn contents(model: &str, turns: Vec<Turn>) -> Value {
-    body(&options(model), &ModelRequest { turns, ..ModelRequest::default() }).json["contents"].take()
+    body(&options(model), &ModelRequest { turns, ..ModelRequest::default() }).json["contents"]
+        .take()
 }
 
 fn user(said: &str) -> Turn {
@@ -50,9 +51,14 @@ fn results(ids: &[&str]) -> Turn {
 #[test]
 fn a_request_has_conversation_tools_and_options() {
     let parameters = json!({"type": "object", "properties": {"x": {"type": "number"}}});
-    let tool = ToolSpec { name: "f".to_owned(), description: "does".to_owned(), parameters: parameters.clone() };
+    let tool = ToolSpec {
+        name: "f".to_owned(),
+        description: "does".to_owned(),
+        parameters: parameters.clone(),
+    };
     let mut options = options("gemini-2.0-flash");
-    (options.temperature, options.max_tokens, options.frequency_penalty) = (Some(0.5), Some(9), Some(1.0));
+    (options.temperature, options.max_tokens, options.frequency_penalty) =
+        (Some(0.5), Some(9), Some(1.0));
     options.service_tier = Some("flex".to_owned());
     let request = ModelRequest {
         system: vec!["be kind".to_owned(), " ".to_owned()],
@@ -93,8 +99,13 @@ fn a_request_has_conversation_tools_and_options() {
 
 #[test]
 fn the_first_call_of_a_turn_is_signed_for_models_that_require_it() {
-    let turns =
-        |artefact| vec![user("hi"), assistant(vec![call("a", artefact), call("b", None)]), results(&["a", "b"])];
+    let turns = |artefact| {
+        vec![
+            user("hi"),
+            assistant(vec![call("a", artefact), call("b", None)]),
+            results(&["a", "b"]),
+        ]
+    };
     let signatures = |model: &str, artefact| {
         let contents = contents(model, turns(artefact));
         [0, 1].map(|part| contents[1]["parts"][part]["thoughtSignature"].clone())
@@ -103,7 +114,10 @@ fn the_first_call_of_a_turn_is_signed_for_models_that_require_it() {
     assert_eq!(signatures("gemini-3.8-flash", own), [json!("sig"), Value::Null]);
     assert_eq!(signatures("gemini-2.5-flash", own), [json!("sig"), Value::Null]);
     assert_eq!(signatures("gemini-3.8-flash", None), [json!(PLACEHOLDER), Value::Null]);
-    assert_eq!(signatures("gemini-3.8-flash", Some("{\"x\":1}")), [json!(PLACEHOLDER), Value::Null]);
+    assert_eq!(
+        signatures("gemini-3.8-flash", Some("{\"x\":1}")),
+        [json!(PLACEHOLDER), Value::Null]
+    );
     assert_eq!(signatures("gemini-2.5-flash", None), [Value::Null, Value::Null]);
 }
 
@@ -111,24 +125,36 @@ fn the_first_call_of_a_turn_is_signed_for_models_that_require_it() {
 fn thoughts_of_others_and_thoughts_alone_are_left_out() {
     let own = "gemini:thought:[2,[[0,2,\"s\"]]]";
     let thought = json!({"text": "hm", "thoughtSignature": "s", "thought": true});
-    let sent =
-        |blocks| contents("gemini-3.8-flash", vec![user("hi"), assistant(blocks), user("so")])[1]["parts"].take();
+    let sent = |blocks| {
+        contents("gemini-3.8-flash", vec![user("hi"), assistant(blocks), user("so")])[1]["parts"]
+            .take()
+    };
     let text = || Block::Text("well".to_owned());
     assert_eq!(sent(vec![reasoning("hm", own), text()]), json!([thought, {"text": "well"}]));
     assert_eq!(sent(vec![reasoning("hm", "other"), text()]), json!([{"text": "well"}]));
     assert_eq!(sent(vec![reasoning("changed", own), text()]), json!([{"text": "well"}]));
     let signed = json!([{"text": "well", "thoughtSignature": "t"}]);
     assert_eq!(sent(vec![text(), reasoning("", "gemini:text:[4,[[0,4,\"t\"]]]")]), signed);
-    let alone = vec![user("hi"), assistant(vec![reasoning("hm", own), Block::Text(String::new())]), user("so")];
+    let alone = vec![
+        user("hi"),
+        assistant(vec![reasoning("hm", own), Block::Text(String::new())]),
+        user("so"),
+    ];
     let expected = json!([{"role": "user", "parts": [{"text": "hi"}, {"text": "so"}]}]);
     assert_eq!(contents("gemini-3.8-flash", alone), expected);
 }
 
 #[test]
 fn media_of_a_result_are_in_it_or_follow_it() {
-    let image: MediaPart = PartSource::Data { value: "AA==".to_owned(), mime_type: "image/png".to_owned() }.into();
+    let image: MediaPart =
+        PartSource::Data { value: "AA==".to_owned(), mime_type: "image/png".to_owned() }.into();
     let content = vec![ContentPart::text("see"), ContentPart::Image(image)];
-    let result = ToolResult { call_id: "a".into(), name: "f".to_owned(), content: content.into(), failed: false };
+    let result = ToolResult {
+        call_id: "a".into(),
+        name: "f".to_owned(),
+        content: content.into(),
+        failed: false,
+    };
     let turns = vec![user("hi"), assistant(vec![call("a", None)]), Turn::ToolResults(vec![result])];
     let inline = json!({"inlineData": {"mimeType": "image/png", "data": "AA=="}});
     let response = json!({"id": "a", "name": "f", "response": {"output": "see"}});
@@ -143,17 +169,28 @@ fn media_of_a_result_are_in_it_or_follow_it() {
 #[test]
 fn a_schema_is_an_instruction_where_it_excludes_tools() {
     let Value::Object(schema) = json!({"type": "object"}) else { unreachable!() };
-    let tool = ToolSpec { name: "f".to_owned(), description: String::new(), parameters: Value::Null };
+    let tool =
+        ToolSpec { name: "f".to_owned(), description: String::new(), parameters: Value::Null };
     let request = |tools: Vec<ToolSpec>| ModelRequest {
         response_schema: Some(Arc::new(schema.clone())),
         tools: tools.into(),
         ..ModelRequest::default()
     };
-    let structured = json!({"responseMimeType": "application/json", "responseJsonSchema": {"type": "object"}});
+    let structured =
+        json!({"responseMimeType": "application/json", "responseJsonSchema": {"type": "object"}});
     for (model, tools) in [("gemini-2.5-flash", vec![]), ("gemini-3.8-flash", vec![tool.clone()])] {
-        assert_eq!(body(&options(model), &request(tools)).json["generationConfig"], structured, "{model}");
+        assert_eq!(
+            body(&options(model), &request(tools)).json["generationConfig"],
+            structured,
+            "{model}"
+        );
     }
     let old = body(&options("gemini-2.5-flash"), &request(vec![tool])).json;
     assert_eq!(old["generationConfig"], Value::Null);
-    assert!(old["systemInstruction"]["parts"][0]["text"].as_str().unwrap().contains("{\"type\":\"object\"}"));
+    assert!(
+        old["systemInstruction"]["parts"][0]["text"]
+            .as_str()
+            .unwrap()
+            .contains("{\"type\":\"object\"}")
+    );
 }

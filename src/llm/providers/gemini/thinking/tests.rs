@@ -7,7 +7,8 @@ fn options(model: &str) -> ModelOptions {
 }
 
 fn config(options: &ModelOptions, requested: Option<bool>) -> Option<Value> {
-    thinking_config(options, requested, &options.known_models.gemini(&options.model)).map(Value::from)
+    thinking_config(options, requested, &options.known_models.gemini(&options.model))
+        .map(Value::from)
 }
 
 #[test]
@@ -30,13 +31,15 @@ fn a_budget_is_kept_to_what_the_model_takes() {
     assert_eq!(with("gemini-2.5-flash", &|_| {}, Some(true)), on(-1));
     assert_eq!(with("gemini-2.5-flash", &|_| {}, Some(false)), off(0));
     assert_eq!(with("gemini-2.5-pro", &|_| {}, Some(false)), off(128));
-    let budget = |budget: u32| move |options: &mut ModelOptions| options.thinking_budget = Some(budget);
+    let budget =
+        |budget: u32| move |options: &mut ModelOptions| options.thinking_budget = Some(budget);
     assert_eq!(with("gemini-2.5-pro", &budget(4096), None), on(4096));
     assert_eq!(with("gemini-2.5-pro", &budget(99_999), None), on(32_768));
     assert_eq!(with("gemini-2.5-flash-lite", &budget(5), None), on(512));
     assert_eq!(with("gemini-2.5-flash", &budget(0), None), off(0));
-    let effort =
-        |effort: &'static str| move |options: &mut ModelOptions| options.reasoning_effort = Some(effort.into());
+    let effort = |effort: &'static str| {
+        move |options: &mut ModelOptions| options.reasoning_effort = Some(effort.into())
+    };
     assert_eq!(with("gemini-2.5-flash", &effort("medium"), None), on(8192));
     assert_eq!(with("gemini-2.5-flash", &effort("none"), None), off(0));
     assert_eq!(with("gemini-2.5-flash", &effort("none"), Some(true)), on(-1));
@@ -62,7 +65,10 @@ fn a_level_is_one_that_the_model_has() {
     assert_eq!(with("gemini-3.5-flash", Some("minimal"), None), on("MINIMAL"));
     assert_eq!(with("gemini-3-pro-preview", Some("medium"), None), on("HIGH"));
     assert_eq!(with("gemini-3-pro-preview", Some("xhigh"), None), on("HIGH"));
-    assert_eq!(with("gemini-3.8-flash", Some("high"), Some(false)), json!({"thinkingLevel": "LOW"}));
+    assert_eq!(
+        with("gemini-3.8-flash", Some("high"), Some(false)),
+        json!({"thinkingLevel": "LOW"})
+    );
     assert_eq!(with("gemini-3.5-flash", None, Some(false)), json!({"thinkingLevel": "MINIMAL"}));
     assert_eq!(with("gemini-3.5-flash-lite", None, Some(true)), on("LOW"));
 }
@@ -79,12 +85,19 @@ fn options_that_a_model_does_not_take_are_named() {
     let off = |options: &mut ModelOptions| options.thinking = Some(Thinking::Off);
     let on = |options: &mut ModelOptions| options.thinking = Some(Thinking::On);
     let budget = |options: &mut ModelOptions| options.thinking_budget = Some(100);
-    let minimal = |options: &mut ModelOptions| options.reasoning_effort = Some("minimal".to_owned());
-    assert!(warnings("gemini-2.0-flash", &on).contains("`thinking`: gemini-2.0-flash cannot think; it is not sent"));
+    let minimal =
+        |options: &mut ModelOptions| options.reasoning_effort = Some("minimal".to_owned());
+    assert!(
+        warnings("gemini-2.0-flash", &on)
+            .contains("`thinking`: gemini-2.0-flash cannot think; it is not sent")
+    );
     assert!(warnings("gemini-2.5-pro", &off).contains("smallest budget, 128"));
     assert!(warnings("gemini-2.5-pro", &budget).contains("takes 128 to 32768, not 100"));
     assert!(warnings("gemini-4-argon", &off).contains("level LOW"));
-    assert!(warnings("gemini-4-argon", &budget).contains("`thinking_budget`: gemini-4-argon refuses a budget"));
+    assert!(
+        warnings("gemini-4-argon", &budget)
+            .contains("`thinking_budget`: gemini-4-argon refuses a budget")
+    );
     assert!(warnings("gemini-4-argon", &minimal).contains("the level LOW is sent"));
     for (model, change) in [
         ("gemini-2.0-flash", &off as &dyn Fn(&mut ModelOptions)),

@@ -20,7 +20,10 @@ fn decode(events: &[Value]) -> Result<(Vec<ModelEvent>, bool), DecodeFault> {
 
 /// The events of a complete answer.
 fn answer(mut events: Vec<Value>) -> Vec<ModelEvent> {
-    events.insert(0, json!({"type": "response.created", "response": {"status": "in_progress", "output": []}}));
+    events.insert(
+        0,
+        json!({"type": "response.created", "response": {"status": "in_progress", "output": []}}),
+    );
     events.push(completed());
     let (events, whole) = decode(&events).unwrap();
     assert!(whole);
@@ -49,12 +52,16 @@ fn message(index: u64, words: &str) -> [Value; 3] {
     [
         added(index, json!({"type": "message", "id": "msg", "role": "assistant", "content": []})),
         delta("output_text", index, words),
-        done(index, json!({"type": "message", "id": "msg", "role": "assistant", "content": content})),
+        done(
+            index,
+            json!({"type": "message", "id": "msg", "role": "assistant", "content": content}),
+        ),
     ]
 }
 
 fn reasoning(index: u64, summary: &[&str], encrypted: Option<&str>) -> Vec<Value> {
-    let parts: Vec<_> = summary.iter().map(|text| json!({"type": "summary_text", "text": text})).collect();
+    let parts: Vec<_> =
+        summary.iter().map(|text| json!({"type": "summary_text", "text": text})).collect();
     let mut events = vec![added(index, json!({"type": "reasoning", "id": "rs_1", "summary": []}))];
     for (part, text) in summary.iter().enumerate() {
         events.push(json!({"type": "response.reasoning_summary_part.added", "output_index": index,
@@ -67,7 +74,12 @@ fn reasoning(index: u64, summary: &[&str], encrypted: Option<&str>) -> Vec<Value
     events
 }
 
-fn block(index: usize, block: BlockStart, deltas: &[&str], artefact: Option<&str>) -> Vec<ModelEvent> {
+fn block(
+    index: usize,
+    block: BlockStart,
+    deltas: &[&str],
+    artefact: Option<&str>,
+) -> Vec<ModelEvent> {
     let mut events = vec![Start { index, block }];
     events.extend(deltas.iter().map(|text| Delta { index, text: (*text).to_owned() }));
     let artefact = artefact.map(|value| Artefact::new("openai.encrypted_content", value));
@@ -196,7 +208,9 @@ fn the_providers_own_tools_are_hidden_with_the_reasoning_before_them() {
     let search = json!({"type": "web_search_call", "id": "ws", "status": "completed", "action": {"type": "search"}});
     let mut events = reasoning(0, &["I search."], Some("gone"));
     events.push(added(1, search.clone()));
-    events.push(json!({"type": "response.web_search_call.searching", "output_index": 1, "item_id": "ws"}));
+    events.push(
+        json!({"type": "response.web_search_call.searching", "output_index": 1, "item_id": "ws"}),
+    );
     events.push(done(1, search));
     events.push(added(2, json!({"type": "code_interpreter_call", "id": "ci"})));
     events.push(delta("code_interpreter_call_code", 2, "print(1)"));
@@ -212,13 +226,18 @@ fn the_providers_own_tools_are_hidden_with_the_reasoning_before_them() {
 
 #[test]
 fn sources_are_citations_and_are_sent_once() {
-    let source =
-        |url: &str| json!({"type": "url_citation", "url": url, "title": "t", "start_index": 0, "end_index": 1});
+    let source = |url: &str| json!({"type": "url_citation", "url": url, "title": "t", "start_index": 0, "end_index": 1});
     let [start, words, _] = message(0, "hi");
     let annotation = json!({"type": "response.output_text.annotation.added", "output_index": 0, "content_index": 0,
         "annotation_index": 0, "annotation": source("a")});
-    let content = json!([{"type": "output_text", "text": "hi", "annotations": [source("a"), source("b")]}]);
-    let events = answer(vec![start, words, annotation, done(0, json!({"type": "message", "content": content}))]);
+    let content =
+        json!([{"type": "output_text", "text": "hi", "annotations": [source("a"), source("b")]}]);
+    let events = answer(vec![
+        start,
+        words,
+        annotation,
+        done(0, json!({"type": "message", "content": content})),
+    ]);
     let expected = [
         Start { index: 0, block: BlockStart::Text },
         Delta { index: 0, text: "hi".to_owned() },
@@ -237,7 +256,10 @@ fn the_reason_of_the_end_is_read() {
         events.push(last);
         match decode(&events).unwrap() {
             (events, true) => {
-                assert!(matches!(&events[events.len() - 2], End { index: 0, artefact: None }), "{events:?}");
+                assert!(
+                    matches!(&events[events.len() - 2], End { index: 0, artefact: None }),
+                    "{events:?}"
+                );
                 events.last().cloned()
             }
             (_, false) => None,
@@ -256,22 +278,29 @@ fn the_reason_of_the_end_is_read() {
 #[test]
 fn cut_off_arguments_stay_cut_off() {
     let call = json!({"type": "function_call", "call_id": "c", "name": "f", "arguments": ""});
-    let incomplete =
-        json!({"type": "response.incomplete", "response": {"incomplete_details": {"reason": "max_output_tokens"}}});
+    let incomplete = json!({"type": "response.incomplete", "response": {"incomplete_details": {"reason": "max_output_tokens"}}});
     let (events, whole) =
-        decode(&[added(0, call), delta("function_call_arguments", 0, "{\"x\":"), incomplete]).unwrap();
+        decode(&[added(0, call), delta("function_call_arguments", 0, "{\"x\":"), incomplete])
+            .unwrap();
     assert!(whole);
     assert_eq!(
         events[1..],
-        [Delta { index: 0, text: "{\"x\":".to_owned() }, End { index: 0, artefact: None }, Stop(StopReason::Length)]
+        [
+            Delta { index: 0, text: "{\"x\":".to_owned() },
+            End { index: 0, artefact: None },
+            Stop(StopReason::Length)
+        ]
     );
 }
 
 #[test]
 fn a_refusal_is_text_and_the_reason_of_the_end() {
     let refusal = json!({"type": "message", "content": [{"type": "refusal", "refusal": "No."}]});
-    let streamed =
-        answer(vec![added(0, json!({"type": "message"})), delta("refusal", 0, "No."), done(0, refusal.clone())]);
+    let streamed = answer(vec![
+        added(0, json!({"type": "message"})),
+        delta("refusal", 0, "No."),
+        done(0, refusal.clone()),
+    ]);
     let mut expected = text_block(0, &["No."]);
     expected.push(Stop(StopReason::Refused));
     assert_eq!(streamed, expected);
@@ -295,7 +324,9 @@ fn failures_are_told_apart() {
         "instructions": "a secret"}});
     assert_eq!(failed(without_error), is(FailureKind::Other, "it gave no reason"));
     assert_eq!(failed(json!({"type": "error", "error": "no"})), is(FailureKind::Other, "no"));
-    let DecodeFault::Failed { message, .. } = failed(json!({"type": "error", "code": "x"})) else { panic!() };
+    let DecodeFault::Failed { message, .. } = failed(json!({"type": "error", "code": "x"})) else {
+        panic!()
+    };
     assert!(message.contains(r#""code":"x""#), "{message}");
     assert!(matches!(failed(json!({"type": "response.cancelled"})), DecodeFault::Failed { .. }));
 }
@@ -304,7 +335,8 @@ fn failures_are_told_apart() {
 fn usage_comes_with_the_end() {
     let usage = json!({"input_tokens": 9, "input_tokens_details": {"cached_tokens": 5, "cache_write_tokens": 2},
         "output_tokens": 4, "output_tokens_details": {"reasoning_tokens": 3}, "total_tokens": 13});
-    let end = json!({"type": "response.completed", "response": {"status": "completed", "usage": usage}});
+    let end =
+        json!({"type": "response.completed", "response": {"status": "completed", "usage": usage}});
     let expected = TokenUsage {
         provider: Some("openai".to_owned()),
         model: Some("m".to_owned()),
@@ -329,10 +361,16 @@ fn odd_events_are_refused_or_ignored_but_never_panic() {
         assert_eq!(raw(ignored), Ok(DecodeStep::More), "{ignored}");
     }
     assert_eq!(raw("[DONE]"), Ok(DecodeStep::Complete), "an empty answer");
-    for kind in ["output_item.added", "output_item.done", "output_text.delta", "function_call_arguments.delta"] {
+    for kind in [
+        "output_item.added",
+        "output_item.done",
+        "output_text.delta",
+        "function_call_arguments.delta",
+    ] {
         let event = json!({"type": format!("response.{kind}"), "item": 7, "delta": []});
         assert!(matches!(decode(&[event]), Err(DecodeFault::Malformed(_))), "{kind}: no index");
-        let event = json!({"type": format!("response.{kind}"), "output_index": 0, "item": [], "delta": {}});
+        let event =
+            json!({"type": format!("response.{kind}"), "output_index": 0, "item": [], "delta": {}});
         assert_eq!(decode(&[event]).unwrap(), (Vec::new(), false), "{kind}");
     }
     let nameless = added(0, json!({"type": "function_call", "call_id": "c"}));
@@ -348,9 +386,15 @@ fn an_endless_answer_is_an_error() {
     assert!(endless(&|n| added(n, json!({"type": "message"}))));
     assert!(endless(&|n| done(n, json!({"type": "function_call", "name": "f"}))));
     // Many small ones as well: each item looks at all that wait.
-    assert!(endless(&|n| done(n, json!({"type": "reasoning", "id": "rs", "encrypted_content": "x"}))));
+    assert!(endless(&|n| done(
+        n,
+        json!({"type": "reasoning", "id": "rs", "encrypted_content": "x"})
+    )));
     let encrypted = "x".repeat(10_000);
-    assert!(endless(&|n| done(n, json!({"type": "reasoning", "id": "rs", "encrypted_content": encrypted}))));
+    assert!(endless(&|n| done(
+        n,
+        json!({"type": "reasoning", "id": "rs", "encrypted_content": encrypted})
+    )));
     let part = |n| json!({"type": "response.output_text.delta", "output_index": 0, "content_index": n, "delta": "a"});
     assert!(endless(&|n| if n == 0 { added(0, json!({"type": "message"})) } else { part(n) }));
 }
@@ -368,5 +412,8 @@ fn the_picture_of_a_call_is_a_medium() {
         media_type: media_type.to_owned(),
         base64: base64.to_owned(),
     };
-    assert_eq!(events, [media("image/webp", "AAAA"), media("image/png", "BBBB"), Stop(StopReason::Done)]);
+    assert_eq!(
+        events,
+        [media("image/webp", "AAAA"), media("image/png", "BBBB"), Stop(StopReason::Done)]
+    );
 }

@@ -46,8 +46,11 @@ fn call(id: &str, arguments: &str) -> Block {
 fn tools() -> Arc<[ToolSpec]> {
     let parameters = json!({"type": "object", "properties": {"a": {"type": "string"}}, "required": ["a"],
         "additionalProperties": false});
-    let spec =
-        |name: &str, parameters| ToolSpec { name: name.to_owned(), description: format!("Does {name}."), parameters };
+    let spec = |name: &str, parameters| ToolSpec {
+        name: name.to_owned(),
+        description: format!("Does {name}."),
+        parameters,
+    };
     [spec("closed", parameters), spec("open", json!({}))].into()
 }
 
@@ -72,7 +75,11 @@ fn a_request_is_stateless_and_context_is_at_its_end() {
         "instructions": "Be kind.\n\nBe short.",
     });
     assert_eq!(body(&options("m"), &request), expected);
-    assert_eq!(input(Vec::new()).as_array().map(Vec::len), Some(1), "the API refuses an empty input");
+    assert_eq!(
+        input(Vec::new()).as_array().map(Vec::len),
+        Some(1),
+        "the API refuses an empty input"
+    );
 }
 
 #[test]
@@ -131,7 +138,11 @@ fn messages_have_a_phase_for_models_that_want_it() {
     let phases = |model: &str| -> Vec<Value> {
         let body = body(&options(model), &request(turns.clone()));
         let items = body["input"].as_array().unwrap().clone();
-        items.iter().filter(|item| item["type"] == "message").map(|item| item["phase"].clone()).collect()
+        items
+            .iter()
+            .filter(|item| item["type"] == "message")
+            .map(|item| item["phase"].clone())
+            .collect()
     };
     assert_eq!(phases("gpt-5.4"), ["commentary", "commentary", "final_answer"]);
     assert_eq!(phases("gpt-5.1"), [Value::Null, Value::Null, Value::Null]);
@@ -139,8 +150,10 @@ fn messages_have_a_phase_for_models_that_want_it() {
 
 #[test]
 fn images_and_files_are_parts() {
-    let data =
-        |value: &str, mime_type: &str| PartSource::Data { value: value.to_owned(), mime_type: mime_type.to_owned() };
+    let data = |value: &str, mime_type: &str| PartSource::Data {
+        value: value.to_owned(),
+        mime_type: mime_type.to_owned(),
+    };
     let url = |value: &str| PartSource::Url { value: value.to_owned(), mime_type: None };
     let file = |provider: &str| PartSource::File {
         value: "file-1".to_owned(),
@@ -171,9 +184,14 @@ fn images_and_files_are_parts() {
         {"type": "input_file", "file_id": "file-1"},
     ]);
     let content = body["input"][0]["content"].as_array().unwrap();
-    let (unreadable, sent): (Vec<_>, Vec<_>) = content.iter().cloned().partition(|part| part["type"] == "input_text");
+    let (unreadable, sent): (Vec<_>, Vec<_>) =
+        content.iter().cloned().partition(|part| part["type"] == "input_text");
     assert_eq!(Value::from(sent), expected);
-    assert_eq!(unreadable.len(), 2, "the model is told of the other provider's file and of the unknown type");
+    assert_eq!(
+        unreadable.len(),
+        2,
+        "the model is told of the other provider's file and of the unknown type"
+    );
 }
 
 #[test]
@@ -182,9 +200,17 @@ fn a_tool_says_whether_it_is_strict() {
         let body = body(options, &ModelRequest { tools: tools(), ..request(Vec::new()) });
         body["tools"].as_array().unwrap().iter().map(|tool| tool["strict"].clone()).collect()
     };
-    assert_eq!(strict(&options("m")), [false, false], "tools of this API are strict unless they say otherwise");
+    assert_eq!(
+        strict(&options("m")),
+        [false, false],
+        "tools of this API are strict unless they say otherwise"
+    );
     let strict_tools = ModelOptions { strict_tools: Some(true), ..options("m") };
-    assert_eq!(strict(&strict_tools), [true, false], "the service refuses a strict tool with an open schema");
+    assert_eq!(
+        strict(&strict_tools),
+        [true, false],
+        "the service refuses a strict tool with an open schema"
+    );
 }
 
 #[test]
@@ -206,12 +232,17 @@ fn tool_choice_needs_tools() {
 #[test]
 fn the_effort_follows_the_model_and_the_request() {
     let effort = |model: &str, configured: Option<&str>, thinks| {
-        let options = ModelOptions { reasoning_effort: configured.map(str::to_owned), ..options(model) };
+        let options =
+            ModelOptions { reasoning_effort: configured.map(str::to_owned), ..options(model) };
         let body = body(&options, &ModelRequest { thinking: thinks, ..request(Vec::new()) });
         (body["reasoning"].clone(), body["include"].is_array())
     };
     let shown = |effort: &str| json!({"effort": effort, "summary": "auto"});
-    assert_eq!(effort("gpt-5.4", None, None), (Value::Null, true), "reasoning may come without being asked for");
+    assert_eq!(
+        effort("gpt-5.4", None, None),
+        (Value::Null, true),
+        "reasoning may come without being asked for"
+    );
     assert_eq!(effort("gpt-5.4", Some("none"), Some(false)), (json!({"effort": "none"}), true));
     assert_eq!(effort("gpt-5", None, Some(false)), (json!({"effort": "minimal"}), true));
     assert_eq!(effort("gpt-5.4", None, Some(true)), (shown("medium"), true));
@@ -252,14 +283,19 @@ fn options_that_a_model_refuses_are_left_out_or_replaced_by_the_nearest() {
     assert_eq!(sent("gpt-6-astra", "none"), (json!("low"), low.clone()));
     assert_eq!(sent("o3", "xhigh"), (json!("high"), Value::Null));
     assert_eq!(sent("gpt-5", "none"), (json!("minimal"), low.clone()));
-    assert_eq!(sent("gpt-7-nova", "huge"), (json!("huge"), low.clone()), "its efforts are not known");
+    assert_eq!(
+        sent("gpt-7-nova", "huge"),
+        (json!("huge"), low.clone()),
+        "its efforts are not known"
+    );
     assert_eq!(sent("gpt-4o", "high"), (Value::Null, Value::Null));
     assert_eq!(sent("local", "huge"), (json!("huge"), low), "another server's model may take it");
 }
 
 #[test]
 fn options_have_the_names_of_this_api() {
-    let Value::Object(schema) = json!({"type": "object", "properties": {"n": {"type": "number"}}}) else {
+    let Value::Object(schema) = json!({"type": "object", "properties": {"n": {"type": "number"}}})
+    else {
         unreachable!()
     };
     let options = ModelOptions {
@@ -271,8 +307,12 @@ fn options_have_the_names_of_this_api() {
         thinking: Some(Thinking::Off),
         ..options("gpt-5.4")
     };
-    let body = body(&options, &ModelRequest { response_schema: Some(Arc::new(schema.clone())), ..request(Vec::new()) });
-    let format = json!({"type": "json_schema", "name": "answer", "schema": schema, "strict": false});
+    let body = body(
+        &options,
+        &ModelRequest { response_schema: Some(Arc::new(schema.clone())), ..request(Vec::new()) },
+    );
+    let format =
+        json!({"type": "json_schema", "name": "answer", "schema": schema, "strict": false});
     assert_eq!(body["text"], json!({"verbosity": "low", "format": format}));
     assert_eq!(body["max_output_tokens"], 100);
     assert_eq!(body["service_tier"], "flex");
@@ -293,20 +333,34 @@ fn extra_members_are_added_and_only_they_store_a_response() {
     assert_eq!(body["truncation"], "auto");
     assert_eq!(body["tools"].as_array().unwrap().len(), 3);
     assert_eq!(body["tools"][2], json!({"type": "web_search"}));
-    assert_eq!(body["include"], json!(["reasoning.encrypted_content", "web_search_call.action.sources"]));
+    assert_eq!(
+        body["include"],
+        json!(["reasoning.encrypted_content", "web_search_call.action.sources"])
+    );
     assert_eq!(body["reasoning"], json!({"summary": "detailed"}));
     let no_summary = json!({"reasoning": {"summary": false, "effort": "low"}});
     assert_eq!(with(no_summary)["reasoning"], json!({"effort": "low"}));
     assert_eq!(with(json!({"reasoning": {"summary": false}}))["reasoning"], json!({}));
     assert_eq!(with(json!({"store": true}))["store"], true);
-    assert_eq!(with(json!({"store": false}))["store"], false, "`false` removes a member, and the default is to store");
+    assert_eq!(
+        with(json!({"store": false}))["store"],
+        false,
+        "`false` removes a member, and the default is to store"
+    );
 }
 
 #[test]
 fn a_text_file_is_given_as_text_and_what_cannot_be_read_is_reported() {
-    let data = |mime_type: &str| PartSource::Data { value: "YSxi".to_owned(), mime_type: mime_type.to_owned() };
-    let parts = vec![ContentPart::Document(data("text/csv").into()), ContentPart::Audio(data("audio/wav").into())];
-    let ProviderRequest { json, skipped, .. } = request_body(&options("m"), &request(vec![Turn::User(parts)]));
+    let data = |mime_type: &str| PartSource::Data {
+        value: "YSxi".to_owned(),
+        mime_type: mime_type.to_owned(),
+    };
+    let parts = vec![
+        ContentPart::Document(data("text/csv").into()),
+        ContentPart::Audio(data("audio/wav").into()),
+    ];
+    let ProviderRequest { json, skipped, .. } =
+        request_body(&options("m"), &request(vec![Turn::User(parts)]));
     let content = &json["input"][0]["content"];
     assert!(content[0]["text"].as_str().unwrap().contains("a,b"), "{content}");
     assert!(content[1]["text"].as_str().unwrap().contains("takes no audio"), "{content}");

@@ -11,7 +11,9 @@ fn decides_without_ids(stored: &Branch, client: &[Message]) -> (BranchCase, Vec<
 
 #[test]
 fn texts_of_a_run_that_a_client_has_joined_are_known() {
-    let says = |id: &str, text: &str, run| (Message::assistant(id, text), MessageOrigin::Run { run, delivered: true });
+    let says = |id: &str, text: &str, run| {
+        (Message::assistant(id, text), MessageOrigin::Run { run, delivered: true })
+    };
     let stored = branch([
         (user("u1"), MessageOrigin::Client),
         says("a1", "Let me check", 1),
@@ -29,10 +31,17 @@ fn texts_of_a_run_that_a_client_has_joined_are_known() {
         texts.iter().enumerate().map(role).collect()
     };
     let all = ["u1", "a1", "c", "t", "a2", "u2", "a3"];
-    for joined in ["Let me checkIt is sunny", "Let me check\n\nIt is sunny", " Let me check It is sunny\n"] {
+    for joined in
+        ["Let me checkIt is sunny", "Let me check\n\nIt is sunny", " Let me check It is sunny\n"]
+    {
         let list = texts(&["text of u1", joined, "text of u2", "Bye", "More"]);
-        let expected: Vec<_> = all.iter().map(ToString::to_string).chain(["r4".to_owned()]).collect();
-        assert_eq!(decides_without_ids(&stored, &list), (BranchCase::Continues, expected.clone()), "{joined}");
+        let expected: Vec<_> =
+            all.iter().map(ToString::to_string).chain(["r4".to_owned()]).collect();
+        assert_eq!(
+            decides_without_ids(&stored, &list),
+            (BranchCase::Continues, expected.clone()),
+            "{joined}"
+        );
         // The list was trimmed at the begin.
         assert_eq!(decides_without_ids(&stored, &list[1..]).0, BranchCase::Continues, "{joined}");
         // A step back.
@@ -54,7 +63,8 @@ fn answers_to_interrupts_in_a_list_without_ids_are_no_new_messages() {
         (user("u2"), MessageOrigin::Client),
         (Message::assistant("a3", "Gone"), run(4)),
     ]);
-    let (says, answers) = (|text: &str| Message::user("r", text), |text: &str| Message::assistant("r", text));
+    let (says, answers) =
+        (|text: &str| Message::user("r", text), |text: &str| Message::assistant("r", text));
     let list = [
         says("text of u1"),
         answers("May I?"),
@@ -70,8 +80,10 @@ fn answers_to_interrupts_in_a_list_without_ids_are_no_new_messages() {
     let expected: Vec<_> = ["u1", "a1", "a2", "u2", "a3", "new"].map(str::to_owned).into();
     assert_eq!(decides_without_ids(&stored, &list), (BranchCase::Continues, expected));
     // Another question in place of the answer leaves the branch.
-    let (case, ids) =
-        decides_without_ids(&stored, &[says("text of u1"), answers("May I?"), Message::user("new", "No")]);
+    let (case, ids) = decides_without_ids(
+        &stored,
+        &[says("text of u1"), answers("May I?"), Message::user("new", "No")],
+    );
     assert_eq!((case, ids), (BranchCase::Branches, ["u1", "a1", "new"].map(str::to_owned).into()));
 }
 
@@ -87,8 +99,11 @@ fn a_list_without_ids_begins_at_one_of_the_last_64_places_that_fit() {
         ]
     });
     let stored = branch(turns);
-    let trimmed = |turn: u32| [Message::user("r1", "go on"), Message::assistant("r2", turn.to_string())];
-    for (turn, case) in [(99, BranchCase::Continues), (36, BranchCase::Branches), (35, BranchCase::NothingKnown)] {
+    let trimmed =
+        |turn: u32| [Message::user("r1", "go on"), Message::assistant("r2", turn.to_string())];
+    for (turn, case) in
+        [(99, BranchCase::Continues), (36, BranchCase::Branches), (35, BranchCase::NothingKnown)]
+    {
         let list = [&trimmed(turn)[..], &[Message::user("new", "More")]].concat();
         assert_eq!(decides_without_ids(&stored, &list).0, case, "{turn}");
     }

@@ -34,7 +34,11 @@ impl Kind {
 }
 
 /// Refuses unknown members and members of another kind.
-pub fn members(object: &Map<String, Value>, known: &[&[(&str, Kind)]], of: &str) -> Result<(), String> {
+pub fn members(
+    object: &Map<String, Value>,
+    known: &[&[(&str, Kind)]],
+    of: &str,
+) -> Result<(), String> {
     object.iter().try_for_each(|(name, value)| {
         match known.iter().copied().flatten().find(|(member, _)| member == name) {
             Some((_, kind)) if kind.fits(value) => Ok(()),

@@ -26,11 +26,17 @@ pub enum Order {
 }
 
 impl Roles {
-    pub const OPENAI: Self =
-        Self { parts: &["text", "image_url", "input_audio", "file"], reasoning: &[], order: Order::Any };
+    pub const OPENAI: Self = Self {
+        parts: &["text", "image_url", "input_audio", "file"],
+        reasoning: &[],
+        order: Order::Any,
+    };
     pub const TEMPLATE: Self = Self { order: Order::Template, ..Self::OPENAI };
-    pub const MISTRAL: Self =
-        Self { parts: &["text", "image_url", "input_audio", "document_url"], reasoning: &[], order: Order::Mistral };
+    pub const MISTRAL: Self = Self {
+        parts: &["text", "image_url", "input_audio", "document_url"],
+        reasoning: &[],
+        order: Order::Mistral,
+    };
 }
 
 pub fn check_messages(messages: &[Value], roles: &Roles) -> Result<(), String> {
@@ -52,7 +58,8 @@ pub fn check_messages(messages: &[Value], roles: &Roles) -> Result<(), String> {
             }
             "assistant" => open = check_assistant(message, roles)?,
             "tool" => {
-                let known_members = &[("role", Kind::Text), ("tool_call_id", Kind::Text), ("content", Kind::Text)];
+                let known_members =
+                    &[("role", Kind::Text), ("tool_call_id", Kind::Text), ("content", Kind::Text)];
                 members(known, &[known_members], "tool")?;
                 let id = text(&message["tool_call_id"], "tool_call_id")?;
                 let at = open.iter().position(|call| call == id);
@@ -62,7 +69,9 @@ pub fn check_messages(messages: &[Value], roles: &Roles) -> Result<(), String> {
         }
     }
     match roles.order {
-        _ if !open.is_empty() => Err("Not the same number of function calls and responses".to_owned()),
+        _ if !open.is_empty() => {
+            Err("Not the same number of function calls and responses".to_owned())
+        }
         Order::Any => Ok(()),
         Order::Mistral => check_mistral(messages),
         Order::Template => check_template(messages),
@@ -85,18 +94,22 @@ fn check_content(content: &Value, roles: &Roles) -> Result<(), String> {
         match kind {
             "text" => not_empty(&part["text"])?,
             "image_url" => {
-                let known: &[(&str, Kind)] = &[("url", Kind::Text), ("detail", Kind::Word(&["auto", "low", "high"]))];
+                let known: &[(&str, Kind)] =
+                    &[("url", Kind::Text), ("detail", Kind::Word(&["auto", "low", "high"]))];
                 members(object(&part["image_url"], "image_url")?, &[known], "image_url")?;
             }
             "input_audio" => {
-                let known: &[(&str, Kind)] = &[("data", Kind::Text), ("format", Kind::Word(&["wav", "mp3"]))];
+                let known: &[(&str, Kind)] =
+                    &[("data", Kind::Text), ("format", Kind::Word(&["wav", "mp3"]))];
                 members(object(&part["input_audio"], "input_audio")?, &[known], "input_audio")?;
             }
             // Chat completions take PDFs only: https://developers.openai.com/api/docs/guides/file-inputs
             "file" if part["file"]["file_id"].is_string() => {}
             "file" => {
                 text(&part["file"]["filename"], "filename")?;
-                if !text(&part["file"]["file_data"], "file_data")?.starts_with("data:application/pdf;base64,") {
+                if !text(&part["file"]["file_data"], "file_data")?
+                    .starts_with("data:application/pdf;base64,")
+                {
                     return Err("file_data is not a PDF".to_owned());
                 }
             }
@@ -111,7 +124,11 @@ fn check_assistant(message: &Value, roles: &Roles) -> Result<Vec<String>, String
     let reasoning: Vec<_> = roles.reasoning.iter().map(|name| (*name, Kind::Any)).collect();
     let known = &[("role", Kind::Text), ("content", Kind::Any), ("tool_calls", Kind::List)];
     members(object(message, "assistant")?, &[known, &reasoning], "assistant")?;
-    let calls = message.get("tool_calls").map(|calls| list(calls, "tool_calls")).transpose()?.unwrap_or_default();
+    let calls = message
+        .get("tool_calls")
+        .map(|calls| list(calls, "tool_calls"))
+        .transpose()?
+        .unwrap_or_default();
     match &message["content"] {
         Value::Null if !calls.is_empty() => {}
         Value::Array(parts) if roles.order == Order::Mistral => {
@@ -119,9 +136,15 @@ fn check_assistant(message: &Value, roles: &Roles) -> Result<Vec<String>, String
                 match text(&part["type"], "type")? {
                     "text" => not_empty(&part["text"])?,
                     "thinking" => {
-                        list(&part["thinking"], "thinking")?.iter().try_for_each(|chunk| not_empty(&chunk["text"]))?;
+                        list(&part["thinking"], "thinking")?
+                            .iter()
+                            .try_for_each(|chunk| not_empty(&chunk["text"]))?;
                     }
-                    other => return Err(format!("Unexpected content chunk types in assistant message: {other}")),
+                    other => {
+                        return Err(format!(
+                            "Unexpected content chunk types in assistant message: {other}"
+                        ));
+                    }
                 }
             }
         }
@@ -141,13 +164,16 @@ fn check_assistant(message: &Value, roles: &Roles) -> Result<Vec<String>, String
             let function = &[("name", Kind::Text), ("arguments", Kind::Text)];
             members(object(&call["function"], "function")?, &[function], "function")?;
             let arguments = text(&call["function"]["arguments"], "arguments")?;
-            serde_json::from_str::<Value>(arguments).map_err(|error| format!("arguments: {error}"))?;
+            serde_json::from_str::<Value>(arguments)
+                .map_err(|error| format!("arguments: {error}"))?;
             let id = text(&call["id"], "id")?;
-            let is_short =
-                roles.order != Order::Mistral || id.len() == 9 && id.chars().all(|c| c.is_ascii_alphanumeric());
+            let is_short = roles.order != Order::Mistral
+                || id.len() == 9 && id.chars().all(|c| c.is_ascii_alphanumeric());
             match is_short && id.len() <= 40 {
                 true => Ok(id.to_owned()),
-                false => Err(format!("Tool call id was {id} but must be a-z, A-Z, 0-9, with a length of 9.")),
+                false => Err(format!(
+                    "Tool call id was {id} but must be a-z, A-Z, 0-9, with a length of 9."
+                )),
             }
         })
         .collect()
@@ -184,7 +210,8 @@ fn check_template(messages: &[Value]) -> Result<(), String> {
         _ => messages,
     };
     let counts = |message: &&Value| {
-        message["role"] == "user" || message["role"] == "assistant" && message.get("tool_calls").is_none()
+        message["role"] == "user"
+            || message["role"] == "assistant" && message.get("tool_calls").is_none()
     };
     if rest.iter().any(|message| message["role"] == "system") {
         return Err("System message must be at the beginning.".to_owned());

@@ -4,11 +4,17 @@ use super::*;
 
 #[test]
 fn thinking_returns_to_the_server_that_made_it() {
-    let server = |url: &str| KnownModels::default().messages_server(&reqwest::Url::parse(url).unwrap());
+    let server =
+        |url: &str| KnownModels::default().messages_server(&reqwest::Url::parse(url).unwrap());
     let thought = |text: &str, artefact: Option<&str>, provider: Option<&str>| {
         let artefact = artefact.map(str::to_owned);
         let provider = provider.map(str::to_owned);
-        Block::Reasoning(ModelReasoning { text: text.to_owned(), artefact, redacted: false, provider })
+        Block::Reasoning(ModelReasoning {
+            text: text.to_owned(),
+            artefact,
+            redacted: false,
+            provider,
+        })
     };
     let blocks = vec![
         thought("unsigned", None, None),
@@ -26,10 +32,14 @@ fn thinking_returns_to_the_server_that_made_it() {
         let request = ModelRequest { turns: turns.clone(), ..ModelRequest::default() };
         let json = super::super::body(&options("m"), &request, &server(url), false).sent.json;
         let blocks = json["messages"][1]["content"].as_array().unwrap().clone();
-        let thoughts = blocks.iter().filter_map(|block| block["thinking"].as_str().map(str::to_owned));
+        let thoughts =
+            blocks.iter().filter_map(|block| block["thinking"].as_str().map(str::to_owned));
         thoughts.collect::<Vec<_>>()
     };
-    assert_eq!(sent("https://api.kimi.com/coding/v1/messages"), ["unsigned", "unsigned kimi", "kimi", "unknown"]);
+    assert_eq!(
+        sent("https://api.kimi.com/coding/v1/messages"),
+        ["unsigned", "unsigned kimi", "kimi", "unknown"]
+    );
     assert_eq!(sent("https://api.minimax.io/anthropic/v1/messages"), ["unknown"]);
     assert_eq!(sent("https://api.anthropic.com/v1/messages"), ["ours", "unknown"]);
 }
