@@ -1,3 +1,5 @@
+mod calls;
+mod reasoning;
 mod written;
 
 use serde_json::json;
@@ -5,7 +7,7 @@ use serde_json::json;
 use super::*;
 use crate::{
     llm::{
-        Artefact, KnownModels,
+        KnownModels,
         ModelEvent::{self, Delta, End, Start, Stop, Usage, WrittenCalls},
         ProfileOptions, WrittenCall,
     },
@@ -62,30 +64,6 @@ fn deltas_of(profile: &str, deltas: &[Value]) -> Vec<ModelEvent> {
     together
 }
 
-fn calls(pieces: &[Value]) -> Vec<(String, String, String)> {
-    let deltas =
-        deltas(&pieces.iter().map(|piece| json!({"tool_calls": piece})).collect::<Vec<_>>());
-    let mut calls = Vec::new();
-    for event in &deltas {
-        match event {
-            Start { index, block: BlockStart::Call { id, name } } => {
-                assert_eq!(*index, calls.len());
-                calls.push((id.to_string(), name.clone(), String::new()));
-            }
-            Delta { index, text } => calls[*index].2.push_str(text),
-            End { index, artefact: None } => assert!(*index < calls.len()),
-            Stop(reason) => assert_eq!(*reason, StopReason::Calls),
-            other => panic!("{other:?}"),
-        }
-    }
-    assert_eq!(deltas.iter().filter(|event| matches!(event, End { .. })).count(), calls.len());
-    calls
-}
-
-fn call(id: &str, name: &str, arguments: &str) -> (String, String, String) {
-    (id.to_owned(), name.to_owned(), arguments.to_owned())
-}
-
 fn text_block(index: usize, text: &str) -> [ModelEvent; 3] {
     let start = Start { index, block: BlockStart::Text };
     [start, Delta { index, text: text.to_owned() }, End { index, artefact: None }]
@@ -133,159 +111,6 @@ fn blocks(events: &[ModelEvent]) -> Vec<(bool, String)> {
 }
 
 #[test]
-fn reasoning_is_found_in_all_shapes() {
-    let expected = [(true, "hm".to_owned()), (false, "yes".to_owned())];
-    for answer in [
-        vec![json!({"reasoning": "hm"}), json!({"content": "yes"})],
-        vec![
-            json!({"reasoning_content": "h"}),
-            json!({"reasoning_content": "m"}),
-            json!({"content": "yes"}),
-        ],
-        vec![json!({"reasoning_content": "hm", "content": "yes"})],
-        // OpenRouter
-        vec![
-            json!({"content": "", "reasoning": "hm", "reasoning_details": [{"type": "reasoning.text", "text": "hm"}]}),
-            json!({"content": "yes", "reasoning": null, "reasoning_details": []}),
-        ],
-        vec![
-            json!({"reasoning_details": [{"type": "reasoning.summary", "summary": "h"}, {"type": "reasoning.text", "text": "m"}]}),
-            json!({"content": "yes"}),
-        ],
-        // Mistral
-        vec![
-            json!({"content": [{"type": "thinking", "thinking": [{"type": "text", "text": "h"}]}]}),
-            json!({"content": [{"type": "thinking", "thinking": [{"type": "text", "text": "m"}], "closed": true}]}),
-            json!({"content": [{"type": "text", "text": "ye"}]}),
-            json!({"content": "s"}),
-        ],
-        // LangChain
-        vec![
-            json!({"content": [{"type": "reasoning", "reasoning": "hm"}, {"type": "text", "text": "yes"}]}),
-        ],
-        vec![
-            json!({"content_blocks": [{"type": "reasoning", "reasoning": "hm"}]}),
-            json!({"content": "yes"}),
-        ],
-        vec![
-            json!({"content": "yes", "content_blocks": [{"type": "reasoning", "reasoning": "hm"}, {"type": "text", "text": "yes"}]}),
-        ],
-        vec![
-            json!({"content_blocks": [{"type": "thinking", "thinking": "hm"}, {"type": "text", "text": "yes"}]}),
-        ],
-        // Tags
-        vec![json!({"content": "<think>hm</think>yes"})],
-        vec![
-            json!({"content": "<thi"}),
-            json!({"content": "nking>\nh"}),
-            json!({"content": "m</thinking"}),
-            json!({"content": ">\n\nyes"}),
-        ],
-        vec![
-            json!({"content": [{"type": "text", "text": "<think>h"}]}),
-            json!({"content": "m</think>yes"}),
-        ],
-    ] {
-        assert_eq!(blocks(&deltas(&answer)), expected, "{answer:?}");
-    }
-    let unclosed = deltas(&[json!({"content": "<think>h"}), json!({"content": "m</t"})]);
-    assert_eq!(blocks(&unclosed), [(true, "hm</t".to_owned())]);
-    let mention =
-        deltas(&[json!({"content": "Write <think>"}), json!({"content": " yourself</think>"})]);
-    assert_eq!(blocks(&mention), [(false, "Write <think> yourself</think>".to_owned())]);
-    let cut =
-        deltas(&[json!({"content": "<th"}), json!({"tool_calls": [{"function": {"name": "f"}}]})]);
-    assert_eq!(blocks(&cut)[0], (false, "<th".to_owned()));
-}
-
-#[test]
-fn details_of_reasoning_are_kept_for_a_server_that_takes_them_back() {
-    let answer = [
-        json!({"reasoning": "h", "reasoning_details": [{"type": "reasoning.text", "text": "h", "index": 0, "format": "f", "signature": null}]}),
-        json!({"reasoning": "m", "reasoning_details": [{"type": "reasoning.text", "text": "m", "index": 0}]}),
-        json!({"reasoning_details": [{"type": "reasoning.text", "signature": "s=", "index": 0}]}),
-        json!({"content": "yes"}),
-        json!({"reasoning_details": [{"type": "reasoning.encrypted", "data": "x", "id": "a", "index": 0}]}),
-        json!({"tool_calls": [{"index": 0, "id": "a", "function": {"name": "f", "arguments": "{}"}}]}),
-    ];
-    let artefacts = |profile| -> Vec<_> {
-        let ends = deltas_of(profile, &answer).into_iter().filter_map(|event| match event {
-            End { artefact: Some(artefact), .. } => {
-                Some(serde_json::from_str::<Value>(&artefact.value).unwrap())
-            }
-            _ => None,
-        });
-        ends.collect()
-    };
-    let text = json!([{"type": "reasoning.text", "text": "hm", "index": 0, "format": "f", "signature": "s="}]);
-    let hidden = json!([{"type": "reasoning.encrypted", "data": "x", "id": "a", "index": 0}]);
-    assert_eq!(artefacts("openrouter"), [text, hidden]);
-    assert_eq!(artefacts("compatible"), [] as [Value; 0]);
-    let events = deltas_of("openrouter", &answer);
-    assert!(
-        events.contains(&Start { index: 2, block: BlockStart::Reasoning { redacted: true } }),
-        "{events:?}"
-    );
-}
-
-#[test]
-fn a_text_that_begins_with_reasoning_needs_a_profile_that_says_so() {
-    let mut options = ProfileOptions::named("vllm");
-    options.think_tags = Some(crate::llm::known_models::ThinkTags::Closing);
-    let profile = KnownModels::default()
-        .profile(Some(&options), &reqwest::Url::parse("http://host").unwrap())
-        .unwrap();
-    let events = [
-        json!({"choices": [{"delta": {"content": "hm</think>yes"}}]}).to_string(),
-        "[DONE]".to_owned(),
-    ];
-    let decoded = |is_thinking_off| {
-        blocks(
-            &decode_with(ChatDecoder::new("m", &profile, is_thinking_off, Arc::default()), &events)
-                .unwrap()
-                .0,
-        )
-    };
-    assert_eq!(decoded(false), [(true, "hm".to_owned()), (false, "yes".to_owned())]);
-    assert_eq!(decoded(true), [(false, "hm</think>yes".to_owned())]);
-}
-
-#[test]
-fn a_custom_tool_gets_its_input_as_an_argument() {
-    let made = calls(&[
-        json!([{"index": 0, "id": "a", "type": "custom", "custom": {"name": "sql", "input": ""}}]),
-        json!([{"index": 0, "custom": {"input": "SELECT \"a"}}]),
-        json!([{"index": 0, "custom": {"input": "\""}}]),
-        json!([{"index": 1, "id": "b", "type": "function", "function": {"name": "f", "arguments": "{}"}}]),
-    ]);
-    assert_eq!(made, [call("a", "sql", r#"{"input":"SELECT \"a\""}"#), call("b", "f", "{}")]);
-}
-
-#[test]
-fn a_tool_that_only_the_provider_can_run_is_named() {
-    let searched = json!({"choices": [{"delta": {"tool_calls": [{"index": 0, "id": "a", "type": "web_search", "web_search": {}}]}}]});
-    let end = |reason: &str| {
-        json!({"choices": [{"delta": {"content": "found"}, "finish_reason": reason}]}).to_string()
-    };
-    let (events, whole) = decode(&[searched.to_string(), end("stop")]).unwrap();
-    assert!(whole);
-    assert_eq!(blocks(&events), [(false, "found".to_owned())]);
-    let (events, whole) = decode(&[searched.to_string(), end("tool_calls")]).unwrap();
-    assert!(whole, "an answer with text is one");
-    assert_eq!(blocks(&events), [(false, "found".to_owned())]);
-    // Nothing but the call, however the answer ends.
-    let reason =
-        |reason: &str| json!({"choices": [{"delta": {}, "finish_reason": reason}]}).to_string();
-    for end in [reason("tool_calls"), reason("stop"), "[DONE]".to_owned()] {
-        let failure = decode(&[searched.to_string(), end.clone()]).unwrap_err();
-        let DecodeFault::Failed { kind: FailureKind::Other, message } = failure else {
-            panic!("{failure:?}")
-        };
-        assert!(message.contains("\"web_search\""), "{end}: {message}");
-    }
-}
-
-#[test]
 fn the_transcript_of_a_spoken_answer_is_its_text() {
     let audio = |audio: Value| json!({"audio": audio});
     let events = deltas(&[
@@ -308,110 +133,6 @@ fn an_answer_that_ends_with_an_error_has_failed() {
             "{failure:?}"
         );
     }
-}
-
-#[test]
-fn calls_in_openais_form_may_interleave() {
-    let made = calls(&[
-        json!([{"index": 0, "id": "a", "type": "function", "function": {"name": "f", "arguments": ""}}]),
-        json!([{"index": 1, "id": "b", "type": "function", "function": {"name": "g", "arguments": ""}}]),
-        json!([{"index": 0, "function": {"arguments": "{\"x\""}}, {"index": 1, "function": {"arguments": "{"}}]),
-        json!([{"index": 1, "function": {"arguments": "}"}}, {"index": 0, "function": {"arguments": ":1}"}}]),
-    ]);
-    assert_eq!(made, [call("a", "f", "{\"x\":1}"), call("b", "g", "{}")]);
-}
-
-#[test]
-fn calls_are_told_apart_in_the_forms_of_other_servers() {
-    // The name and the id in every piece.
-    let made = calls(&[
-        json!([{"index": 0, "id": "a", "function": {"name": "f", "arguments": "{\"x\":\"}"}}]),
-        json!([{"index": 0, "id": "a", "function": {"name": "f", "arguments": "\\\"{"}}]),
-        json!([{"index": 0, "id": "a", "function": {"name": "f", "arguments": "\"}"}}]),
-        json!([{"index": 0, "id": "a", "function": {"name": "f", "arguments": ""}}]),
-    ]);
-    assert_eq!(made, [call("a", "f", "{\"x\":\"}\\\"{\"}")]);
-    // A new id in every piece.
-    let made = calls(&[
-        json!([{"index": 0, "id": "a", "function": {"name": "f", "arguments": "{\"x\":"}}]),
-        json!([{"index": 0, "id": "b", "function": {"name": "f", "arguments": "1}"}}]),
-    ]);
-    assert_eq!(made, [call("a", "f", "{\"x\":1}")]);
-    // All calls have the index 0, or no index.
-    for index in [json!(0), json!(null)] {
-        let made = calls(&[
-            json!([{"index": index, "id": "a", "function": {"name": "f", "arguments": "{}"}}]),
-            json!([{"index": index, "id": "b", "function": {"name": "f", "arguments": "{}"}},
-                   {"index": index, "id": "c", "function": {"name": "g", "arguments": ""}}]),
-            json!([{"index": index, "id": "d", "function": {"name": "g", "arguments": ""}}]),
-        ]);
-        assert_eq!(
-            made,
-            [
-                call("a", "f", "{}"),
-                call("b", "f", "{}"),
-                call("c", "g", "{}"),
-                call("d", "g", "{}")
-            ],
-            "{index}"
-        );
-    }
-    // Arguments as an object, all forms of missing arguments, and a list with an empty piece at its end.
-    let made = calls(&[
-        json!([{"id": "a", "function": {"name": "f", "arguments": {"x": [1]}}}]),
-        json!([{"id": "b", "function": {"name": "f", "arguments": null}}, {"id": "c", "function": {"name": "f"}}]),
-        json!([{"function": {"name": null, "arguments": ""}}, {"index": 7}]),
-    ]);
-    assert_eq!(made, [call("a", "f", "{\"x\":[1]}"), call("b", "f", "{}"), call("c", "f", "{}")]);
-    // No index; the pieces have the call's id, or nothing.
-    let made = calls(&[
-        json!([{"id": "a", "function": {"name": "f", "arguments": "{"}}]),
-        json!([{"id": "b", "function": {"name": "g", "arguments": "{"}}]),
-        json!([{"id": "a", "function": {"arguments": "\"x\":1}"}}]),
-        json!([{"function": {"arguments": "}"}}]),
-    ]);
-    assert_eq!(made, [call("a", "f", "{\"x\":1}"), call("b", "g", "{}")]);
-    // The name after the arguments.
-    let made = calls(&[
-        json!([{"index": 0, "function": {"arguments": "{"}}]),
-        json!([{"index": 0, "id": "a", "function": {"name": "f", "arguments": "}"}}]),
-    ]);
-    assert_eq!(made, [call("a", "f", "{}")]);
-}
-
-#[test]
-fn a_call_without_a_unique_id_gets_one() {
-    let made = calls(&[
-        json!([{"function": {"name": "f", "arguments": "{}"}}, {"id": "", "function": {"name": "f", "arguments": "{}"}}]),
-        json!([{"index": 5, "id": "x", "function": {"name": "g", "arguments": "{}"}}]),
-        json!([{"index": 6, "id": "x", "function": {"name": "g", "arguments": "{}"}}]),
-    ]);
-    assert_eq!(made.len(), 4);
-    assert!(made[0].0.starts_with("call_") && made[1].0.starts_with("call_"));
-    assert_eq!(made[2].0, "x");
-    assert!(made[3].0.starts_with("call_"), "a repeated id is replaced");
-    assert_ne!(made[0].0, made[1].0);
-}
-
-#[test]
-fn extra_content_of_a_call_is_the_artefact_at_its_end() {
-    let extra = json!({"google": {"thought_signature": "b64=="}});
-    let events = deltas(&[
-        json!({"content": "I call"}),
-        json!({"tool_calls": [{"index": 0, "id": "a", "function": {"name": "f", "arguments": "{}"}, "extra_content": extra}]}),
-        json!({"content": "on"}),
-    ]);
-    let mut expected = Vec::from(text_block(0, "I call"));
-    expected
-        .push(Start { index: 1, block: BlockStart::Call { id: "a".into(), name: "f".to_owned() } });
-    expected.push(Delta { index: 1, text: "{}".to_owned() });
-    expected.extend(text_block(2, "on"));
-    expected.push(End {
-        index: 1,
-        artefact: Some(Artefact::new("openai.extra_content", extra.to_string())),
-    });
-    expected.push(Stop(StopReason::Calls));
-    assert_eq!(events, expected);
 }
 
 #[test]
