@@ -1,3 +1,6 @@
+mod failures;
+mod subagents;
+
 use std::sync::Mutex;
 
 use async_trait::async_trait;
@@ -6,12 +9,11 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::{
-    agent::emit::TextMessage,
     llm::{
-        Artefact, Block, BlockStart, ModelError, ModelEvent, ModelReasoning, ModelRequest,
-        ModelStream, StopReason, Turn,
+        Artefact, Block, BlockStart, ModelEvent, ModelReasoning, ModelRequest, ModelStream,
+        StopReason, Turn,
     },
-    protocol::{ContentPart, Event, JsonObject, Message, MessageContent, TokenUsage},
+    protocol::{ContentPart, Event, JsonObject, Message, MessageContent},
     run::{Run, Transcript},
     tools::{Approval, Tool, ToolContext, ToolError, ToolSpec},
 };
@@ -259,60 +261,6 @@ fn an_applications_tool_goes_before_the_servers_of_the_same_name() {
 }
 
 #[test]
-fn the_model_is_told_the_problem_of_a_call() {
-    for (name, arguments, problem) in [
-        ("increment", "{", "Error: "),
-        ("increment", r#"{"n":"one"}"#, "Error: "),
-        ("decrement", r#"{"n":1}"#, "Error: there is no tool \"decrement\""),
-        ("increment", r#"{"n":13}"#, "Error: unlucky"),
-        ("increment", r#"{"n":99}"#, "Error: the tool took longer than 60 s and was stopped"),
-    ] {
-        let model =
-            Scripted::new([done([call(0, "c", name, arguments)]), done([text(0, "Sorry.")])]);
-        let played =
-            play(LlmAgent::new(model.clone()).tools(increment(Approval::NotNeeded)), ask("?"));
-        assert_eq!(played.end["outcome"], json!({ "type": "success" }));
-        let [(text, failed)] = &results(&model.requests()[1])[..] else { panic!() };
-        assert!(text.starts_with(problem) && *failed, "{name} {arguments}: {text}");
-    }
-}
-
-#[test]
-fn a_broken_answer_and_a_refusal_are_errors() {
-    let mut cut = text(0, "I think");
-    cut.pop();
-    for (answer, code) in
-        [(cut, "model_interrupted"), (vec![ModelEvent::Stop(StopReason::Refused)], "model_refused")]
-    {
-        let played = play(LlmAgent::new(Scripted::new([answer])), ask("?"));
-        assert_eq!((&played.end["type"], &played.end["code"]), (&json!("RUN_ERROR"), &json!(code)));
-    }
-}
-
-#[test]
-fn an_error_of_the_model_ends_the_run() {
-    struct Failing;
-    impl Model for Failing {
-        fn provider(&self) -> &str {
-            "failing"
-        }
-        fn name(&self) -> &str {
-            "m"
-        }
-        fn stream(&self, _: ModelRequest) -> ModelStream {
-            let error =
-                ModelError::new("model_rate_limited", "too many questions").caused_by("secret");
-            futures::future::ready(Err(error)).into_stream().boxed()
-        }
-    }
-    let played = play(LlmAgent::new(Failing), ask("?"));
-    assert_eq!(
-        played.end,
-        json!({ "type": "RUN_ERROR", "message": "too many questions", "code": "model_rate_limited" })
-    );
-}
-
-#[test]
 fn reasoning_is_streamed_and_its_artefact_is_sent_back() {
     let thought = vec![
         ModelEvent::Start { index: 0, block: BlockStart::Reasoning { redacted: false } },
@@ -360,28 +308,6 @@ fn reasoning_is_streamed_and_its_artefact_is_sent_back() {
         assert_eq!(blocks[..2], [block("hm", "sig", false), block("", "hidden", true)]);
         assert!(matches!(&blocks[2], Block::Call(call) if call.id == "c"));
     }
-}
-
-#[test]
-fn usage_is_counted_once_also_when_the_run_fails() {
-    let cost = |output| {
-        ModelEvent::Usage(TokenUsage {
-            model: Some("m".into()),
-            input_tokens: Some(5),
-            output_tokens: Some(output),
-            ..TokenUsage::default()
-        })
-    };
-    let mut first = vec![cost(1)];
-    first.extend(call(0, "c", "increment", r#"{"n":1}"#));
-    first.extend([cost(7), ModelEvent::Stop(StopReason::Calls)]);
-    let model = Scripted::new([first, vec![cost(2)]]);
-    let played = play(LlmAgent::new(model).tools(increment(Approval::NotNeeded)), ask("?"));
-    assert_eq!(played.end["type"], "RUN_ERROR");
-    assert_eq!(
-        played.end["usage"],
-        json!([{ "model": "m", "inputTokens": 10, "outputTokens": 9 }])
-    );
 }
 
 #[test]
@@ -490,97 +416,4 @@ fn a_call_without_approval_runs_at_once_and_a_cancelled_one_never() {
     let entry = json!([{ "interruptId": id, "status": "cancelled" }, { "interruptId": "approval:other:c", "status": "cancelled" }]);
     let played = play(agent, next(&asked, entry));
     assert_eq!(played.events[0], result("The call was not run: the user did not approve it.")[0]);
-}
-
-#[test]
-fn a_subagents_events_are_streamed_and_its_last_message_is_the_result() {
-    let inner = Scripted::new([
-        done([call(0, "x", "increment", r#"{"n":1}"#)]),
-        done([text(0, "It is 2.")]),
-    ]);
-    let helper = LlmAgent::new(inner.clone()).tools(increment(Approval::NotNeeded));
-    let model =
-        Scripted::new([done([call(0, "c", "adder", r#"{"task":"1+1"}"#)]), done([text(0, "2!")])]);
-    let agent = LlmAgent::new(model.clone()).subagent("adder", "Adds.", Arc::new(helper));
-    let played = play(agent, ask("1+1?"));
-    let expected = [
-        calls("adder", r#"{"task":"1+1"}"#),
-        vec!["SUBAGENT_STARTED \"adder\"".into()],
-        [calls("increment", r#"{"n":1}"#), result("2"), says("It is 2.")]
-            .concat()
-            .iter()
-            .map(|line| format!("> {line}"))
-            .collect(),
-        vec!["SUBAGENT_FINISHED".into()],
-        result("It is 2."),
-        says("2!"),
-    ];
-    assert_eq!(played.events, expected.concat());
-    assert_eq!(inner.requests()[0].turns, [Turn::User(vec![ContentPart::text("1+1")])]);
-    assert_eq!(results(&model.requests()[1]), [("It is 2.".to_owned(), false)]);
-}
-
-#[test]
-fn a_subagent_that_fails_fails_only_its_task() {
-    let failing: Arc<dyn Agent> = Arc::new(|_: RunAgentInput, _: RunContext| {
-        event_stream(async_stream::try_stream! {
-            yield TextMessage::with_id("open").start();
-            Err(crate::agent::AgentError::new("broken", "it broke"))?;
-        })
-    });
-    let model = Scripted::new([
-        done([call(0, "c", "helper", r#"{"task":"?"}"#)]),
-        done([text(0, "Sorry.")]),
-    ]);
-    let agent = LlmAgent::new(model.clone()).subagent("helper", "Helps.", failing);
-    let played = play(agent, ask("?"));
-    assert_eq!(played.end["outcome"], json!({ "type": "success" }), "{:?}", played.events);
-    let [(text, true)] = &results(&model.requests()[1])[..] else { panic!() };
-    assert!(text.contains("it broke"), "{text}");
-}
-
-#[test]
-fn two_tasks_and_their_agent_may_number_their_calls_alike() {
-    let numbered = || {
-        let inner = Scripted::new(
-            [(); 2]
-                .map(|()| {
-                    [
-                        done([call(0, "call_0", "increment", r#"{"n":1}"#)]),
-                        done([text(0, "It is 2.")]),
-                    ]
-                })
-                .into_iter()
-                .flatten(),
-        );
-        Arc::new(LlmAgent::new(inner).tools(increment(Approval::NotNeeded)))
-    };
-    // An agent that is no model, and uses the ids of messages again as well.
-    let fixed: Arc<dyn Agent> = Arc::new(|_: RunAgentInput, _: RunContext| {
-        let call = crate::agent::emit::ToolCallEvents::with_id("call_0", "f");
-        let message = TextMessage::with_id("m");
-        let events = [
-            call.start(),
-            call.end(),
-            call.result("1"),
-            message.start(),
-            message.delta("One."),
-            message.end(),
-        ];
-        crate::agent::events(events)
-    });
-    for (helper, last) in [(numbered() as Arc<dyn Agent>, "It is 2."), (fixed, "One.")] {
-        let task = |index, id| call(index, id, "helper", r#"{"task":"?"}"#);
-        let model = Scripted::new([
-            done([task(0, "call_0"), task(1, "call_1")]),
-            done([call(0, "call_0", "increment", r#"{"n":5}"#)]),
-            done([text(0, "Done.")]),
-        ]);
-        let agent = LlmAgent::new(model.clone()).tools(increment(Approval::NotNeeded));
-        let played = play(agent.subagent("helper", "Helps.", helper), ask("?"));
-        assert_eq!(played.end["outcome"], json!({ "type": "success" }), "{:?}", played.events);
-        let [first, second, third] = &results(&model.requests()[2])[..] else { panic!() };
-        assert_eq!([first, second], [&(last.to_owned(), false); 2]);
-        assert_eq!(third, &("6".to_owned(), false));
-    }
 }
