@@ -1,7 +1,10 @@
+mod chunks;
+mod endings;
+
 use serde_json::{Value, json};
 
 use super::*;
-use crate::protocol::{Interrupt, Message, event::RunFinished, event::RunOutcome};
+use crate::protocol::{Message, event::RunOutcome};
 
 fn guard(events: Value) -> (Result<(), String>, Vec<Value>) {
     guard_after(&RunAgentInput::new("t", "r", vec![]), events)
@@ -270,96 +273,6 @@ fn deltas_of_unknown_activities_are_skipped() {
 }
 
 #[test]
-fn chunks_become_start_content_and_end_events() {
-    let events = json!([
-        { "type": "TEXT_MESSAGE_CHUNK", "messageId": "a", "delta": "He", "metadata": { "k": 1 }, "rawEvent": { "x": 1 } },
-        { "type": "TEXT_MESSAGE_CHUNK", "delta": "llo" },
-        { "type": "RAW", "event": 1 },
-        { "type": "TEXT_MESSAGE_CHUNK", "metadata": { "k": 2 } },
-        { "type": "TOOL_CALL_CHUNK", "toolCallId": "c", "toolCallName": "f", "parentMessageId": "a", "delta": "{" },
-        { "type": "TOOL_CALL_CHUNK", "toolCallId": "c", "delta": "}" },
-        { "type": "REASONING_MESSAGE_CHUNK", "messageId": "r", "delta": "hm" },
-        { "type": "REASONING_MESSAGE_CHUNK", "messageId": "q", "delta": "" },
-        { "type": "STEP_STARTED", "stepName": "s" },
-    ]);
-    assert_eq!(
-        sent(events),
-        json!([
-            { "type": "TEXT_MESSAGE_START", "messageId": "a", "role": "assistant", "metadata": { "k": 1 } },
-            { "type": "TEXT_MESSAGE_CONTENT", "messageId": "a", "delta": "He", "metadata": { "k": 1 }, "rawEvent": { "x": 1 } },
-            text("a", "llo"),
-            { "type": "RAW", "event": 1 },
-            { "type": "TEXT_MESSAGE_CONTENT", "messageId": "a", "delta": "", "metadata": { "k": 2 } },
-            text_end("a"),
-            { "type": "TOOL_CALL_START", "toolCallId": "c", "toolCallName": "f", "parentMessageId": "a" },
-            { "type": "TOOL_CALL_ARGS", "toolCallId": "c", "delta": "{" },
-            { "type": "TOOL_CALL_ARGS", "toolCallId": "c", "delta": "}" },
-            call_end("c"),
-            { "type": "REASONING_MESSAGE_START", "messageId": "r", "role": "reasoning" },
-            { "type": "REASONING_MESSAGE_CONTENT", "messageId": "r", "delta": "hm" },
-            { "type": "REASONING_MESSAGE_END", "messageId": "r" },
-            { "type": "REASONING_MESSAGE_START", "messageId": "q", "role": "reasoning" },
-            { "type": "REASONING_MESSAGE_END", "messageId": "q" },
-            { "type": "STEP_STARTED", "stepName": "s" },
-            { "type": "STEP_FINISHED", "stepName": "s" },
-        ])
-    );
-}
-
-#[test]
-fn chunks_of_several_owners_are_independent() {
-    let chunk = |id: Option<&str>, owner: Option<&str>, delta: &str| {
-        let mut chunk = json!({ "type": "TEXT_MESSAGE_CHUNK", "delta": delta });
-        if let Some(id) = id {
-            chunk["messageId"] = id.into();
-        }
-        if let Some(owner) = owner {
-            chunk["subagentRunId"] = owner.into();
-        }
-        chunk
-    };
-    let start =
-        |id: &str| json!({ "type": "TEXT_MESSAGE_START", "messageId": id, "role": "assistant" });
-    assert_eq!(
-        sent(json!([
-            chunk(Some("a"), Some("s"), "1"),
-            chunk(Some("b"), None, "2"),
-            chunk(Some("c"), Some("t"), "3"),
-            chunk(None, Some("s"), "4"),
-            chunk(None, None, "5"),
-            chunk(Some("a"), None, "6"),
-            text_start("d"),
-            chunk(None, Some("t"), "7"),
-        ])),
-        json!([
-            by("s", start("a")),
-            by("s", text("a", "1")),
-            start("b"),
-            text("b", "2"),
-            by("t", start("c")),
-            by("t", text("c", "3")),
-            by("s", text("a", "4")),
-            text("b", "5"),
-            by("s", text("a", "6")),
-            text_end("b"),
-            text_start("d"),
-            by("t", text("c", "7")),
-            by("s", text_end("a")),
-            by("t", text_end("c")),
-            text_end("d"),
-        ])
-    );
-    assert_eq!(
-        violation(json!([
-            chunk(Some("a"), Some("s"), "1"),
-            chunk(Some("c"), Some("t"), "3"),
-            chunk(None, None, "?")
-        ])),
-        "TEXT_MESSAGE_CHUNK: it names neither an item nor a subagent, and several items are open"
-    );
-}
-
-#[test]
 fn an_open_call_is_closed_before_its_result() {
     let result =
         json!({ "type": "TOOL_CALL_RESULT", "messageId": "m", "toolCallId": "c", "content": [] });
@@ -449,86 +362,5 @@ fn a_snapshot_sets_the_owners_of_messages() {
     assert_eq!(
         violation(json!([restated, text_start("u")])),
         "TEXT_MESSAGE_START: message id \"u\" already belongs to a message of role user"
-    );
-}
-
-fn finish(outcome: RunOutcome, events: Value) -> (Value, Vec<Value>) {
-    let mut guard = Guard::new(&RunAgentInput::new("t", "r", vec![]));
-    let mut out: Vec<Event> = Vec::new();
-    for event in serde_json::from_value::<Vec<Event>>(events).unwrap() {
-        guard.admit(event, &mut out).unwrap();
-    }
-    let mut finished = RunFinished::new("t".into(), "r".into(), outcome);
-    guard.check_ending(&finished).unwrap();
-    guard.finish(&mut finished, &mut out);
-    let out = out.iter().map(|event| serde_json::to_value(event).unwrap()).collect();
-    (serde_json::to_value(finished.outcome).unwrap(), out)
-}
-
-#[test]
-fn pending_tool_calls_are_listed_in_order() {
-    let result =
-        json!({ "type": "TOOL_CALL_RESULT", "messageId": "m", "toolCallId": "b", "content": "" });
-    let calls = json!([call_start("z"), call_end("z"), call_start("b"), result, call_start("a")]);
-    let (outcome, _) = finish(RunOutcome::success(), calls.clone());
-    assert_eq!(outcome, json!({ "type": "success", "pendingToolCallIds": ["z", "a"] }));
-    let interrupt = RunOutcome::Interrupt { interrupts: vec![Interrupt::new("x")] };
-    assert_eq!(finish(interrupt, calls).0.get("pendingToolCallIds"), None);
-    assert_eq!(finish(RunOutcome::success(), json!([])).0, json!({ "type": "success" }));
-}
-
-#[test]
-fn an_interrupt_suspends_active_subagents() {
-    let mut own = Interrupt::new("approval");
-    own.subagent_run_id = Some("s".into());
-    let id = own.id.clone();
-    let outcome = RunOutcome::Interrupt { interrupts: vec![Interrupt::new("other"), own] };
-    let started =
-        |id: &str| json!({ "type": "SUBAGENT_STARTED", "subagentRunId": id, "name": "n" });
-    let (_, out) = finish(outcome, json!([started("s"), started("t")]));
-    assert_eq!(
-        out[2],
-        json!({ "type": "SUBAGENT_FINISHED", "subagentRunId": "t", "outcome": { "type": "suspended" } })
-    );
-    assert_eq!(
-        out[3],
-        json!({ "type": "SUBAGENT_FINISHED", "subagentRunId": "s", "outcome": { "type": "suspended", "interruptIds": [id.as_str()] } })
-    );
-}
-
-#[test]
-fn subagents_of_an_incomplete_run_do_not_succeed() {
-    for (closing, code) in [
-        (RunClosing::Cancelled, "cancelled"),
-        (RunClosing::Finished(&RunOutcome::Cancelled), "cancelled"),
-        (RunClosing::Failed, "run_failed"),
-    ] {
-        let mut guard = Guard::default();
-        let mut out = Vec::new();
-        let started = json!({ "type": "SUBAGENT_STARTED", "subagentRunId": "s", "name": "n" });
-        guard.admit(serde_json::from_value(started).unwrap(), &mut out).unwrap();
-        guard.close_all(&closing, &mut out);
-        let last = serde_json::to_value(out.last()).unwrap();
-        assert_eq!((&last["type"], &last["code"]), (&json!("SUBAGENT_ERROR"), &json!(code)));
-    }
-}
-
-#[test]
-fn an_interrupt_outcome_has_interrupts_with_distinct_ids() {
-    let check = |interrupts| {
-        let outcome = RunOutcome::Interrupt { interrupts };
-        Guard::default().check_ending(&RunFinished::new("t".into(), "r".into(), outcome))
-    };
-    assert!(check(vec![Interrupt::new("x"), Interrupt::new("x")]).is_ok());
-    assert_eq!(
-        check(vec![]).unwrap_err().to_string(),
-        "RUN_FINISHED: an interrupt outcome without an interrupt"
-    );
-    let twice = Interrupt::new("x");
-    assert!(
-        check(vec![twice.clone(), twice])
-            .unwrap_err()
-            .to_string()
-            .contains("two interrupts with the id")
     );
 }

@@ -2,11 +2,40 @@
 
 use super::*;
 
+/// Returns the case, and the ids of the messages that the agent gets, for a list without ids.
 fn decides_without_ids(stored: &Branch, client: &[Message]) -> (BranchCase, Vec<String>) {
     let anonymous: Vec<usize> = (0..client.len()).collect();
     let decision = decide_branch(stored, ClientList { anonymous: &anonymous, ..of(client) });
     let list = list(stored, client, &decision);
     (decision.case, list.iter().map(|message| message.id().to_string()).collect())
+}
+
+#[test]
+fn messages_without_ids_are_known_by_role_and_text_in_the_same_place() {
+    let stored = stored(&[user("u1"), calling("a0", &["c"]), result("t", "c", "x"), answer("a1")]);
+    let text = |at: usize| {
+        let mut message = stored.messages()[at].clone();
+        message.set_id(MessageId::random());
+        message
+    };
+    let decide = |client: &[Message]| {
+        let anonymous: Vec<usize> = (0..client.len()).collect();
+        let decision = decide_branch(&stored, ClientList { anonymous: &anonymous, ..of(client) });
+        (decision.case, list(&stored, client, &decision).len())
+    };
+    let new = Message::user("random", "another question");
+    // The whole list, without messages that such clients do not send.
+    assert_eq!(decide(&[text(0), text(3), new.clone()]), (BranchCase::Continues, 5));
+    assert_eq!(decide(&[text(0), text(3)]), (BranchCase::Continues, 4));
+    // The end of the list, after the client has trimmed it.
+    assert_eq!(decide(&[text(3), new.clone()]), (BranchCase::Continues, 5));
+    assert_eq!(decide(std::slice::from_ref(&new)), (BranchCase::NothingKnown, 5));
+    // The text of the first message, repeated by a client that sends only new messages.
+    assert_eq!(decide(&[text(0)]), (BranchCase::NothingKnown, 5));
+    assert_eq!(
+        decide(&[text(0), Message::assistant("r", "else"), new]),
+        (BranchCase::NothingKnown, 7)
+    );
 }
 
 #[test]
