@@ -4,11 +4,13 @@
 //! 6902: `move` and `copy` past the end of a list append to it, and removing the root leaves `null`. In addition, depth and
 //! size are bounded: a `copy` of a few bytes can double a document or nest it one level deeper.
 
-use std::borrow::Cow;
-
 use serde_json::Value;
 
-use super::{PatchKind, PatchOperation};
+use super::{
+    PatchKind, PatchOperation,
+    pointer::{Indices, find, is_banned, split},
+    undo::{AppliedPatch, Change, Undo},
+};
 use crate::protocol::open_values::memory;
 
 /// Maximum depth of a patched document, about the maximum of an input.
@@ -43,27 +45,6 @@ enum PatchProblem {
         "too much of the document would be moved and copied; send smaller patches, or a snapshot"
     )]
     TooCostly,
-}
-
-/// The changes that a patch has made to a document, for undoing them.
-#[derive(Debug)]
-#[must_use]
-pub struct AppliedPatch<'p>(Vec<Change<'p>>);
-
-#[derive(Debug)]
-struct Change<'p> {
-    /// The JSON Pointer of the replaced value, or of the parent of the others.
-    place: &'p str,
-    undo: Undo<'p>,
-}
-
-#[derive(Debug)]
-enum Undo<'p> {
-    Replace(Value),
-    RemoveItem(usize),
-    RemoveMember(Cow<'p, str>),
-    InsertItem(usize, Value),
-    InsertMember(usize, Cow<'p, str>, Value),
 }
 
 /// Applies a patch.
@@ -118,29 +99,6 @@ pub(crate) fn apply_within<'p>(
         Some(error) => {
             applied.undo(document);
             Err(error)
-        }
-    }
-}
-
-impl AppliedPatch<'_> {
-    /// Restores the document as it was before the patch.
-    pub fn undo(self, document: &mut Value) {
-        for Change { place, undo } in self.0.into_iter().rev() {
-            match (find(document, place, Indices::Lenient), undo) {
-                (Some(value), Undo::Replace(before)) => *value = before,
-                (Some(Value::Array(list)), Undo::RemoveItem(index)) => drop(list.remove(index)),
-                (Some(Value::Array(list)), Undo::InsertItem(index, before)) => {
-                    list.insert(index, before)
-                }
-                (Some(Value::Object(object)), Undo::RemoveMember(name)) => {
-                    drop(object.shift_remove(&*name))
-                }
-                (Some(Value::Object(object)), Undo::InsertMember(index, name, before)) => {
-                    object.shift_insert(index, name.into_owned(), before);
-                }
-                // The document is as the patch has left it, so the place exists.
-                _ => {}
-            }
         }
     }
 }
@@ -276,64 +234,6 @@ impl<'p> Patcher<'_, 'p> {
         }
         Ok(())
     }
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Indices {
-    /// Decimal numbers without leading zeros.
-    Exact,
-    /// Also leading zeros, the empty token as 0, and `-` as the end.
-    Lenient,
-}
-
-impl Indices {
-    fn read(self, token: &str, length: usize) -> Option<usize> {
-        let lenient = self == Self::Lenient;
-        if token == "-" {
-            return lenient.then_some(length);
-        }
-        let is_number = token.bytes().all(|byte| byte.is_ascii_digit());
-        let is_canonical = token == "0" || !(token.is_empty() || token.starts_with('0'));
-        match token {
-            "" => lenient.then_some(0),
-            _ if is_number && (lenient || is_canonical) => token.parse().ok(),
-            _ => None,
-        }
-    }
-}
-
-fn find<'d>(document: &'d mut Value, pointer: &str, indices: Indices) -> Option<&'d mut Value> {
-    let mut before = "";
-    pointer.split('/').skip(1).try_fold(document, |value, token| {
-        let name = unescape(token);
-        let banned = is_banned(before, &name);
-        before = token;
-        match value {
-            Value::Object(object) if !banned => object.get_mut(&*name),
-            Value::Array(list) => {
-                indices.read(&name, list.len()).and_then(|index| list.get_mut(index))
-            }
-            _ => None,
-        }
-    })
-}
-
-/// Splits a pointer into that of the parent and the last token; `None` for the root.
-fn split(pointer: &str) -> Option<(&str, Cow<'_, str>)> {
-    pointer.rsplit_once('/').map(|(parent, token)| (parent, unescape(token)))
-}
-
-fn unescape(token: &str) -> Cow<'_, str> {
-    if token.contains('~') {
-        token.replace("~1", "/").replace("~0", "~").into()
-    } else {
-        token.into()
-    }
-}
-
-/// Returns whether the reference refuses a name, because JavaScript would change the prototype of all objects.
-fn is_banned(parent: &str, name: &str) -> bool {
-    name == "__proto__" || (name == "prototype" && parent.rsplit('/').next() == Some("constructor"))
 }
 
 fn check_depth(pointer: &str, value: &Value) -> Result<(), PatchProblem> {

@@ -1,11 +1,14 @@
 //! JSON Patch (RFC 6902): changes of states and activities. [`apply`] applies one to a document.
 
 mod apply;
+mod pointer;
+mod undo;
 
 pub(crate) use apply::apply_within;
-pub use apply::{AppliedPatch, PatchError, apply};
+pub use apply::{PatchError, apply};
 use serde::{Deserialize, Deserializer, Serialize, de::Error as _};
 use serde_json::Value;
+pub use undo::AppliedPatch;
 use utoipa::ToSchema;
 
 use super::JsonObject;
