@@ -1,32 +1,27 @@
 //! From the URL of a server to its authorization server, and this server as a client there.
 
-use std::time::Duration;
-
 use reqwest::{
-    Client, RequestBuilder, StatusCode, Url,
+    Client, StatusCode, Url,
     header::{ACCEPT, WWW_AUTHENTICATE},
 };
-use serde::{Deserialize, de::DeserializeOwned};
+use serde::Deserialize;
 use serde_json::json;
 
-use super::authorization::{
-    Authorization, ClientAuth, ClientCredentials, TokenSource, callback_of, redirect_uri,
+use super::{
+    authorization::{
+        Authorization, ClientAuth, ClientCredentials, TokenSource, callback_of, redirect_uri,
+    },
+    metadata::{IssuerMetadata, ResourceMetadata, read, read_first, send, well_known},
 };
 use crate::{
     agent::LoginError,
-    base::{
-        host::Host,
-        text::{error_chain, shortened},
-    },
+    base::{host::Host, text::shortened},
     upstream::{
-        body::read_whole,
         public_hosts::NamedHosts,
         trust::{is_trusted_url, server_url},
     },
 };
 
-const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
-const MAX_METADATA_BYTES: usize = 64 * 1024;
 const MAX_AUTHORIZATION_SERVERS: usize = 4;
 const MAX_ERROR_CHARS: usize = 200;
 
@@ -43,33 +38,6 @@ pub(super) struct Discovery {
     pub(super) client: Option<ClientCredentials>,
     pub(super) scopes: Vec<String>,
     pub(super) http: Client,
-}
-
-/// RFC 8414, and OpenID Connect Discovery.
-#[derive(Deserialize)]
-struct IssuerMetadata {
-    issuer: String,
-    authorization_endpoint: String,
-    token_endpoint: String,
-    registration_endpoint: Option<String>,
-    revocation_endpoint: Option<String>,
-    #[serde(default)]
-    scopes_supported: Vec<String>,
-    code_challenge_methods_supported: Option<Vec<String>>,
-    #[serde(default)]
-    token_endpoint_auth_methods_supported: Vec<String>,
-    #[serde(default, rename = "authorization_response_iss_parameter_supported")]
-    names_issuer: bool,
-}
-
-/// RFC 9728.
-#[derive(Deserialize)]
-struct ResourceMetadata {
-    resource: String,
-    #[serde(default)]
-    authorization_servers: Vec<String>,
-    #[serde(default)]
-    scopes_supported: Vec<String>,
 }
 
 /// RFC 7591.
@@ -118,7 +86,7 @@ impl Discovery {
     async fn find(&self) -> Result<(IssuerMetadata, Vec<String>, String), LoginError> {
         // What a refusal of the server says about authorization.
         let refused =
-            self.send(self.http.get(self.url.clone()).header(ACCEPT, "text/event-stream")).await?;
+            send(self.http.get(self.url.clone()).header(ACCEPT, "text/event-stream")).await?;
         let header = refused.headers().get(WWW_AUTHENTICATE).and_then(|value| value.to_str().ok());
         let challenge =
             header.filter(|_| refused.status() == StatusCode::UNAUTHORIZED).unwrap_or_default();
@@ -179,7 +147,7 @@ impl Discovery {
             Some(named) => vec![self.check(&named)?],
             None => well_known(&own, "oauth-protected-resource", false),
         };
-        match self.first::<ResourceMetadata>(urls).await? {
+        match read_first::<ResourceMetadata>(&self.http, urls).await? {
             Some(found) if is_resource_of(&own, &found.resource) => Ok(found),
             Some(found) => {
                 let other = shortened(&found.resource, MAX_ERROR_CHARS);
@@ -213,7 +181,7 @@ impl Discovery {
         let url = self.check_issuer(issuer)?;
         let kinds = ["oauth-authorization-server", "openid-configuration"];
         let urls = kinds.into_iter().flat_map(|kind| well_known(&url, kind, true)).collect();
-        let problem = match self.first::<IssuerMetadata>(urls).await? {
+        let problem = match read_first::<IssuerMetadata>(&self.http, urls).await? {
             None => "has no metadata",
             Some(found) if !is_same_issuer(&found.issuer, issuer) => {
                 "names another issuer in its metadata"
@@ -292,10 +260,8 @@ impl Discovery {
             "response_types": ["code"],
             "token_endpoint_auth_method": if is_secret_needed { "client_secret_post" } else { "none" },
         });
-        let client: Registered = self
-            .read(self.http.post(self.check(endpoint)?).json(&wanted))
-            .await?
-            .map_err(|why| {
+        let client: Registered =
+            read(self.http.post(self.check(endpoint)?).json(&wanted)).await?.map_err(|why| {
                 let why = shortened(&why.replace(char::is_control, " "), MAX_ERROR_CHARS);
                 failed(format!("{issuer} does not register this server: {why}"))
             })?;
@@ -304,40 +270,6 @@ impl Discovery {
             id: client.client_id,
             secret: client.client_secret.filter(|secret| !secret.is_empty()),
             auth: if is_post { ClientAuth::Post } else { ClientAuth::Basic },
-        })
-    }
-
-    /// Reads the first JSON document that there is.
-    async fn first<T: DeserializeOwned>(&self, urls: Vec<Url>) -> Result<Option<T>, LoginError> {
-        for url in urls {
-            if let Ok(found) =
-                self.read(self.http.get(url).header(ACCEPT, "application/json")).await?
-            {
-                return Ok(Some(found));
-            }
-        }
-        Ok(None)
-    }
-
-    /// Reads a JSON document; within it the response that is none.
-    async fn read<T: DeserializeOwned>(
-        &self,
-        request: RequestBuilder,
-    ) -> Result<Result<T, String>, LoginError> {
-        let response = self.send(request).await?;
-        let status = response.status();
-        let body = read_whole(response, MAX_METADATA_BYTES).await.unwrap_or_default();
-        let document = serde_json::from_slice(&body).ok().filter(|_| status.is_success());
-        Ok(document.ok_or_else(|| format!("{status} {}", String::from_utf8_lossy(&body))))
-    }
-
-    async fn send(&self, request: RequestBuilder) -> Result<reqwest::Response, LoginError> {
-        request.timeout(REQUEST_TIMEOUT).send().await.map_err(|error| {
-            let server =
-                error.url().map(|url| url.origin().ascii_serialization()).unwrap_or_default();
-            let problem = if error.is_timeout() { "does not answer" } else { "cannot be reached" };
-            tracing::debug!(cause = error_chain(&error), "a server for logins {problem}");
-            failed(format!("{server} {problem}"))
         })
     }
 }
@@ -363,27 +295,6 @@ fn parameter(header: &str, name: &str) -> Option<String> {
     value.split('"').next().filter(|value| !value.is_empty()).map(str::to_owned)
 }
 
-/// Returns the URLs at which metadata may be. `is_exact`: those of a path are not at the root.
-fn well_known(url: &Url, kind: &str, is_exact: bool) -> Vec<Url> {
-    let path = url.path().trim_end_matches('/');
-    let mut paths = vec![format!("/.well-known/{kind}{path}")];
-    if !path.is_empty() {
-        paths.push(if is_exact {
-            format!("{path}/.well-known/{kind}")
-        } else {
-            format!("/.well-known/{kind}")
-        });
-    }
-    let at = |path: String| {
-        let mut url = url.clone();
-        url.set_path(&path);
-        url.set_query(None);
-        url.set_fragment(None);
-        url
-    };
-    paths.into_iter().map(at).collect()
-}
-
 /// Returns whether tokens for a resource are for a server: it is the server, or a part of the server's path.
 fn is_resource_of(server: &Url, resource: &str) -> bool {
     let Ok(resource) = Url::parse(resource) else { return false };
@@ -404,29 +315,6 @@ mod tests {
             (Url::parse("https://mcp.example.com/mcp").unwrap(), named.client().unwrap());
         let hosts = NamedHosts::new(hosts.iter().copied());
         Discovery { url, hosts, issuer: None, named, client: None, scopes: vec![], http }
-    }
-
-    #[test]
-    fn metadata_are_looked_for_at_the_places_of_the_standards() {
-        let places = |url: &str, kind: &str, is_exact| -> Vec<_> {
-            well_known(&Url::parse(url).unwrap(), kind, is_exact)
-                .iter()
-                .map(|url| url.path().to_owned())
-                .collect()
-        };
-        let resource = "oauth-protected-resource";
-        assert_eq!(
-            places("https://a.test/mcp?x", resource, false),
-            ["/.well-known/oauth-protected-resource/mcp", "/.well-known/oauth-protected-resource"]
-        );
-        assert_eq!(
-            places("https://a.test/t/", "openid-configuration", true),
-            ["/.well-known/openid-configuration/t", "/t/.well-known/openid-configuration"]
-        );
-        assert_eq!(
-            places("https://a.test/", "openid-configuration", true),
-            ["/.well-known/openid-configuration"]
-        );
     }
 
     #[test]

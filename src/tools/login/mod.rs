@@ -16,6 +16,7 @@
 mod authorization;
 mod discovery;
 mod flow;
+mod metadata;
 pub(crate) mod options;
 mod seal;
 mod server;
