@@ -137,15 +137,7 @@ impl Runs {
             if run.id == *run_id {
                 return threads.follow_or_reject(key, &run);
             }
-            match threads.options.concurrent_runs {
-                ConcurrentRuns::Reject => return Err(StartError::ThreadIsBusy),
-                ConcurrentRuns::Supersede if request.entrant() == Entrant::Message => {
-                    if let Some(shared) = threads.store.shared() {
-                        shared.request_cancel(run.thread, &run.id).await?;
-                    }
-                }
-                ConcurrentRuns::Queue | ConcurrentRuns::Supersede => {}
-            }
+            admission.reject_or_supersede(&run).await?;
             if Instant::now() >= deadline {
                 return Err(StartError::QueueFull);
             }
@@ -279,6 +271,20 @@ impl Admission {
                 BeginOutcome::Changed => self.load().await?,
             }
         }
+    }
+
+    /// Fails, or asks the run of another process to end, if `concurrent_runs` says so.
+    async fn reject_or_supersede(&self, run: &RunRecord) -> Result<(), StartError> {
+        match self.threads.options.concurrent_runs {
+            ConcurrentRuns::Reject => return Err(StartError::ThreadIsBusy),
+            ConcurrentRuns::Supersede if self.request.entrant() == Entrant::Message => {
+                if let Some(shared) = self.threads.store.shared() {
+                    shared.request_cancel(run.thread, &run.id).await?;
+                }
+            }
+            ConcurrentRuns::Queue | ConcurrentRuns::Supersede => {}
+        }
+        Ok(())
     }
 
     /// Leaves out messages of the client that a run of the thread has taken back.

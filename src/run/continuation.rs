@@ -10,7 +10,7 @@ use serde_json::json;
 use tokio::time::timeout;
 
 use super::{
-    drive::{clock::RunLimits, guard::RunClosing, progress::Drive as _},
+    drive::{clock::RunLimits, guard::RunClosing, progress::Drive as _, transcript::Transcript},
     limits::{memory::RequestSize, run_permit::RunPermit},
     log::{LiveLog, live::to_line, log_replay::LogReplay, mark::LogMark},
     persist::{detached, stored_request::StoredRequest, transcribed_run::TranscribedRun},
@@ -192,13 +192,7 @@ impl Runs {
         if let Some(memory) = &run.permit.memory {
             memory.read_thread(thread.memory_bytes());
         }
-        let cause =
-            if replay.is_handed_over { "handed_over" } else { RunErrorCode::ServerLost.as_str() };
-        let backoff = if replay.is_handed_over {
-            Duration::ZERO
-        } else {
-            BACKOFF[BACKOFF.len().min(replay.lost as usize + 1) - 1]
-        };
+        let (cause, backoff) = (replay.cause(), replay.backoff());
         let is_given_up =
             !replay.is_handed_over && replay.lost >= threads.options.runs.max_continuations;
         if is_given_up || replay.is_damaged {
@@ -207,10 +201,9 @@ impl Runs {
         }
         replay.attempt += 1;
         replay.lost += u32::from(!replay.is_handed_over);
-        let ContinuableRun { record, request, request_bytes, principal, agent, permit } = run;
-        let elapsed = Duration::from_millis(now().abs_diff(record.started_at));
+        let elapsed = Duration::from_millis(now().abs_diff(run.record.started_at));
         // Counted before the run goes on, because it may be the run that its servers are lost by.
-        let batch = replay.take_back(key, &lease, &record, &request, cause);
+        let batch = replay.take_back(key, &lease, &run.record, &run.request, cause);
         let (lines, bytes) = (replay.lines + batch.events.len() as u64, replay.bytes);
         if threads.store.append(&[batch]).await? != [true] {
             return Err(StoreError::LeaseLost);
@@ -219,28 +212,17 @@ impl Runs {
 
         let max_run_bytes = threads.options.runs.max_run_bytes;
         let log = Arc::new(
-            LiveLog::new(lease.clone(), request_bytes + bytes, max_run_bytes)
+            LiveLog::new(lease.clone(), run.request_bytes + bytes, max_run_bytes)
                 .continued(elapsed, lines),
         );
-        let (forwarded, has_sent_data) = (request.forwarded(), request.has_sent_data);
-        let mut input =
-            request.into_input(key.id.clone(), record.id.clone(), replay.kept.messages());
-        input.state = Some(replay.kept.state().clone());
+        let has_sent_data = run.request.has_sent_data;
+        let (record, request) = run.into_request(key, &replay.kept);
         let taken_back = replay.taken_back();
         let continuation =
             Continuation { attempt: replay.attempt, marks: replay.marks, taken_back };
         let journal = RunJournal { log: log.clone(), continuation: Some(continuation) };
         let max = threads.options.runs.detached_max.map(|max| max.saturating_sub(elapsed));
         let limits = RunLimits { max, heartbeat: None, ..self.limits };
-        let request = RunRequest {
-            permit,
-            agent,
-            input,
-            principal,
-            forwarded,
-            on_disconnect: None,
-            is_reply: false,
-        };
         let claims = thread.branch.client_claims();
         let mut run = self.create_run(
             request,
@@ -269,7 +251,41 @@ impl Runs {
     }
 }
 
+impl ContinuableRun {
+    /// Returns the request to go on from what the last mark kept, beside the record of the run.
+    fn into_request(self, key: &ThreadKey, kept: &Transcript) -> (RunRecord, RunRequest) {
+        let Self { record, request, principal, agent, permit, .. } = self;
+        let forwarded = request.forwarded();
+        let mut input = request.into_input(key.id.clone(), record.id.clone(), kept.messages());
+        input.state = Some(kept.state().clone());
+        let request = RunRequest {
+            permit,
+            agent,
+            input,
+            principal,
+            forwarded,
+            on_disconnect: None,
+            is_reply: false,
+        };
+        (record, request)
+    }
+}
+
 impl LogReplay {
+    /// Returns why the run goes on here.
+    fn cause(&self) -> &'static str {
+        if self.is_handed_over { "handed_over" } else { RunErrorCode::ServerLost.as_str() }
+    }
+
+    /// Returns the time before the run goes on.
+    fn backoff(&self) -> Duration {
+        if self.is_handed_over {
+            Duration::ZERO
+        } else {
+            BACKOFF[BACKOFF.len().min(self.lost as usize + 1) - 1]
+        }
+    }
+
     /// Closes what the lost server left open, and takes back what it sent after the last mark. Returns the lines to append.
     fn take_back(
         &mut self,

@@ -11,7 +11,7 @@ use super::{
     startup_log::log_start,
 };
 use crate::{
-    http::{self, Connections, Routers},
+    http::{self, Connections, HttpOptions, Routers},
     observe::{metrics::Metrics, recordings::RecordingWriter, telemetry::logs},
     run::{RunLimits, RunMemoryBudget, RunsBuilder},
     surfaces,
@@ -107,14 +107,7 @@ impl Server {
         self,
         address: Option<SocketAddr>,
     ) -> Result<(Routers, ServerHandle, Connections), ServerError> {
-        if self.copilotkit.enabled
-            && let Err(problem) = self.copilotkit.check_prefix()
-        {
-            return Err(ServerError::CopilotKitPrefix { prefix: self.copilotkit.prefix, problem });
-        }
-        if let Some(model) = self.prices.find_invalid() {
-            return Err(ServerError::Price(model.to_owned()));
-        }
+        self.check_settings()?;
         let recordings = RecordingWriter::open(&self.record).map_err(|error| {
             ServerError::Record { dir: self.record.dir.clone().unwrap_or_default(), error }
         })?;
@@ -167,16 +160,7 @@ impl Server {
             http.transcribe_path = Some(format!("{}/transcribe", self.copilotkit.prefix));
         }
         if address.is_some() {
-            // Streams without an end leave connections for everything else.
-            let most = (self.connections.max / 2).max(1);
-            if http.max_streams > most {
-                tracing::warn!(
-                    configured = http.max_streams,
-                    "[server] max_streams is lowered to {most}, half of the {} connections that the server can have",
-                    self.connections.max
-                );
-                http.max_streams = most;
-            }
+            limit_streams(&mut http, self.connections.max);
         }
         let routers = http::router(
             runs.clone(),
@@ -190,6 +174,31 @@ impl Server {
         let handle = ServerHandle { runs, tools, recordings, drain: self.drain };
         handle.start();
         Ok((routers, handle, self.connections))
+    }
+
+    fn check_settings(&self) -> Result<(), ServerError> {
+        if self.copilotkit.enabled
+            && let Err(problem) = self.copilotkit.check_prefix()
+        {
+            let prefix = self.copilotkit.prefix.clone();
+            return Err(ServerError::CopilotKitPrefix { prefix, problem });
+        }
+        match self.prices.find_invalid() {
+            Some(model) => Err(ServerError::Price(model.to_owned())),
+            None => Ok(()),
+        }
+    }
+}
+
+/// Lowers the number of streams to half of the connections: streams without an end leave connections for everything else.
+fn limit_streams(http: &mut HttpOptions, max_connections: usize) {
+    let most = (max_connections / 2).max(1);
+    if http.max_streams > most {
+        tracing::warn!(
+            configured = http.max_streams,
+            "[server] max_streams is lowered to {most}, half of the {max_connections} connections that the server can have"
+        );
+        http.max_streams = most;
     }
 }
 

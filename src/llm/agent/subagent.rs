@@ -90,13 +90,11 @@ impl SubagentTask {
             cx.thread_id().as_str(),
             cx.run_id().as_str(),
         );
-        let (suspended, earlier) = self.suspended.unzip();
-        let id = suspended.as_ref().map_or_else(SubagentRunId::random, |task| task.id.clone());
+        let id =
+            self.suspended.as_ref().map_or_else(SubagentRunId::random, |(task, _)| task.id.clone());
         let cx = cx.within(scope.clone()).for_task(id.clone());
-        let mut started = SubagentStarted::new(id.clone(), self.subagent.name.clone());
-        started.description = Some(self.subagent.description.clone());
-        started.parent_tool_call_id = Some(self.call.clone());
-        started.parent_message_id = Some(self.parent);
+        let started = self.started(id.clone());
+        let (suspended, earlier) = self.suspended.unzip();
         let mut ids = TaskIds::new(cx.clone());
         let mut messages = vec![Message::user(MessageId::random(), self.text)];
         messages.extend(earlier.unwrap_or_default());
@@ -104,7 +102,7 @@ impl SubagentTask {
         let resume = suspended.map(|task| task.replies).unwrap_or_default();
         let input = RunAgentInput { messages: messages.into(), resume, ..input };
         stream! {
-            yield CallOutcome::Event(started.into());
+            yield CallOutcome::Event(started);
             let mut events = self.subagent.agent.run(input, cx);
             let mut last_message = String::new();
             let mut end = Ok(None);
@@ -158,6 +156,15 @@ impl SubagentTask {
             yield CallOutcome::Event(event);
             yield open.end(outcome, text.into(), Vec::new());
         }
+    }
+
+    /// Returns the first event of the subagent.
+    fn started(&self, id: SubagentRunId) -> Event {
+        let mut started = SubagentStarted::new(id, self.subagent.name.clone());
+        started.description = Some(self.subagent.description.clone());
+        started.parent_tool_call_id = Some(self.call.clone());
+        started.parent_message_id = Some(self.parent.clone());
+        started.into()
     }
 }
 

@@ -47,7 +47,6 @@ use self::{
     exchange::RecordedExchange,
     failure::{AttemptError, ProviderErrors},
     refused_parameters::RefusedParameters,
-    retry::Retry,
 };
 use crate::{
     base::{
@@ -211,12 +210,8 @@ impl Transport {
                 if refusal.is_some_and(|refusal| form.change(refusal, &trace)) {
                     continue;
                 }
-                let wait = match failure.retry {
-                    _ if output.has_answer || retries >= transport.max_retries => None,
-                    Retry::Never => None,
-                    Retry::Backoff => Some(retry::backoff(retries)),
-                    Retry::After(wait) => (wait <= retry::MAX_WAIT).then_some(wait),
-                };
+                let may_retry = !output.has_answer && retries < transport.max_retries;
+                let wait = failure.retry.wait(retries).filter(|_| may_retry);
                 let error = failure.into_error(request_id.get().map(String::as_str));
                 let Some(wait) = wait else {
                     yield Err(error);

@@ -10,7 +10,7 @@ use jiff::fmt::rfc2822;
 use serde_json::Value;
 
 /// If a provider asks for a longer wait, the client gets the error instead.
-pub(super) const MAX_WAIT: Duration = Duration::from_secs(30);
+const MAX_WAIT: Duration = Duration::from_secs(30);
 pub(super) const END_OF_BODY_TIMEOUT: Duration = Duration::from_millis(50);
 const FIRST_BACKOFF: Duration = Duration::from_millis(500);
 const MAX_BACKOFF: Duration = Duration::from_secs(8);
@@ -22,8 +22,19 @@ pub(super) enum Retry {
     After(Duration),
 }
 
+impl Retry {
+    /// Returns the wait before the request is sent again, if it is.
+    pub(super) fn wait(self, retries: u32) -> Option<Duration> {
+        match self {
+            Self::Never => None,
+            Self::Backoff => Some(backoff(retries)),
+            Self::After(wait) => (wait <= MAX_WAIT).then_some(wait),
+        }
+    }
+}
+
 /// A random part of up to a half is taken off, so that runs which failed together do not retry together.
-pub(super) fn backoff(retries: u32) -> Duration {
+fn backoff(retries: u32) -> Duration {
     let whole = FIRST_BACKOFF.saturating_mul(2_u32.saturating_pow(retries)).min(MAX_BACKOFF);
     // Each new hasher has random keys, so no library for random numbers is needed.
     let random = (RandomState::new().hash_one(retries) % 1000) as f64 / 1000.0;

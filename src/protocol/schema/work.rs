@@ -83,55 +83,18 @@ impl<'v> Counter<'v> {
             _ => return Err("the value and the schema nest too deeply".to_owned()),
         }
         self.known.insert(pair, None);
+        let targets = references::targets(self.root, keywords)?;
         let mut total = Count { steps: own, height: 0 };
-        let mut add = |counter: &mut Self, schema: &'v Value, instance: Instance<'v>| {
-            let part = counter.count(schema, instance, level + 1)?;
+        let mut add = |schema: &'v Value, instance: Instance<'v>| {
+            let part = self.count(schema, instance, level + 1)?;
             total.steps = total.steps.saturating_add(part.steps);
             total.height = total.height.max(part.height + 1);
-            if total.steps > counter.limit { Err(counter.too_much()) } else { Ok(()) }
+            if total.steps > self.limit { Err(self.too_much()) } else { Ok(()) }
         };
-        for target in references::targets(self.root, keywords)? {
-            add(self, target, instance)?;
+        for target in targets {
+            add(target, instance)?;
         }
-        for (name, parts) in keywords {
-            match (name.as_str(), parts) {
-                ("properties", Value::Object(parts)) => {
-                    for (name, part) in parts {
-                        if let Some(member) = instance.value().and_then(|value| value.get(name)) {
-                            add(self, part, Instance::Value(member))?;
-                        }
-                    }
-                }
-                ("patternProperties", Value::Object(parts)) => {
-                    for part in parts.values() {
-                        members(instance).try_for_each(|member| add(self, part, member))?;
-                    }
-                }
-                ("additionalProperties" | "unevaluatedProperties", part) => {
-                    members(instance).try_for_each(|member| add(self, part, member))?;
-                }
-                ("propertyNames", part) => {
-                    names(instance).try_for_each(|name| add(self, part, Instance::Name(name)))?;
-                }
-                ("items" | "prefixItems", Value::Array(parts)) => {
-                    parts
-                        .iter()
-                        .zip(items(instance))
-                        .try_for_each(|(part, item)| add(self, part, item))?;
-                }
-                ("items" | "additionalItems" | "unevaluatedItems" | "contains", part) => {
-                    items(instance).try_for_each(|item| add(self, part, item))?;
-                }
-                ("allOf" | "anyOf" | "oneOf", Value::Array(parts)) => {
-                    parts.iter().try_for_each(|part| add(self, part, instance))?;
-                }
-                ("not" | "if" | "then" | "else", part) => add(self, part, instance)?,
-                ("dependentSchemas" | "dependencies", Value::Object(parts)) => {
-                    parts.values().try_for_each(|part| add(self, part, instance))?;
-                }
-                _ => {}
-            }
-        }
+        for_each_part(keywords, instance, &mut add)?;
         if UNEVALUATED.iter().any(|name| keywords.contains_key(*name)) {
             total.steps = total.steps.saturating_mul(2);
         }
@@ -145,6 +108,51 @@ impl<'v> Counter<'v> {
     fn too_much(&self) -> String {
         format!("checking the value would take more than {} steps", self.limit)
     }
+}
+
+/// Calls a function with each schema that the keywords apply, references apart, and what it is applied to.
+fn for_each_part<'v>(
+    keywords: &'v Map<String, Value>,
+    instance: Instance<'v>,
+    apply: &mut impl FnMut(&'v Value, Instance<'v>) -> Result<(), String>,
+) -> Result<(), String> {
+    for (name, parts) in keywords {
+        match (name.as_str(), parts) {
+            ("properties", Value::Object(parts)) => {
+                for (name, part) in parts {
+                    if let Some(member) = instance.value().and_then(|value| value.get(name)) {
+                        apply(part, Instance::Value(member))?;
+                    }
+                }
+            }
+            ("patternProperties", Value::Object(parts)) => {
+                for part in parts.values() {
+                    members(instance).try_for_each(|member| apply(part, member))?;
+                }
+            }
+            ("additionalProperties" | "unevaluatedProperties", part) => {
+                members(instance).try_for_each(|member| apply(part, member))?;
+            }
+            ("propertyNames", part) => {
+                names(instance).try_for_each(|name| apply(part, Instance::Name(name)))?;
+            }
+            ("items" | "prefixItems", Value::Array(parts)) => {
+                parts.iter().zip(items(instance)).try_for_each(|(part, item)| apply(part, item))?;
+            }
+            ("items" | "additionalItems" | "unevaluatedItems" | "contains", part) => {
+                items(instance).try_for_each(|item| apply(part, item))?;
+            }
+            ("allOf" | "anyOf" | "oneOf", Value::Array(parts)) => {
+                parts.iter().try_for_each(|part| apply(part, instance))?;
+            }
+            ("not" | "if" | "then" | "else", part) => apply(part, instance)?,
+            ("dependentSchemas" | "dependencies", Value::Object(parts)) => {
+                parts.values().try_for_each(|part| apply(part, instance))?;
+            }
+            _ => {}
+        }
+    }
+    Ok(())
 }
 
 /// Returns whether a keyword may apply other schemas.

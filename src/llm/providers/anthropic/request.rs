@@ -79,16 +79,7 @@ pub(in crate::llm) fn body(
     body.set("system", system);
     body.set("tools", tools);
     body.set("tool_choice", choice.member);
-    let mut thinking = plan.member();
-    if binds_thinking(rules)
-        && is_official
-        && matches!(plan.thinking, RequestThinking::Adaptive { .. })
-    {
-        // Otherwise the API may refuse the request after each change of context, state, instructions or tools
-        // (https://platform.claude.com/docs/en/build-with-claude/preserved-thinking).
-        thinking["block_binding"] = json!({"prefix_mismatch_behavior": "drop_block"});
-    }
-    body.set("thinking", thinking);
+    body.set("thinking", thinking_member(&plan, binds_thinking(rules) && is_official));
     let mut output = JsonObject::new();
     output.set("effort", plan.effort.as_deref());
     output.set("format", grammar.map(|schema| json!({"type": "json_schema", "schema": schema})));
@@ -147,6 +138,17 @@ fn messages<'r>(
         messages.add_current(&current.join("\n\n"), CurrentPlace { as_system, behind_user: binds });
     }
     messages
+}
+
+/// Returns the member `thinking`. `has_binding`: the model binds thinking to its context, and the server can drop it then.
+fn thinking_member(plan: &ThinkingPlan, has_binding: bool) -> Value {
+    let mut member = plan.member();
+    if has_binding && matches!(plan.thinking, RequestThinking::Adaptive { .. }) {
+        // Otherwise the API may refuse the request after each change of context, state, instructions or tools
+        // (https://platform.claude.com/docs/en/build-with-claude/preserved-thinking).
+        member["block_binding"] = json!({"prefix_mismatch_behavior": "drop_block"});
+    }
+    member
 }
 
 fn binds_thinking(rules: Option<&ClaudeRules>) -> bool {
