@@ -60,7 +60,10 @@ pub(crate) async fn export_thread(
         None | Some("url") => false,
         Some("inline") => true,
         Some(_) => {
-            return Err(ApiError::InvalidParameter { name: "files", expected: "`url` or `inline`" });
+            return Err(ApiError::InvalidParameter {
+                name: "files",
+                expected: "`url` or `inline`",
+            });
         }
     };
     let key = own.caller.key(id);

@@ -31,7 +31,9 @@ pub(super) async fn erase(
         // The thread can be so damaged that no request can name it.
         Some(number) if store.delete(number).await? => format!("thread {number}"),
         Some(number) => {
-            return Err(format!("there is no thread {number}: see agui-server check --store").into());
+            return Err(
+                format!("there is no thread {number}: see agui-server check --store").into()
+            );
         }
         None => {
             let threads =
