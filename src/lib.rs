@@ -41,30 +41,22 @@
 
 pub mod agent;
 pub mod auth;
-mod base;
-mod files;
 mod http;
 #[doc(hidden)]
 pub mod internal;
 #[cfg(feature = "llm")]
 pub mod llm;
-mod observe;
 pub mod options;
 pub mod prelude;
 pub mod protocol;
-mod run;
 mod server;
 pub mod store;
-mod surfaces;
-mod threads;
 #[cfg(feature = "llm")]
 pub mod tools;
-#[cfg(feature = "upstream")]
-mod upstream;
 
+pub use agui_observe::telemetry::logs;
+pub use agui_run::Run;
 pub use http::dialects::named_events;
-pub use observe::telemetry::logs;
-pub use run::Run;
 /// The arguments of [`tools::tool_fn`] derive `schemars::JsonSchema`.
 #[cfg(feature = "llm")]
 pub use schemars;

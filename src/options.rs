@@ -2,16 +2,14 @@
 
 #[cfg(feature = "upstream")]
 pub use crate::http::playground::PlaygroundOptions;
-pub use crate::{
-    base::InvalidOption,
-    http::{
-        AllowRule, Connections, Cors, HttpOptions,
-        dialects::{copilotkit::CopilotKitOptions, named_events::NamedEventOptions},
-    },
-    observe::{
-        metrics::{MetricsOptions, ModelPrice, Prices},
-        recordings::RecordOptions,
-        telemetry::{TRACE_TARGET, TelemetryOptions},
-    },
-    run::{ConcurrentRuns, OnDisconnect, PrincipalLimits, RunOptions, ThreadOptions},
+pub use crate::http::{
+    AllowRule, Connections, Cors, HttpOptions,
+    dialects::{copilotkit::CopilotKitOptions, named_events::NamedEventOptions},
 };
+pub use agui_base::InvalidOption;
+pub use agui_observe::{
+    metrics::{MetricsOptions, ModelPrice, Prices},
+    recordings::RecordOptions,
+    telemetry::{TRACE_TARGET, TelemetryOptions},
+};
+pub use agui_run::{ConcurrentRuns, OnDisconnect, PrincipalLimits, RunOptions, ThreadOptions};

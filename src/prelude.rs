@@ -2,15 +2,11 @@
 
 pub use async_trait::async_trait;
 
-pub use crate::{
-    Server,
-    agent::{Agent, AgentError, AgentResult, Emitter, Principal, RunContext, agent_fn},
-    auth::Authenticator,
-    protocol::{Event, Interrupt, Message, ResumeStatus, RunAgentInput},
-    store::Store,
-};
+pub use crate::{Server, auth::Authenticator};
+pub use agui_agent::{Agent, AgentError, AgentResult, Emitter, Principal, RunContext, agent_fn};
 #[cfg(feature = "llm")]
-pub use crate::{
-    llm::{LlmAgent, Model},
-    tools::{ApprovalRule, Tool, ToolContext, ToolError, tool_fn},
-};
+pub use agui_llm::{LlmAgent, Model};
+pub use agui_protocol::{Event, Interrupt, Message, ResumeStatus, RunAgentInput};
+pub use agui_store::Store;
+#[cfg(feature = "llm")]
+pub use agui_tools::{ApprovalRule, Tool, ToolContext, ToolError, tool_fn};

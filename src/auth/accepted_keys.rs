@@ -7,10 +7,11 @@ use http::request::Parts;
 use sha2::{Digest as _, Sha256};
 use subtle::ConstantTimeEq as _;
 
-use super::{
-    ApiKey, AuthError, Authenticator, Principal,
+use crate::auth::{
+    ApiKey, AuthError, Authenticator,
     authenticator::{Authenticate, bearer_token},
 };
+use agui_agent::Principal;
 
 /// The API keys of a server. A key's name is the name of its principal.
 #[derive(Debug, Clone, Default)]

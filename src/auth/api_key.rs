@@ -5,8 +5,9 @@ use std::fmt;
 use serde_json::{Map, Value};
 use sha2::{Digest as _, Sha256};
 
-use super::{KeyError, Principal};
-use crate::base::{
+use crate::auth::KeyError;
+use agui_agent::Principal;
+use agui_base::{
     hmac::hmac_sha256,
     text::{from_hex, hex},
 };

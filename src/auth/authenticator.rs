@@ -5,7 +5,8 @@ use std::{fmt, sync::Arc};
 use async_trait::async_trait;
 use http::{HeaderMap, header::AUTHORIZATION, request::Parts};
 
-use super::{ApiKey, AuthError, Principal, principal::is_valid_name};
+use crate::auth::{ApiKey, AuthError};
+use agui_agent::{Principal, host::is_valid_name};
 
 /// Finds the [`Principal`] of a request. Cheap to clone. [`Jwt`](super::Jwt) converts
 /// into one.

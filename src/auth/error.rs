@@ -2,7 +2,7 @@
 
 use std::{borrow::Cow, error::Error, time::Duration};
 
-use crate::base::refusal::refusals;
+use agui_base::refusals;
 
 refusals! {
     /// The reason why a request has no principal. Refused with 401 and its text, unless the variant says otherwise.

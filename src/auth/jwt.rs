@@ -16,12 +16,12 @@ use serde_json::Value;
 
 pub use self::{algorithm::JwtAlgorithm, claims::JwtOptions, jwks::JwksOptions};
 use self::{compact::Compact, jwks::Jwks, key::VerifyingKey};
-use super::{
+use crate::auth::{
     authenticator::{Authenticate, Authenticator, bearer_token},
     error::{AuthError, KeyError, TokenError},
-    principal::{Principal, is_valid_name},
 };
-use crate::upstream::trust::is_trusted_url;
+use agui_agent::{Principal, host::is_valid_name};
+use agui_base::upstream::trust::is_trusted_url;
 
 const MAX_TOKEN_BYTES: usize = 16 * 1024;
 

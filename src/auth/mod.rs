@@ -10,13 +10,11 @@ mod authenticator;
 mod error;
 #[cfg(feature = "jwt")]
 mod jwt;
-mod principal;
 
 pub(crate) use accepted_keys::ApiKeys;
+pub use agui_agent::Principal;
 pub use api_key::ApiKey;
 pub use authenticator::Authenticator;
 pub use error::{AuthError, KeyError};
 #[cfg(feature = "jwt")]
 pub use jwt::{JwksOptions, Jwt, JwtAlgorithm, JwtOptions};
-pub use principal::Principal;
-pub(crate) use principal::owner_of;

@@ -5,11 +5,8 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::{ApiResult, App, Caller, Path, read_run::find_agent, refuse};
-use crate::{
-    agent::AgentEntry,
-    auth::Principal,
-    protocol::{AgentCapabilities, capabilities::TransportCapabilities},
-};
+use agui_agent::{Principal, host::AgentEntry};
+use agui_protocol::{AgentCapabilities, capabilities::TransportCapabilities};
 
 #[derive(Serialize, ToSchema)]
 pub(crate) struct AgentList {

@@ -3,7 +3,7 @@
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::auth::Principal;
+use agui_agent::Principal;
 
 /// Callers that may use agents: a table `[[allow]]`. An agent that no table names is for every caller.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]

@@ -5,10 +5,8 @@ use std::{sync::Arc, time::Duration};
 use tokio::time::timeout;
 
 use super::{App, Caller, accept::own_address::OwnAddress};
-use crate::{
-    files::{FileUrls, UrlSigner, event_names_files, event_of_line},
-    protocol::{Event, Message, encode::Encoder},
-};
+use agui_agent::files::{FileUrls, UrlSigner, event_names_files, event_of_line};
+use agui_protocol::{Event, Message, encode::Encoder};
 
 /// The time that a request waits for the secret of the store, which only the first ones of a process need.
 const SECRET_TIME: Duration = Duration::from_millis(250);

@@ -16,16 +16,14 @@ use super::{
     ApiResult, App, Caller, ClientEncoder, Path, accepted, follow::FollowedRun, read_body,
     read_run::warn_of_snake_case, refuse, response, response_budget::ResponsePermit, sse_response,
 };
-use crate::{
-    auth::Principal,
-    protocol::{
-        Event, Messages, RunId, ThreadId,
-        encode::{Encoder, StreamVersion},
-        event::{MessagesSnapshot, RunFinished, RunOutcome, RunStarted, StateSnapshot},
-    },
-    store::ThreadView,
-    threads::ThreadConnection,
+use agui_agent::Principal;
+use agui_protocol::{
+    Event, Messages, RunId, ThreadId,
+    encode::{Encoder, StreamVersion},
+    event::{MessagesSnapshot, RunFinished, RunOutcome, RunStarted, StateSnapshot},
 };
+use agui_run::threads::ThreadConnection;
+use agui_store::ThreadView;
 
 /// The part of a `RunAgentInput` that is read: the id of the run in the events, and the client's version.
 #[derive(Default, Deserialize, ToSchema)]

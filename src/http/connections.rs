@@ -11,7 +11,7 @@ use super::{
     ApiError, ApiResult, App, Caller, Path, RouteAccess, RouteSet, login_pages, refuse,
     threads::pages::{TimeText, time},
 };
-use crate::agent::{Connected, LoginError, Logins};
+use agui_agent::host::{Connected, LoginError, Logins};
 
 pub(crate) fn route_sets(logins: Arc<dyn Logins>) -> Vec<RouteSet> {
     let routes: OpenApiRouter<App> =

@@ -10,16 +10,12 @@ use axum::{
     response::Response,
 };
 
-use crate::{
-    agent::AgentEntry,
-    auth::AuthError,
-    base::{refusal::refusals, text::shortened},
-    files::UploadError,
-    protocol::{PROTOCOL_VERSION, decode::DecodeError},
-    run::StartError,
-    store::StoreError,
-    threads::ThreadError,
-};
+use crate::auth::AuthError;
+use agui_agent::{files::UploadError, host::AgentEntry};
+use agui_base::{refusals, text::shortened};
+use agui_protocol::{decode::DecodeError, host::PROTOCOL_VERSION};
+use agui_run::{host::StartError, threads::ThreadError};
+use agui_store::StoreError;
 
 const MAX_LISTED_AGENTS: usize = 20;
 /// The longest text of a request that an error repeats, in characters.
@@ -58,7 +54,7 @@ refusals! {
         #[error("{}", match .0 {
             StoreError::LeaseLost => "the thread was deleted, or taken over by another server; try again",
             StoreError::Unavailable(_) => "the server's store is not available; try again later",
-            StoreError::Failed(_) => "the server failed",
+            _ => "the server failed",
         })]
         #[refusal(StoreError)]
         Store(StoreError),
@@ -316,7 +312,7 @@ fn quoted(header: Option<&HeaderValue>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::base::refusal::RefusalCodes as _;
+    use agui_base::refusal::RefusalCodes as _;
 
     #[test]
     fn a_lost_lease_is_a_conflict_and_no_failure_of_the_server() {

@@ -6,7 +6,7 @@ use axum::{
 };
 use sha2::{Digest as _, Sha256};
 
-use crate::base::text::hex;
+use agui_base::text::hex;
 
 /// Returns the entity tag of a content. It is a weak one, because it stands for all encodings of the content.
 pub(crate) fn etag_of(content: &[u8]) -> HeaderValue {

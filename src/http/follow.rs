@@ -27,12 +27,10 @@ use super::{
     response_budget::ResponsePermit,
     sse_response::{expiry, respond, with_timeout},
 };
-use crate::{
-    auth::Principal,
-    base::RunErrorCode,
-    protocol::{Event, RunId, ThreadId, encode::Encoder, event::RunError},
-    run::{FollowError, Follower},
-};
+use agui_agent::Principal;
+use agui_base::RunErrorCode;
+use agui_protocol::{Event, RunId, ThreadId, encode::Encoder, event::RunError};
+use agui_run::host::{FollowError, Follower};
 
 /// The header `Last-Event-ID`.
 pub(crate) enum LastEventId {}

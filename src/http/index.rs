@@ -20,7 +20,7 @@ use super::{
     agents::{AgentSummary, summaries},
     route_list::Route,
 };
-use crate::protocol::PROTOCOL_VERSION;
+use agui_protocol::host::PROTOCOL_VERSION;
 
 const STYLE: &str = "body{font:16px/1.5 system-ui,sans-serif;max-width:60rem;margin:2rem auto;padding:0 1rem}\
                      pre{overflow:auto;padding:1rem;border:1px solid #8888}td{padding-right:1.5rem}";

@@ -21,7 +21,7 @@ use uuid::Uuid;
 use super::{
     App, Path, Query, RouteAccess, RouteSet, accept::foreign_page::is_own_page, index::escape,
 };
-use crate::agent::{LoginError, Logins, OpenedLink, Returned};
+use agui_agent::host::{LoginError, Logins, OpenedLink, Returned};
 
 const COOKIE: &str = "agui-server-login";
 /// In seconds.
@@ -193,7 +193,7 @@ async fn finish(
 
 fn question(OpenedLink { server, host, owner, button }: &OpenedLink, link: &str) -> String {
     let [server, host, owner] = [server, host, owner].map(|text| escape(text));
-    let whom = if owner == crate::store::ThreadKey::ANONYMOUS {
+    let whom = if owner == agui_store::ThreadKey::ANONYMOUS {
         "everybody who reaches this server".to_owned()
     } else {
         format!("<b>{owner}</b>")

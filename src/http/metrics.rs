@@ -14,7 +14,7 @@ use super::{
     accept::{middleware::has_own_host, serve::is_from_this_machine},
     accepted, refuse,
 };
-use crate::observe::metrics::TextFormat;
+use agui_observe::metrics::TextFormat;
 
 /// Returns the server's metrics for Prometheus.
 #[utoipa::path(

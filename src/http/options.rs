@@ -21,7 +21,7 @@ pub struct HttpOptions {
     #[default(128 * 1024 * 1024)]
     pub max_response_bytes_in_flight: usize,
     /// The largest number of streams of what happens from now on: event streams without an end, and WebSockets. With several
-    /// principals, each gets at most its share ([`PrincipalLimits`](crate::run::PrincipalLimits)). More are refused with 503.
+    /// principals, each gets at most its share ([`PrincipalLimits`](agui_run::PrincipalLimits)). More are refused with 503.
     #[default(2000)]
     pub max_streams: usize,
     /// The silence after which the stream of a followed run gets a keep-alive comment.

@@ -9,12 +9,12 @@ use super::{
     options::HttpOptions,
     state::App,
 };
-use crate::{
-    agent::{AgentEntry, Forwarded},
-    auth::Principal,
-    protocol::{RunAgentInput, decode::count_values, encode::Encoder},
-    run::{RequestSize, RunPermit, RunRequest},
+use agui_agent::{
+    Principal,
+    host::{AgentEntry, Forwarded},
 };
+use agui_protocol::{RunAgentInput, decode::count_values, encode::Encoder};
+use agui_run::host::{RequestSize, RunPermit, RunRequest};
 
 /// The parts of a request for a run that do not depend on its format.
 pub(crate) struct ReadRun {

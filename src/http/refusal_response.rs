@@ -11,7 +11,7 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::error::ApiError;
-use crate::base::refusal::{ErrorCode, RefusalCodes as _};
+use agui_base::refusal::{ErrorCode, RefusalCodes as _};
 
 /// The code of a refusal, in the extensions of its response, for the metrics.
 #[derive(Debug, Clone, Copy)]
@@ -27,7 +27,7 @@ pub(crate) struct Refusal<'a> {
 
 #[derive(Serialize, ToSchema)]
 struct RefusalDetail<'a> {
-    #[schema(value_type = ErrorCode)]
+    #[schema(value_type = super::openapi::ErrorCodeSchema)]
     code: &'a str,
     message: &'a str,
     /// The member or the parameter that is wrong, such as `messages[0].id`.

@@ -11,7 +11,7 @@ use bytes::Bytes;
 use serde::Serialize;
 
 use super::{ApiError, ApiResult};
-use crate::base::permits::Permit;
+use agui_base::permits::Permit;
 
 /// The permit of one response.
 pub(crate) struct ResponsePermit(pub(super) Vec<Permit>);

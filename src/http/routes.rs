@@ -25,7 +25,8 @@ use super::{
     state::{App, AppState, Credential, Dependencies},
     threads,
 };
-use crate::{auth::Authenticator, run::Runs};
+use crate::auth::Authenticator;
+use agui_run::host::Runs;
 
 /// The router of the server and those of a listener for metrics alone.
 pub(crate) struct Routers {

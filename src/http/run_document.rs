@@ -22,19 +22,18 @@ use super::{
     sse_response::{self, with_timeout},
     state::App,
 };
-use crate::{
-    base::text::{essence, path_segment},
-    protocol::{
-        Event, JsonObject, Message, MessageId, RunAgentInput, RunId, ThreadId, TokenUsage,
-        event::{MessagesSnapshot, RunOutcome},
-    },
-    run::{
-        Drive, Progress, StartedRun, Transcript,
-        log::{FollowError, Follower},
-    },
-    store::{RunFailure, RunStatus},
+use agui_base::text::{essence, path_segment};
+use agui_protocol::{
+    Event, JsonObject, Message, MessageId, RunAgentInput, RunId, ThreadId, TokenUsage,
+    event::{MessagesSnapshot, RunOutcome},
+};
+use agui_run::{
+    Transcript,
+    host::{Drive, Progress, StartedRun},
+    log::{FollowError, Follower},
     threads::Threads,
 };
+use agui_store::{RunFailure, RunStatus};
 
 const JSON: &str = "application/json";
 /// The number of events after which other connections get their turn: an agent may have all of its events ready.

@@ -21,11 +21,9 @@ use tracing::Span;
 use super::{
     client_encoder::ClientEncoder, follow::FollowedRun, sse_response::respond, state::App,
 };
-use crate::{
-    agent::builtin::cuts_connection,
-    protocol::Event,
-    run::{Drive, Progress, StartedRun},
-};
+use agui_agents::cuts_connection;
+use agui_protocol::Event;
+use agui_run::host::{Drive, Progress, StartedRun};
 
 /// The size at which a chunk is sent although the agent has more events ready, in bytes.
 const CHUNK_BYTES: u16 = 8 * 1024;

@@ -30,19 +30,20 @@ use super::{
     state::App,
 };
 use crate::http::openapi::{refuse, response};
-use crate::{
-    agent::AgentEntry,
-    auth::owner_of,
-    base::text::shortened,
-    protocol::{
-        RunAgentInput, VersionSupport, classify_version,
-        decode::{Decoded, decode},
-        encode::{Encoder, SSE_MEDIA_TYPE, StreamVersion},
-    },
-    run::{OnDisconnect, RunRequest, StartedRun},
-    store::ThreadKey,
+use agui_agent::host::{AgentEntry, owner_of};
+use agui_base::text::shortened;
+use agui_protocol::{
+    RunAgentInput,
+    decode::{Decoded, decode},
+    encode::{Encoder, SSE_MEDIA_TYPE, StreamVersion},
+    host::{VersionSupport, classify_version},
+};
+use agui_run::{
+    OnDisconnect,
+    host::{RunRequest, StartedRun},
     threads::ThreadConnection,
 };
+use agui_store::ThreadKey;
 
 /// Runs an agent.
 #[utoipa::path(

@@ -17,7 +17,9 @@ use bytes::Bytes;
 use futures::{Stream, StreamExt as _};
 use serde::Serialize;
 
-use crate::{auth::Principal, base::units::FAR_FUTURE, protocol::encode::SSE_MEDIA_TYPE};
+use agui_agent::Principal;
+use agui_base::units::FAR_FUTURE;
+use agui_protocol::encode::SSE_MEDIA_TYPE;
 
 /// Sent at once, so that the client knows that it misses nothing from now on.
 const CONNECTED: &[u8] = b": connected\n\n";

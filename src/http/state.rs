@@ -9,17 +9,20 @@ use super::{
     ApiError, ApiResult, allow::is_allowed, openapi::served::LazyDocument, options::HttpOptions,
     response_budget::ResponsePermit, route_list::RouteList, store_probe::StoreProbe,
 };
-use crate::{
-    agent::AgentEntry,
-    auth::{Authenticator, Principal, owner_of},
-    base::{
-        memory_budget::MemoryBudget,
-        permits::{Permit, Permits},
-    },
-    run::Runs,
-    store::ThreadKey,
+use crate::auth::Authenticator;
+use agui_agent::{
+    Principal,
+    host::{AgentEntry, owner_of},
+};
+use agui_base::{
+    memory_budget::MemoryBudget,
+    permits::{Permit, Permits},
+};
+use agui_run::{
+    host::Runs,
     threads::{ThreadError, Threads},
 };
+use agui_store::ThreadKey;
 
 /// The credential that a server expects of its callers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]

@@ -9,7 +9,7 @@ use futures::{
 use parking_lot::Mutex;
 use tokio::time::{Instant, timeout};
 
-use crate::store::StoreError;
+use agui_store::StoreError;
 
 /// A store that takes longer is reported as unavailable.
 const PROBE_TIMEOUT: Duration = Duration::from_millis(800);

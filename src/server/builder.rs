@@ -11,19 +11,23 @@ use crate::auth::Jwt;
 #[cfg(feature = "upstream")]
 use crate::http::playground::PlaygroundOptions;
 use crate::{
-    agent::{Agent, IntoAgent},
     auth::{ApiKey, ApiKeys, Authenticator},
-    http::dialects::copilotkit::{CopilotKitOptions, Transcribe},
-    http::dialects::named_events::NamedEventOptions,
-    http::{AgentPath, Connections, HttpOptions},
-    observe::{
-        metrics::{MetricsOptions, Prices},
-        recordings::RecordOptions,
-        telemetry::TelemetryOptions,
+    http::{
+        AgentPath, Connections, HttpOptions,
+        dialects::{
+            copilotkit::{CopilotKitOptions, Transcribe},
+            named_events::NamedEventOptions,
+        },
     },
-    run::{PrincipalLimits, ThreadOptions},
-    store::{IntoStore, MemoryStore, Store},
 };
+use agui_agent::{Agent, IntoAgent};
+use agui_observe::{
+    metrics::{MetricsOptions, Prices},
+    recordings::RecordOptions,
+    telemetry::TelemetryOptions,
+};
+use agui_run::{PrincipalLimits, ThreadOptions};
+use agui_store::{IntoStore, MemoryStore, Store};
 
 /// A server: agents, and how they are served.
 ///

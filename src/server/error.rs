@@ -4,7 +4,7 @@ use std::{io, path::PathBuf};
 
 #[cfg(feature = "config")]
 use crate::server::options::ConfigError;
-use crate::store;
+use agui_store as store;
 
 /// The reason why a server does not open or start.
 #[derive(Debug, thiserror::Error)]

@@ -13,10 +13,10 @@ use super::{
 };
 use crate::{
     http::Connections,
-    llm::Model,
     server::options::{ConfigError, Loaded},
-    tools::Tool,
 };
+use agui_llm::Model;
+use agui_tools::Tool;
 
 /// Servers that a configuration describes.
 impl Server {

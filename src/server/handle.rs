@@ -3,7 +3,8 @@
 use std::{sync::Arc, time::Duration};
 
 use super::configured::ServerTools;
-use crate::{observe::recordings::RecordingWriter, run::Runs};
+use agui_observe::recordings::RecordingWriter;
+use agui_run::host::Runs;
 
 /// Shuts down a server that is mounted in an application.
 ///

@@ -3,7 +3,6 @@
 //! `builder.rs` has the builder; `start.rs` builds agents, tools and routes from it when the server starts. What only a
 //! configuration needs is in `configured/`, or `unconfigured.rs` in builds without it, and `from_config.rs`.
 
-mod alone;
 mod builder;
 #[cfg(feature = "cli")]
 pub(crate) mod cli;

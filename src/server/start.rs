@@ -11,11 +11,12 @@ use super::{
     startup_log::log_start,
 };
 use crate::{
-    http::{self, Connections, HttpOptions, Routers},
-    observe::{metrics::Metrics, recordings::RecordingWriter, telemetry::logs},
-    run::{RunLimits, RunMemoryBudget, RunsBuilder},
-    surfaces,
+    http,
+    http::{Connections, HttpOptions, Routers},
 };
+use agui_agent::surfaces;
+use agui_observe::{metrics::Metrics, recordings::RecordingWriter, telemetry::logs};
+use agui_run::host::{RunLimits, RunMemoryBudget, RunsBuilder};
 
 /// Connections on the listener for metrics. Requests on further ones are refused.
 const MAX_METRICS_CONNECTIONS: usize = 32;

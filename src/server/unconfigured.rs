@@ -5,12 +5,10 @@ use std::{net::SocketAddr, sync::Arc};
 use indexmap::IndexMap;
 
 use super::ServerError;
-use crate::{
-    agent::Agent,
-    http::{RouteSet, state::Dependencies},
-    run::ThreadData,
-    store::Store,
-};
+use crate::http::{RouteSet, state::Dependencies};
+use agui_agent::Agent;
+use agui_run::host::ThreadData;
+use agui_store::Store;
 
 #[derive(Default)]
 pub(super) struct Configured {}

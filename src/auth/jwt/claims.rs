@@ -18,7 +18,7 @@ pub struct JwtOptions {
     pub leeway: Duration,
     /// The claim with the principal's name.
     pub subject_claim: String,
-    /// The claims that tools can read from the principal ([`Principal::claim`](crate::auth::Principal::claim)).
+    /// The claims that tools can read from the principal ([`Principal::claim`](agui_agent::Principal::claim)).
     pub claims: Vec<String>,
 }
 

@@ -19,10 +19,8 @@ use super::{
     algorithm::JwtAlgorithm,
     key::{NamedKey, VerifyingKey},
 };
-use crate::{
-    auth::error::{AuthError, TokenError},
-    upstream::{ClientError, ClientOptions, body::read_whole, client, direct_client},
-};
+use crate::auth::error::{AuthError, TokenError};
+use agui_base::upstream::{ClientError, ClientOptions, body::read_whole, client, direct_client};
 
 const MAX_SET_BYTES: usize = 1024 * 1024;
 /// The number of keys of a set that are read. Sets have fewer than ten.

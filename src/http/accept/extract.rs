@@ -9,12 +9,10 @@ use axum::{
 };
 
 use super::middleware::Caller;
-use crate::{
-    files::FileUrls,
-    http::{client_encoder::ClientFiles, error::ApiError, state::App},
-    protocol::Message,
-    threads::Threads,
-};
+use crate::http::{client_encoder::ClientFiles, error::ApiError, state::App};
+use agui_agent::files::FileUrls;
+use agui_protocol::Message;
+use agui_run::threads::Threads;
 
 #[derive(FromRequestParts)]
 #[from_request(via(axum::extract::Path), rejection(ApiError))]

@@ -8,7 +8,8 @@ use axum::{
     http::{HeaderMap, Method, header, request::Parts},
 };
 
-use crate::{base::text::essence, http::error::ApiError};
+use crate::http::error::ApiError;
+use agui_base::text::essence;
 
 const JSON: &str = "application/json";
 

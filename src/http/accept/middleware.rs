@@ -15,12 +15,10 @@ use super::{
     cors, foreign_page::is_foreign, host, own_address::OwnAddress, request_id::identify_request,
     serve::BeyondLimit,
 };
-use crate::{
-    auth::{Principal, owner_of},
-    http::{accept::media_type::require_json_or_no_body, error::ApiError, state::App},
-    protocol::ThreadId,
-    store::ThreadKey,
-};
+use crate::http::{accept::media_type::require_json_or_no_body, error::ApiError, state::App};
+use agui_agent::{Principal, host::owner_of};
+use agui_protocol::ThreadId;
+use agui_store::ThreadKey;
 
 /// The first layer is the outermost.
 pub(crate) fn stack(routes: Router<App>, app: &App) -> Router<App> {

@@ -1,4 +1,4 @@
-//! Reads request bodies, with limits on size, time and pieces, and within the [budget](crate::base::memory_budget) of all bodies.
+//! Reads request bodies, with limits on size, time and pieces, and within the [budget](agui_base::memory_budget) of all bodies.
 
 use std::{sync::Arc, time::Duration};
 
@@ -13,12 +13,10 @@ use serde::de::DeserializeOwned;
 use tokio::time::timeout;
 
 use super::middleware::Caller;
-use crate::{
-    auth::owner_of,
-    base::memory_budget::{MemoryBudget, SMALL_BYTES},
-    http::{error::ApiError, response_budget::CountedBytes, state::App},
-    protocol::decode::decode_members,
-};
+use crate::http::{error::ApiError, response_budget::CountedBytes, state::App};
+use agui_agent::host::owner_of;
+use agui_base::memory_budget::{MemoryBudget, SMALL_BYTES};
+use agui_protocol::decode::decode_members;
 
 /// A client that is still sending gets the response in place of a broken connection if up to this much is read and
 /// discarded, within this time, and without a pause.

@@ -21,10 +21,8 @@ use tokio::{
 use tower::ServiceExt as _;
 
 use super::stall_timeout::StallTimeout;
-use crate::{
-    base::units::FAR_FUTURE,
-    observe::metrics::{ConnectionEnd, GaugeCount, Metrics},
-};
+use agui_base::units::FAR_FUTURE;
+use agui_observe::metrics::{ConnectionEnd, GaugeCount, Metrics};
 
 /// The time that connections get to close after their last response. It begins again whenever one has closed: thousands of
 /// them may need longer together.

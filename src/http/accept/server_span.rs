@@ -9,10 +9,8 @@ use axum::{
 };
 use http_body_util::BodyExt as _;
 
-use crate::{
-    base::trace::TraceContext,
-    observe::telemetry::{ServerRequest, begin_server, end_server},
-};
+use agui_base::trace::TraceContext;
+use agui_observe::telemetry::{ServerRequest, begin_server, end_server};
 
 /// The place of a request in a trace. In a build or a process that makes no traces, that is the one that the client has sent.
 #[derive(Clone)]

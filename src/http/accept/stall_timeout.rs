@@ -16,7 +16,8 @@ use tokio::{
     time::{Instant, Sleep},
 };
 
-use crate::{base::units, observe::metrics::Metrics};
+use agui_base::units;
+use agui_observe::metrics::Metrics;
 
 /// A client that lets a write wait for this long is slow.
 const SLOW_WRITE: Duration = Duration::from_secs(1);

@@ -15,15 +15,13 @@ use super::{
     disposition::content_disposition,
     own_files::{OwnFiles, files_of},
 };
-use crate::{
-    base::text::is_in,
-    files::Files,
-    http::{
-        ApiError, ApiResult, App, Path, Query, accept::middleware::refuse_foreign, etag::has_copy,
-        refuse,
-    },
-    store::{files::StoredFile, now},
+use crate::http::{
+    ApiError, ApiResult, App, Path, Query, accept::middleware::refuse_foreign, etag::has_copy,
+    refuse,
 };
+use agui_agent::files::Files;
+use agui_base::text::is_in;
+use agui_store::{files::StoredFile, host::now};
 
 const PDF: &str = "application/pdf";
 

@@ -5,13 +5,11 @@ use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
 use super::own_files::{FileJson, OwnFiles};
-use crate::{
-    http::{
-        ApiError, ApiResult, Path, Query, refuse,
-        threads::pages::{page_size, read_cursor},
-    },
-    store::files::{DeletedFile, FileDeletion},
+use crate::http::{
+    ApiError, ApiResult, Path, Query, refuse,
+    threads::pages::{page_size, read_cursor},
 };
+use agui_store::files::{DeletedFile, FileDeletion};
 
 #[derive(Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]

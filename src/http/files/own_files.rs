@@ -6,17 +6,15 @@ use axum::{extract::FromRequestParts, http::request::Parts};
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use crate::{
-    files::{FileUrls, Files},
-    http::{
-        ApiError, ApiResult, App, ClientFiles,
-        accept::middleware,
-        threads::pages::{TimeText, time},
-    },
-    protocol::{ContentPart, MediaPart, PartSource},
-    run::ThreadRuns,
-    store::files::StoredFile,
+use crate::http::{
+    ApiError, ApiResult, App, ClientFiles,
+    accept::middleware,
+    threads::pages::{TimeText, time},
 };
+use agui_agent::files::{FileUrls, Files};
+use agui_protocol::{ContentPart, MediaPart, PartSource};
+use agui_run::host::ThreadRuns;
+use agui_store::files::StoredFile;
 
 /// The files of an authenticated caller.
 pub(super) struct OwnFiles {

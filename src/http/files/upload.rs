@@ -12,12 +12,10 @@ use super::{
     multipart::{FormFile, first_file},
     own_files::{FileJson, OwnFiles},
 };
-use crate::{
-    base::text::essence,
-    files::{Upload, UploadError},
-    http::{ApiError, ApiResult, App, read_body, refuse},
-    threads::ThreadError,
-};
+use crate::http::{ApiError, ApiResult, App, read_body, refuse};
+use agui_agent::files::{Upload, UploadError};
+use agui_base::text::essence;
+use agui_run::threads::ThreadError;
 
 /// What a form may have beside its file.
 const MAX_FORM_BYTES: u64 = 64 * 1024;

@@ -22,13 +22,11 @@ use super::{
     schema::{component, text_of, typed},
     shared_schemas::SharedSchemas,
 };
-use crate::{
-    http::{
-        Credential, refuse,
-        route_list::{RouteAccess, operations_mut, purpose},
-    },
-    protocol::PROTOCOL_VERSION,
+use crate::http::{
+    Credential, refuse,
+    route_list::{RouteAccess, operations_mut, purpose},
 };
+use agui_protocol::host::PROTOCOL_VERSION;
 
 const JSON: &str = "application/json";
 /// The name of the security scheme.
@@ -145,9 +143,11 @@ fn join_refusals(operation: &mut Operation) {
     for (key, response) in mem::take(responses) {
         match refuse::parse_key(&key) {
             Some((status, code)) => {
-                drop(by_status.entry(status.to_owned()).or_default().insert(code.to_owned()))
+                by_status.entry(status.to_owned()).or_default().insert(code.to_owned());
             }
-            None => drop(responses.insert(key, response)),
+            None => {
+                responses.insert(key, response);
+            }
         }
     }
     for (status, codes) in by_status {

@@ -8,6 +8,7 @@
 pub(crate) mod document;
 mod plain;
 pub(crate) mod refuse;
+pub(crate) use refuse::ErrorCodeSchema;
 pub(crate) mod response;
 pub(super) mod routes;
 pub(crate) mod schema;

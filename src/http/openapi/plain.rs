@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::protocol::JsonObject;
+use agui_protocol::JsonObject;
 
 /// The unions of tagged objects: the name, the member that decides, and the end of the names of the objects.
 const UNIONS: [(&str, &str, &str); 4] = [
@@ -121,7 +121,7 @@ mod tests {
     use utoipa::{PartialSchema as _, ToSchema};
 
     use super::*;
-    use crate::protocol::{Event, TokenUsage};
+    use agui_protocol::{Event, TokenUsage};
 
     /// Not read: only its schema is.
     #[derive(ToSchema)]

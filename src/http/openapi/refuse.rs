@@ -1,7 +1,10 @@
 //! The refusals of endpoints, in groups of what a handler does: `responses(…, refuse::Body, refuse::Store)`. Those of a group
-//! are on the variants of the errors ([`refusals`](crate::base::refusal)).
+//! are on the variants of the errors ([`refusals`](agui_base::refusal)).
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    borrow::Cow,
+    collections::{BTreeMap, BTreeSet},
+};
 
 use utoipa::{
     IntoResponses, PartialSchema, ToSchema,
@@ -9,10 +12,8 @@ use utoipa::{
 };
 
 use super::schema::text_of;
-use crate::{
-    base::refusal::{ErrorCode, RefusalCodes as _, RefusalGroup},
-    http::error::ApiError,
-};
+use crate::http::error::ApiError;
+use agui_base::refusal::{ErrorCode, RefusalCodes as _, RefusalGroup};
 
 /// Separates the status of a refusal from its code. `document.rs` joins the codes of a status.
 const SEPARATOR: char = ' ';
@@ -45,11 +46,18 @@ pub(super) fn parse_key(key: &str) -> Option<(&str, &str)> {
     key.split_once(SEPARATOR)
 }
 
-impl PartialSchema for ErrorCode {
+/// The schema of the codes of refusals.
+pub(crate) enum ErrorCodeSchema {}
+
+impl PartialSchema for ErrorCodeSchema {
     fn schema() -> RefOr<Schema> {
         let names: BTreeSet<_> = ApiError::refusal_codes().iter().map(|code| code.name).collect();
         text_of(names).into()
     }
 }
 
-impl ToSchema for ErrorCode {}
+impl ToSchema for ErrorCodeSchema {
+    fn name() -> Cow<'static, str> {
+        "ErrorCode".into()
+    }
+}

@@ -9,7 +9,7 @@ use utoipa::{
 };
 
 use super::schema::component;
-use crate::protocol::encode::{PROTO_MEDIA_TYPE, SSE_MEDIA_TYPE};
+use agui_protocol::encode::{PROTO_MEDIA_TYPE, SSE_MEDIA_TYPE};
 
 const JSON: &str = "application/json";
 

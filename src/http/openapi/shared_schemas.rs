@@ -1,5 +1,7 @@
 //! The schemas that are not the body of one handler.
 
+use std::borrow::Cow;
+
 use utoipa::{
     OpenApi, PartialSchema, ToSchema,
     openapi::{
@@ -9,18 +11,19 @@ use utoipa::{
 };
 
 use super::schema::{text_of, typed};
-use crate::{
-    base::RunErrorCode,
-    http::{refusal_response::Refusal, run_document::RunDocument},
-    protocol::Event,
-};
+use crate::http::{refusal_response::Refusal, run_document::RunDocument};
+use agui_base::RunErrorCode;
+use agui_protocol::Event;
 
 /// Those of responses that several handlers give.
 #[derive(OpenApi)]
-#[openapi(components(schemas(Event, Refusal<'static>, RunDocument, RunErrorCode)))]
+#[openapi(components(schemas(Event, Refusal<'static>, RunDocument, RunErrorCodes)))]
 pub(super) struct SharedSchemas;
 
-impl PartialSchema for RunErrorCode {
+/// The schema of the codes of failed runs.
+enum RunErrorCodes {}
+
+impl PartialSchema for RunErrorCodes {
     fn schema() -> RefOr<Schema> {
         let own = text_of(RunErrorCode::ALL.iter().map(|code| code.as_str()))
             .description(Some("The codes of this server."));
@@ -29,4 +32,8 @@ impl PartialSchema for RunErrorCode {
     }
 }
 
-impl ToSchema for RunErrorCode {}
+impl ToSchema for RunErrorCodes {
+    fn name() -> Cow<'static, str> {
+        "RunErrorCode".into()
+    }
+}

@@ -6,11 +6,9 @@ use serde_json::Value;
 use utoipa::ToSchema;
 
 use super::list::ThreadSummary;
-use crate::{
-    http::{ApiError, ApiResult, OwnThreads, Path, read_body, refuse},
-    protocol::{JsonObject, MessageId, ThreadId, decode::decode_value},
-    threads::ThreadEdit,
-};
+use crate::http::{ApiError, ApiResult, OwnThreads, Path, read_body, refuse};
+use agui_protocol::{JsonObject, MessageId, ThreadId, decode::decode_value};
+use agui_run::threads::ThreadEdit;
 
 /// The members that `read_edit` reads.
 #[derive(ToSchema)]

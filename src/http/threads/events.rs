@@ -8,13 +8,13 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::list::ThreadSummary;
-use crate::{
-    http::{
-        ApiResult, OwnThreads, refuse,
-        sse_response::{frame, respond_live},
-    },
-    protocol::ThreadId,
-    run::{ChangedThread, ThreadChange, ThreadEvent},
+use crate::http::{
+    ApiResult, OwnThreads, refuse,
+    sse_response::{frame, respond_live},
+};
+use agui_protocol::ThreadId;
+use agui_run::{
+    host::{ChangedThread, ThreadChange, ThreadEvent},
     threads::Threads,
 };
 

@@ -4,10 +4,8 @@ use axum::{extract::Request, http::StatusCode};
 use serde::Deserialize;
 use utoipa::ToSchema;
 
-use crate::{
-    http::{ApiResult, OwnThreads, Path, read_body, refuse},
-    protocol::{MessageId, ThreadId, decode::decode_members},
-};
+use crate::http::{ApiResult, OwnThreads, Path, read_body, refuse};
+use agui_protocol::{MessageId, ThreadId, decode::decode_members};
 
 /// Without members, feedback is removed.
 #[derive(Deserialize, ToSchema)]

@@ -5,10 +5,8 @@ use serde::Deserialize;
 use utoipa::ToSchema;
 
 use super::list::ThreadSummary;
-use crate::{
-    http::{ApiResult, OwnThreads, Path, read_body, refuse},
-    protocol::{MessageId, ThreadId},
-};
+use crate::http::{ApiResult, OwnThreads, Path, read_body, refuse};
+use agui_protocol::{MessageId, ThreadId};
 
 /// The request body, which may be empty.
 #[derive(Default, Deserialize, ToSchema)]

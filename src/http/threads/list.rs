@@ -5,11 +5,9 @@ use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
 use super::pages::{TimeText, list_page, page_size, read_cursor, time};
-use crate::{
-    http::{ApiError, ApiResult, OwnThreads, Query, refuse},
-    protocol::{JsonObject, RunId, ThreadId},
-    store::{Thread, ThreadPage},
-};
+use crate::http::{ApiError, ApiResult, OwnThreads, Query, refuse};
+use agui_protocol::{JsonObject, RunId, ThreadId};
+use agui_store::{Thread, ThreadPage};
 
 const MAX_SEARCH_CHARS: usize = 200;
 

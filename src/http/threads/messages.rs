@@ -4,11 +4,9 @@ use serde::Deserialize;
 use utoipa::IntoParams;
 
 use super::pages::page_size;
-use crate::{
-    http::{ApiError, ApiResult, OwnThreads, Path, Query, refuse},
-    protocol::{RunId, ThreadId},
-    threads::MessageList,
-};
+use crate::http::{ApiError, ApiResult, OwnThreads, Path, Query, refuse};
+use agui_protocol::{RunId, ThreadId};
+use agui_run::threads::MessageList;
 
 #[derive(Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]

@@ -3,11 +3,9 @@
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use crate::{
-    base::time_text::time_text,
-    http::{ApiError, ApiResult, OwnThreads},
-    store::{Millis, StoreError, Thread, ThreadPage},
-};
+use crate::http::{ApiError, ApiResult, OwnThreads};
+use agui_base::time_text::time_text;
+use agui_store::{Millis, StoreError, Thread, ThreadPage};
 
 pub(super) const PAGE_SIZE: usize = 50;
 const MAX_PAGE_SIZE: usize = 200;

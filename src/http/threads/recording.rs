@@ -7,11 +7,9 @@ use axum::{
 };
 use futures::stream;
 
-use crate::{
-    http::{ApiError, ApiResult, OwnThreads, Path, refuse},
-    protocol::{RunId, ThreadId},
-    threads::ThreadError,
-};
+use crate::http::{ApiError, ApiResult, OwnThreads, Path, refuse};
+use agui_protocol::{RunId, ThreadId};
+use agui_run::threads::ThreadError;
 
 const JSON_LINES: HeaderValue = HeaderValue::from_static("application/jsonl");
 const CROSS_ORIGIN_RESOURCE_POLICY: HeaderName =

@@ -8,19 +8,19 @@ use tokio::time::timeout;
 use utoipa::{IntoParams, ToSchema, openapi::schema::ObjectBuilder};
 
 use super::pages::{TimeText, time};
-use crate::{
-    http::{
-        ApiError, ApiResult, OwnThreads, Path, Query,
-        openapi::schema::text_of,
-        refuse,
-        run_document::{DocumentReader, RunDocument, next_events},
-    },
-    observe::metrics::Prices,
-    protocol::{RunId, ThreadId, TokenUsage},
-    run::log::{FollowError, Follower},
-    store::{RunFailure, RunRecord, RunStatus},
+use crate::http::{
+    ApiError, ApiResult, OwnThreads, Path, Query,
+    openapi::schema::text_of,
+    refuse,
+    run_document::{DocumentReader, RunDocument, next_events},
+};
+use agui_observe::metrics::Prices;
+use agui_protocol::{RunId, ThreadId, TokenUsage};
+use agui_run::{
+    log::{FollowError, Follower},
     threads::ThreadError,
 };
+use agui_store::{RunFailure, RunRecord, RunStatus};
 
 /// The longest `wait`, in seconds: proxies close connections that are silent for a minute.
 const MAX_WAIT_SECS: u64 = 50;

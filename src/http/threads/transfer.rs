@@ -5,13 +5,13 @@ use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
 use super::list::ThreadSummary;
-use crate::{
-    base::text::shortened,
-    files::LoadedFor,
-    http::{ApiError, ApiResult, OwnThreads, Path, Query, read_run::read_within_limits, refuse},
-    protocol::{ThreadId, decode::decode_value},
-    store::ThreadContent,
+use crate::http::{
+    ApiError, ApiResult, OwnThreads, Path, Query, read_run::read_within_limits, refuse,
 };
+use agui_agent::files::LoadedFor;
+use agui_base::text::shortened;
+use agui_protocol::{ThreadId, decode::decode_value};
+use agui_store::ThreadContent;
 
 #[derive(Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]

@@ -8,11 +8,9 @@ use super::{
     pages::{PAGE_SIZE, TimeText, time},
     runs::RunJson,
 };
-use crate::{
-    http::{ApiResult, OwnThreads, Path, refuse},
-    protocol::{Interrupt, JsonObject, RunId, ThreadId},
-    threads::MessageList,
-};
+use crate::http::{ApiResult, OwnThreads, Path, refuse};
+use agui_protocol::{Interrupt, JsonObject, RunId, ThreadId};
+use agui_run::threads::MessageList;
 
 const RUNS_PER_THREAD: usize = 20;
 

@@ -10,18 +10,16 @@ use super::{
     output::{print_line, print_warning},
     printable::{excerpt, printable_line},
 };
-use crate::{
-    llm::{Model, ModelRequest, Turn},
-    protocol::ContentPart,
-    server::{
-        configured::{
-            ServerTools,
-            agent_models::{HostedModel, hosted_models},
-            store::open_store,
-        },
-        options::Loaded,
+use crate::server::{
+    configured::{
+        ServerTools,
+        agent_models::{HostedModel, hosted_models},
+        store::open_store,
     },
+    options::Loaded,
 };
+use agui_llm::{Model, ModelRequest, Turn};
+use agui_protocol::ContentPart;
 
 const MAX_ERROR_CHARS: usize = 500;
 const WHAT_TO_DO: &str = "a damaged value counts as absent. Restore a backup; or delete a thread, by DELETE /threads/ID of its \

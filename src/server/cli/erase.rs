@@ -3,13 +3,14 @@
 use std::error::Error;
 
 use super::{arguments::EraseArguments, output::print_line};
-use crate::{
-    auth::{Principal, owner_of},
-    run::{Runs, RunsBuilder, ThreadOptions},
-    server::configured::store::open_store,
-    store::{Retention, ThreadKey, now},
+use crate::server::configured::store::open_store;
+use agui_agent::{Principal, host::owner_of};
+use agui_run::{
+    ThreadOptions,
+    host::{Runs, RunsBuilder},
     threads::Threads,
 };
+use agui_store::{Retention, ThreadKey, host::now};
 
 pub(super) async fn erase(
     EraseArguments { owner, thread, options }: EraseArguments,
@@ -36,8 +37,8 @@ pub(super) async fn erase(
             );
         }
         None => {
-            let threads =
-                ThreadOptions { files: loaded.config.files.clone(), ..ThreadOptions::default() };
+            let mut threads = ThreadOptions::default();
+            threads.files = loaded.config.files.clone();
             let runs = RunsBuilder { store: store.clone(), threads, ..Runs::builder() }.build();
             let threads = Threads::of(&runs);
             let key = owner_of(principal.as_ref());

@@ -19,7 +19,7 @@ use super::{
     server_client::{next_piece, require_success},
     target::{RunTarget, UrlMeaning},
 };
-use crate::base::private_file::private_file_options;
+use agui_base::private_file::private_file_options;
 
 #[derive(Deserialize)]
 struct ExportedThread {

@@ -15,7 +15,8 @@ use super::{
     },
     output::print_line,
 };
-use crate::{base::private_file::private_file_options, server::Server};
+use crate::server::Server;
+use agui_base::private_file::private_file_options;
 
 pub(super) fn init(arguments: InitArguments) -> Result<(), Box<dyn Error>> {
     let InitArguments { file, provider, model, name, tools } = arguments;

@@ -29,14 +29,12 @@ use self::{
     arguments::{Cli, Command},
     output::print_error,
 };
-use crate::{
-    observe::telemetry::export as telemetry_export,
-    server::{
-        Server,
-        options::{JSON_SCHEMA, Loaded},
-        shutdown_signal,
-    },
+use crate::server::{
+    Server,
+    options::{JSON_SCHEMA, Loaded},
+    shutdown_signal,
 };
+use agui_observe::telemetry::export as telemetry_export;
 
 /// The exit code for a fault of the configuration.
 const EXIT_MISCONFIGURED: u8 = 2;
@@ -44,7 +42,7 @@ const EXIT_MISCONFIGURED: u8 = 2;
 /// Runs the command with the arguments of the process.
 pub fn run() -> ExitCode {
     // Before any other process is started: what started this one may have left files open.
-    crate::tools::close_descriptors_on_exec();
+    agui_sandbox::host::close_descriptors_on_exec();
     let cli = Cli::parse();
     // The code of an error, and whether the command succeeded.
     let (code, result) = match cli.command.unwrap_or(Command::Serve(cli.options)) {

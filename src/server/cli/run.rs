@@ -20,10 +20,8 @@ use super::{
     server_client::{next_piece, require_success, send},
     target::{RunTarget, UrlMeaning},
 };
-use crate::{
-    base::text::essence,
-    protocol::{Interrupt, Message},
-};
+use agui_base::text::essence;
+use agui_protocol::{Interrupt, Message};
 
 const JSON: &str = "application/json";
 const MAX_DOCUMENT_BYTES: usize = 64 * 1024 * 1024;

@@ -12,7 +12,7 @@ use serde::de::DeserializeOwned;
 use tokio::time::timeout;
 
 use super::{printable::excerpt, target::RunTarget};
-use crate::upstream::body::{read_excerpt, read_whole};
+use agui_base::upstream::body::{read_excerpt, read_whole};
 
 /// The time limit of a response that is read whole.
 const TIMEOUT: Duration = Duration::from_secs(10);

@@ -9,11 +9,11 @@ use uuid::Uuid;
 use super::arguments::{CommandOptions, TargetOptions};
 use crate::{
     auth::{ApiKey, ApiKeys, Authenticator},
-    observe::{metrics::MetricsOptions, recordings::RecordOptions, telemetry::logs},
-    protocol::JsonObject,
     server::Server,
-    upstream::{self, ClientOptions},
 };
+use agui_base::{upstream, upstream::ClientOptions};
+use agui_observe::{metrics::MetricsOptions, recordings::RecordOptions, telemetry::logs};
+use agui_protocol::JsonObject;
 
 /// What a URL leads to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,11 +1,9 @@
 //! What is said of a configuration that is valid: options that have no effect, and secrets at risk.
 
 use super::callers::needed_claims;
-use crate::{
-    server::options::{AuthMode, Config, ConfigError, Origin},
-    tools::options::HeaderSource,
-    upstream::secret_names::{is_secret_header, secret_variable},
-};
+use crate::server::options::{AuthMode, Config, ConfigError, Origin};
+use agui_base::upstream::secret_names::{is_secret_header, secret_variable};
+use agui_tools::options::HeaderSource;
 
 /// The fewest characters of a key that nobody guesses.
 const MIN_KEY_CHARS: usize = 16;

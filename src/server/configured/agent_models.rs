@@ -5,10 +5,8 @@ use std::sync::Arc;
 use indexmap::IndexMap;
 
 use super::models::{RustModels, build_model, connection_warnings, known_models};
-use crate::{
-    llm::{ContextOptions, KnownModels, Model},
-    server::options::{AgentConfig, ConfigError, LlmConfig, Loaded, ModelSource},
-};
+use crate::server::options::{AgentConfig, ConfigError, LlmConfig, Loaded, ModelSource};
+use agui_llm::{ContextOptions, KnownModels, Model};
 
 /// A model at a provider that an agent's requests may use.
 pub(in crate::server) struct HostedModel<'s> {
@@ -92,14 +90,13 @@ impl<'s> AgentModels<'s> {
             }
         });
         let summariser = summariser.transpose()?;
-        let (window, policy, known_models) = (context.window, context.policy, self.known.clone());
-        Ok(Some(ContextOptions {
-            window,
-            max_tokens: llm.model.max_tokens,
-            policy,
-            summariser,
-            known_models,
-        }))
+        let mut options = ContextOptions::default();
+        options.window = context.window;
+        options.max_tokens = llm.model.max_tokens;
+        options.policy = context.policy;
+        options.summariser = summariser;
+        options.known_models = self.known.clone();
+        Ok(Some(options))
     }
 
     /// Returns the models of the agents in `fallback`, each with its own agent's context window.

@@ -11,18 +11,17 @@ use super::{
     models::{RustModels, read_file},
     tools::{AGENT_PREFIX, ServerTools, UPDATE_STATE},
 };
-use crate::{
-    agent::{
-        A2ui, A2uiAgent, Agent,
-        builtin::{Echo, Remote, Replay, Script},
-    },
-    base::InvalidOption,
-    llm::LlmAgent,
-    server::options::{
-        A2uiSwitch, AgentConfig, AgentKind, Config, ConfigError, LlmConfig, Loaded, Origin,
-    },
-    tools::Tool,
+use crate::server::options::{
+    A2uiSwitch, AgentConfig, AgentKind, Config, ConfigError, LlmConfig, Loaded, Origin,
 };
+use agui_agent::{A2ui, A2uiAgent, Agent};
+use agui_agents::{
+    Echo, Remote,
+    host::{Replay, Script},
+};
+use agui_base::InvalidOption;
+use agui_llm::LlmAgent;
+use agui_tools::Tool;
 
 /// Agents by the name that they are served under.
 type NamedAgents = IndexMap<String, Arc<dyn Agent>>;

@@ -3,10 +3,8 @@
 use std::collections::BTreeSet;
 
 use super::llm::system_prompt;
-use crate::{
-    server::options::{AgentKind, Config, ConfigError, Origin},
-    tools::{CallerHeader, CallerValue},
-};
+use crate::server::options::{AgentKind, Config, ConfigError, Origin};
+use agui_tools::host::{CallerHeader, CallerValue};
 
 /// Returns the claims that tools, `[[allow]]` and system prompts need. Principals keep no others.
 pub(super) fn needed_claims(config: &Config, origin: &Origin) -> Result<Vec<String>, ConfigError> {

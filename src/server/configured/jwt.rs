@@ -2,9 +2,12 @@
 
 use crate::{
     auth::{JwksOptions, Jwt, JwtOptions, KeyError},
-    server::options::{self, ConfigError, Origin},
-    upstream::secret_names::secret_variable,
+    server::{
+        options,
+        options::{ConfigError, Origin},
+    },
 };
+use agui_base::upstream::secret_names::secret_variable;
 
 /// `claims` are those that tools need.
 pub(super) fn build_jwt(

@@ -3,11 +3,9 @@
 use std::{num::NonZero, time::Duration};
 
 use super::models::{read_file, setup_fault};
-use crate::{
-    base::InvalidOption,
-    llm::{LlmAgent, SystemPrompt},
-    server::options::{ConfigError, LlmOptions, Origin},
-};
+use crate::server::options::{ConfigError, LlmOptions, Origin};
+use agui_base::InvalidOption;
+use agui_llm::{LlmAgent, host::SystemPrompt};
 
 /// Gives an agent the options that name no tools and no other agents, without the system prompt.
 pub(super) fn with_options(

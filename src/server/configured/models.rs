@@ -5,16 +5,16 @@ use std::{fmt, num::NonZero, path::Path, sync::Arc, time::Duration};
 use indexmap::IndexMap;
 use secrecy::SecretString;
 
-use crate::{
-    base::InvalidOption,
-    llm::{
-        Anthropic, Connection, Gemini, KnownModels, Model, ModelOptions, OpenAi, OpenAiApi,
-        RecordedApi, RecordedExchanges, SetupError,
-    },
-    server::options::{
-        Config, ConfigError, ConnectionConfig, HostedApi, LlmConfig, ModelSource, Origin,
-    },
+use crate::server::options::{
+    Config, ConfigError, ConnectionConfig, HostedApi, LlmConfig, ModelSource, Origin,
+};
+use agui_base::{
+    InvalidOption,
     upstream::secret_names::{is_secret_header, secret_variable},
+};
+use agui_llm::{
+    Anthropic, Connection, Gemini, KnownModels, Model, ModelOptions, OpenAi, SetupError,
+    host::{OpenAiApi, RecordedApi, RecordedExchanges},
 };
 
 /// The ends of the URLs of requests, which many pages of vendors show.
@@ -30,7 +30,8 @@ pub(super) fn build_model(
     known: &KnownModels,
     origin: &Origin,
 ) -> Result<Arc<dyn Model>, InvalidOption> {
-    let options = ModelOptions { known_models: known.clone(), ..llm.model.clone() };
+    let mut options = llm.model.clone();
+    options.known_models = known.clone();
     match &llm.source {
         ModelSource::Hosted(api, connection) => {
             let names = llm.options.models.iter().chain([&options.model]);
@@ -39,9 +40,8 @@ pub(super) fn build_model(
             // The Responses API serves older models, too, so one model that needs it decides.
             let usual =
                 apis.max_by_key(|api| *api == OpenAiApi::Responses).unwrap_or(OpenAiApi::Chat);
-            let (credentials, connection) =
-                (connection.credentials, build_connection(connection, origin)?);
-            let options = ModelOptions { connection, credentials, ..options };
+            options.credentials = connection.credentials;
+            options.connection = build_connection(connection, origin)?;
             hosted_model(api.unwrap_or(HostedApi::OpenAi(usual)), options).map_err(|error| {
                 match error {
                     SetupError::Option { option, problem }
@@ -125,7 +125,7 @@ fn rust_model(name: &str, rust: &RustModels) -> Result<Arc<dyn Model>, InvalidOp
 }
 
 /// Builds a model of the recorded API, whose answers are the recorded ones.
-fn replay_model(folder: &Path, options: ModelOptions) -> Result<Arc<dyn Model>, InvalidOption> {
+fn replay_model(folder: &Path, mut options: ModelOptions) -> Result<Arc<dyn Model>, InvalidOption> {
     let exchanges = RecordedExchanges::read(folder)
         .map_err(|error| InvalidOption::new("dir", error.to_string()))?;
     let api = match exchanges.api {
@@ -136,9 +136,9 @@ fn replay_model(folder: &Path, options: ModelOptions) -> Result<Arc<dyn Model>, 
     };
     // The recorded host decides on the request format, as it did when it was recorded. Gemini's path has the model.
     let base_url = (api != HostedApi::Gemini).then(|| format!("https://{}", exchanges.url));
-    let connection = Connection { base_url, ..Connection::default() };
-    hosted_model(api, ModelOptions { connection, exchanges: Some(Arc::new(exchanges)), ..options })
-        .map_err(setup_fault)
+    options.connection = Connection { base_url, ..Connection::default() };
+    options.exchanges = Some(Arc::new(exchanges));
+    hosted_model(api, options).map_err(setup_fault)
 }
 
 fn hosted_model(api: HostedApi, model: ModelOptions) -> Result<Arc<dyn Model>, SetupError> {

@@ -7,23 +7,22 @@ use super::{
 use crate::{
     auth::{ApiKey, ApiKeys, Authenticator},
     http::{AgentPath, HttpOptions},
-    run::ThreadOptions,
     server::options::{AuthMode, Config, ConfigError, Origin},
-    upstream::secret_names::secret_variable,
 };
+use agui_base::upstream::secret_names::secret_variable;
+use agui_run::ThreadOptions;
 
 pub(in crate::server) fn thread_options(config: &Config) -> ThreadOptions {
     let of_agents = config
         .agents
         .iter()
         .filter_map(|(name, agent)| Some((name.clone(), agent.common.on_disconnect?)));
-    ThreadOptions {
-        runs: config.runs,
-        on_disconnect_of: of_agents.collect(),
-        files: config.files.clone(),
-        retention: config.retention,
-        ..config.threads.clone()
-    }
+    let mut options = config.threads.clone();
+    options.runs = config.runs;
+    options.on_disconnect_of = of_agents.collect();
+    options.files = config.files.clone();
+    options.retention = config.retention;
+    options
 }
 
 pub(in crate::server) fn build_auth(

@@ -1,12 +1,12 @@
 //! The workspaces of the sandbox, which are removed with their threads.
 
+use std::sync::Arc;
+
 use async_trait::async_trait;
 
-use crate::{
-    run::ThreadData,
-    store::{Store, ThreadKey, ThreadParts},
-    tools::sandbox::{Sandbox, WorkspaceOwner},
-};
+use agui_run::host::ThreadData;
+use agui_sandbox::{Sandbox, WorkspaceOwner};
+use agui_store::{Store, ThreadKey, ThreadParts};
 
 async fn remove(sandbox: &Sandbox, owner: WorkspaceOwner) {
     let thread = owner.thread.clone();
@@ -15,15 +15,18 @@ async fn remove(sandbox: &Sandbox, owner: WorkspaceOwner) {
     }
 }
 
+/// The workspaces of a sandbox, as data of threads.
+pub(super) struct SandboxWorkspaces(pub(super) Arc<Sandbox>);
+
 #[async_trait]
-impl ThreadData for Sandbox {
+impl ThreadData for SandboxWorkspaces {
     async fn thread_deleted(&self, key: &ThreadKey) {
         let principal = (&*key.owner != ThreadKey::ANONYMOUS).then(|| key.owner.to_string());
-        remove(self, WorkspaceOwner { principal, thread: key.id.clone() }).await;
+        remove(&self.0, WorkspaceOwner { principal, thread: key.id.clone() }).await;
     }
 
     async fn threads_swept(&self, store: &dyn Store) {
-        let owners = match self.workspace_owners().await {
+        let owners = match self.0.workspace_owners().await {
             Ok(owners) => owners,
             Err(error) => return tracing::warn!(%error, "the workspaces could not be listed"),
         };
@@ -32,7 +35,7 @@ impl ThreadData for Sandbox {
             let key = ThreadKey { owner: name.into(), id: owner.thread.clone() };
             match store.thread(&key, ThreadParts::default()).await {
                 Ok(Some(_)) => {}
-                Ok(None) => remove(self, owner).await,
+                Ok(None) => remove(&self.0, owner).await,
                 Err(error) => {
                     return tracing::warn!(%error, "the threads of workspaces could not be read");
                 }

@@ -2,10 +2,8 @@
 
 use std::{path::Path, sync::Arc};
 
-use crate::{
-    server::options::{Config, StoreUrl},
-    store::{MemoryStore, OpenError, Store},
-};
+use crate::server::options::{Config, StoreUrl};
+use agui_store::{MemoryStore, OpenError, Store};
 
 /// Opens the store, and names it for the log.
 pub(in crate::server) async fn open_store(
@@ -23,7 +21,7 @@ pub(in crate::server) async fn open_store(
 
 #[cfg(feature = "sqlite")]
 async fn open_sqlite(path: &Path) -> Result<Arc<dyn Store>, OpenError> {
-    Ok(Arc::new(crate::store::SqliteStore::open(path).await?))
+    Ok(Arc::new(agui_store::SqliteStore::open(path).await?))
 }
 
 #[cfg(not(feature = "sqlite"))]
@@ -33,7 +31,7 @@ async fn open_sqlite(_path: &Path) -> Result<Arc<dyn Store>, OpenError> {
 
 #[cfg(feature = "postgres")]
 async fn open_postgres(url: &str, listen_url: Option<&str>) -> Result<Arc<dyn Store>, OpenError> {
-    use crate::store::PostgresStore;
+    use agui_store::PostgresStore;
     Ok(Arc::new(match listen_url {
         Some(listen_url) => PostgresStore::open_pooled(url, listen_url).await?,
         None => PostgresStore::open(url).await?,

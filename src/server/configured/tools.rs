@@ -12,24 +12,23 @@ use std::{net::SocketAddr, sync::Arc};
 use futures::future::join_all;
 use indexmap::IndexMap;
 
-use super::sandbox_workspaces::log_sandbox;
+use super::sandbox_workspaces::{SandboxWorkspaces, log_sandbox};
 use crate::{
-    base::{InvalidOption, text::nearest},
     http::{
         RouteSet, connections,
         state::{Dependencies, Dependency},
     },
-    run::ThreadData,
     server::options::{AgentConfig, Config, ConfigError, Origin, SANDBOX},
-    store::Store,
-    tools::{
-        Tool, Toolbox, builtin,
-        http::{HttpTool, HttpToolOptions},
-        login::{LoginPlace, LoginService, PersonLogin},
-        mcp::McpServer,
-        sandbox::Sandbox,
-    },
-    upstream::secret_names::secret_variable,
+};
+use agui_base::{InvalidOption, text::nearest, upstream::secret_names::secret_variable};
+use agui_mcp::McpServer;
+use agui_run::host::ThreadData;
+use agui_sandbox::Sandbox;
+use agui_store::Store;
+use agui_tools::{
+    Tool, Toolbox, builtin,
+    http::{HttpTool, HttpToolOptions},
+    login::{LoginPlace, LoginService, PersonLogin},
 };
 
 /// The prefix of an agent's name in a list of tools.
@@ -168,7 +167,7 @@ impl ServerTools {
     pub(in crate::server) fn thread_data(&self) -> Option<Arc<dyn ThreadData>> {
         let sandbox = self.sandbox.clone()?;
         log_sandbox(&sandbox);
-        Some(sandbox)
+        Some(Arc::new(SandboxWorkspaces(sandbox)))
     }
 
     /// Returns a toolbox with the tools that an agent lists. The error is about the first unknown name.

@@ -9,16 +9,16 @@ use serde::Deserialize;
 use uuid::Uuid;
 
 use crate::{
-    files::shown_type,
     http::dialects::copilotkit::{Speech, Transcribe, TranscriptionError},
     server::options::{Config, ConfigError, Origin, TranscriptionConfig},
-    upstream::{
-        ClientOptions,
-        body::{read_excerpt, read_whole},
-        client,
-        scrub::Scrubber,
-        secret_names::secret_variable,
-    },
+};
+use agui_agent::files::shown_type;
+use agui_base::upstream::{
+    ClientOptions,
+    body::{read_excerpt, read_whole},
+    client,
+    scrub::Scrubber,
+    secret_names::secret_variable,
 };
 
 /// The largest answer, in bytes: hours of speech.

@@ -19,7 +19,7 @@ use super::{
     option_names::{named_values, option_names},
     vendors::advice_about,
 };
-use crate::llm::{ModelOptions, OpenAiApi};
+use agui_llm::{ModelOptions, host::OpenAiApi};
 
 /// The kind in errors about agents with a model.
 const LLM: &str = "kind = \"llm\"";
@@ -117,9 +117,9 @@ impl AgentTable<'_, '_> {
             );
         };
         let model = match provider {
-            ProviderName::Rust => self
-                .part(LLM)
-                .map(|NamedModel { model }| ModelOptions { model, ..ModelOptions::default() }),
+            ProviderName::Rust => self.part(LLM).map(|NamedModel { model }| {
+                ModelOptions::new(model, agui_llm::Connection::default())
+            }),
             _ => self.part(LLM),
         };
         let source = match provider {

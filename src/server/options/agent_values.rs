@@ -7,12 +7,9 @@ use super::{
     diagnose::ConfigError,
     origin::Origin,
 };
-use crate::{
-    agent::builtin::ReplayOptions,
-    base::InvalidOption,
-    llm::{ContextPolicy, ModelOptions},
-    upstream::trust::server_url,
-};
+use agui_agents::host::ReplayOptions;
+use agui_base::{InvalidOption, upstream::trust::server_url};
+use agui_llm::{ContextPolicy, ModelOptions};
 
 /// The fewest tokens of a context window. No instructions fit into less.
 const MIN_WINDOW: u64 = 500;

@@ -5,15 +5,13 @@ use std::{num::NonZero, path::PathBuf};
 use indexmap::IndexMap;
 use serde::Deserialize;
 
-use crate::{
-    agent::builtin::{RemoteOptions, ReplayOptions},
-    llm::{
-        CloudCredentials, ContextPolicy, ModelOptions, OpenAiApi, StatePrediction, SystemPrompt,
-        ToolChoice, UnknownOutcome,
-    },
-    protocol::JsonObject,
-    run::OnDisconnect,
+use agui_agents::{RemoteOptions, host::ReplayOptions};
+use agui_llm::{
+    ContextPolicy, ModelOptions, ToolChoice, UnknownOutcome,
+    host::{CloudCredentials, OpenAiApi, StatePrediction, SystemPrompt},
 };
+use agui_protocol::JsonObject;
+use agui_run::OnDisconnect;
 
 /// An agent, with the options of its kind.
 #[derive(Debug, Clone)]

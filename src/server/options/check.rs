@@ -5,16 +5,17 @@ use std::collections::HashSet;
 use super::{
     Config, StoreUrl, agent_values, auth, diagnose::ConfigError, origin::Origin, transcription,
 };
-use crate::{
-    base::{InvalidOption, text::did_you_mean},
-    files::check_url,
-    http::{AllowRule, check_own_path},
-    observe::{recordings::RecordOptions, telemetry::logs},
+use crate::http::{AllowRule, check_own_path};
+use agui_agent::files::check_url;
+use agui_base::{
+    InvalidOption,
+    text::did_you_mean,
     upstream::{
         secret_names::is_secret_header,
         trust::{is_trusted_url, server_url},
     },
 };
+use agui_observe::{recordings::RecordOptions, telemetry::logs};
 
 /// The name by which agents list the tools of the sandbox.
 pub(crate) const SANDBOX: &str = "sandbox";

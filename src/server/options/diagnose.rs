@@ -2,7 +2,7 @@
 
 use std::{fmt, ops::Range, path::Path};
 
-use crate::{base::text::did_you_mean, upstream::secret_names::is_variable_name};
+use agui_base::{text::did_you_mean, upstream::secret_names::is_variable_name};
 
 /// Advice for an option that is above all tables, and is read as a part of the table above it.
 const DEFAULT_AGENT_IN_TABLE: &str = "`default_agent` is below the first table, and is read as a part of the table above it: \

@@ -6,10 +6,8 @@ use serde::{Deserialize, Deserializer};
 use smart_default::SmartDefault;
 
 use super::{diagnose::ConfigError, origin::Origin};
-use crate::{
-    auth::{JwksOptions, JwtAlgorithm},
-    base::units,
-};
+use crate::auth::{JwksOptions, JwtAlgorithm};
+use agui_base::units;
 
 const MAX_LEEWAY: Duration = Duration::from_secs(600);
 const MIN_JWKS_AGE: Duration = Duration::from_secs(1200);

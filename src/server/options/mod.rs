@@ -45,22 +45,22 @@ pub(crate) use store::{StoreConfig, StoreUrl};
 pub(crate) use transcription::TranscriptionConfig;
 pub(crate) use vendors::OLLAMA_URL;
 
-use crate::{
-    files::FileOptions,
-    http::AllowRule,
-    http::Cors,
-    http::dialects::copilotkit::CopilotKitOptions,
-    http::dialects::named_events::NamedEventOptions,
-    http::playground::PlaygroundOptions,
-    observe::{
-        metrics::{MetricsOptions, Prices},
-        recordings::RecordOptions,
-        telemetry::{TelemetryOptions, logs::LogOptions},
-    },
-    run::{PrincipalLimits, RunOptions, ThreadOptions},
-    store::Retention,
-    tools::{http::HttpToolOptions, mcp::McpServerOptions, sandbox::SandboxOptions},
+use crate::http::{
+    AllowRule, Cors,
+    dialects::{copilotkit::CopilotKitOptions, named_events::NamedEventOptions},
+    playground::PlaygroundOptions,
 };
+use agui_agent::files::FileOptions;
+use agui_mcp::McpServerOptions;
+use agui_observe::{
+    metrics::{MetricsOptions, Prices},
+    recordings::RecordOptions,
+    telemetry::{TelemetryOptions, logs::LogOptions},
+};
+use agui_run::{PrincipalLimits, RunOptions, ThreadOptions};
+use agui_sandbox::SandboxOptions;
+use agui_store::Retention;
+use agui_tools::http::HttpToolOptions;
 
 /// The configuration of agui-server: <https://github.com/agui-server/agui-server/blob/main/docs/configuration.md>.
 #[derive(Debug, Clone, Deserialize, SmartDefault)]

@@ -9,7 +9,7 @@ use std::{
 use serde::{Deserialize, Deserializer, de::Error as _};
 use smart_default::SmartDefault;
 
-use crate::base::units;
+use agui_base::units;
 
 /// The address, the data folder, and limits of connections: the section `[server]`.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize, SmartDefault)]

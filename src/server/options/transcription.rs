@@ -6,8 +6,8 @@ use serde::Deserialize;
 use smart_default::SmartDefault;
 
 use super::{diagnose::ConfigError, origin::Origin};
-use crate::{
-    base::units,
+use agui_base::{
+    units,
     upstream::trust::{is_trusted_url, server_url},
 };
 

@@ -1,6 +1,6 @@
 //! The names that people write as `provider`, and the options by which this server reaches their models.
 
-use crate::base::text::is_in;
+use agui_base::text::is_in;
 
 /// The URL of an Ollama on this machine.
 pub(crate) const OLLAMA_URL: &str = "http://localhost:11434/v1";

@@ -1,9 +1,7 @@
 //! Finds the agent that a request names. `default` is the server's default agent, unless an agent has that name.
 
-use crate::{
-    agent::AgentEntry,
-    http::{ApiError, ApiResult, App},
-};
+use crate::http::{ApiError, ApiResult, App};
+use agui_agent::host::AgentEntry;
 
 /// The name that CopilotKit sends for a page that names no agent.
 pub(super) const DEFAULT_AGENT: &str = "default";

@@ -11,16 +11,14 @@ use serde::Deserialize;
 use utoipa::ToSchema;
 
 use super::{CopilotKitOptions, agents::find_agent, restate::restate};
-use crate::{
-    http::{
-        ApiResult, App, Caller, ClientEncoder, Path, accepted, read_body, refuse, response,
-        sse_response,
-    },
-    protocol::{
-        ThreadId,
-        decode::decode_members,
-        encode::{Encoder, StreamVersion},
-    },
+use crate::http::{
+    ApiResult, App, Caller, ClientEncoder, Path, accepted, read_body, refuse, response,
+    sse_response,
+};
+use agui_protocol::{
+    ThreadId,
+    decode::decode_members,
+    encode::{Encoder, StreamVersion},
 };
 
 /// The part of a `RunAgentInput` that is used.

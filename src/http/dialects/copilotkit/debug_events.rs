@@ -13,14 +13,12 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 use utoipa::ToSchema;
 
-use crate::{
-    http::{
-        ApiError, ApiResult, App, Caller, ClientFiles, is_from_this_machine, refuse, sse_response,
-    },
-    protocol::{Event, RunId, ThreadId},
-    run::{DebugEvent, StartError},
-    store::now,
+use crate::http::{
+    ApiError, ApiResult, App, Caller, ClientFiles, is_from_this_machine, refuse, sse_response,
 };
+use agui_protocol::{Event, RunId, ThreadId};
+use agui_run::host::{DebugEvent, StartError};
+use agui_store::host::now;
 
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]

@@ -15,14 +15,12 @@ use serde_json::value::RawValue;
 use tower::ServiceExt as _;
 use utoipa::ToSchema;
 
-use crate::{
-    base::text::path_segment,
-    http::{
-        ApiError, ApiResult, App, accept::media_type::require_json, fallback, read_body, refuse,
-        response,
-    },
-    protocol::decode::decode_members,
+use crate::http::{
+    ApiError, ApiResult, App, accept::media_type::require_json, fallback, read_body, refuse,
+    response,
 };
+use agui_base::text::path_segment;
+use agui_protocol::decode::decode_members;
 
 #[derive(Deserialize, ToSchema)]
 #[schema(as = CopilotEnvelope)]

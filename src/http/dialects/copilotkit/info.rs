@@ -8,11 +8,9 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::{CopilotKitOptions, agents::DEFAULT_AGENT, socket::SOCKET_PATH};
-use crate::{
-    agent::AgentEntry,
-    http::{App, Caller, accept::own_address::OwnAddress, agents::declared},
-    protocol::AgentCapabilities,
-};
+use crate::http::{App, Caller, accept::own_address::OwnAddress, agents::declared};
+use agui_agent::host::AgentEntry;
+use agui_protocol::AgentCapabilities;
 
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]

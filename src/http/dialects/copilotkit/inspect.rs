@@ -5,11 +5,11 @@ use serde::Serialize;
 use serde_json::{Value, json, value::RawValue};
 use utoipa::ToSchema;
 
-use crate::{
-    http::{ApiResult, OwnThreads, Path, connect::snapshots, refuse},
-    protocol::{Event, FunctionCall, Message, MessageId, Role, ThreadId, ToolCall, ToolCallId},
-    store::ThreadView,
+use crate::http::{ApiResult, OwnThreads, Path, connect::snapshots, refuse};
+use agui_protocol::{
+    Event, FunctionCall, Message, MessageId, Role, ThreadId, ToolCall, ToolCallId,
 };
+use agui_store::ThreadView;
 
 #[derive(Serialize, ToSchema)]
 pub(super) struct CopilotMessages {

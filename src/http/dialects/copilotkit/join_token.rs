@@ -18,10 +18,9 @@ use subtle::ConstantTimeEq as _;
 use tokio::time::Instant;
 use uuid::Uuid;
 
-use crate::{
-    auth::{ApiKey, Principal},
-    base::text::hex,
-};
+use crate::auth::ApiKey;
+use agui_agent::Principal;
+use agui_base::text::hex;
 
 /// The time for which a token opens connections.
 const LIFETIME: Duration = Duration::from_secs(60 * 60);

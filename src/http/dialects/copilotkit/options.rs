@@ -5,7 +5,8 @@ use std::num::NonZeroUsize;
 use serde::Deserialize;
 use smart_default::SmartDefault;
 
-use crate::{http::check_own_path, run::OnDisconnect};
+use crate::http::check_own_path;
+use agui_run::OnDisconnect;
 
 /// As many as CopilotKit's own runtime has.
 const DEFAULT_RESTATED_RUNS: NonZeroUsize = NonZeroUsize::new(50).unwrap();

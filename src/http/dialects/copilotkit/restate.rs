@@ -9,16 +9,17 @@ use std::collections::{HashMap, HashSet};
 
 use serde_json::{Value, json};
 
-use crate::{
-    http::connect::RestatedThread,
-    protocol::{
-        ActivityMessage, AssistantMessage, Event, Message, Messages, RunId,
-        event::{
-            ActivitySnapshot, MessagesSnapshot, RunFinished, RunOutcome, RunStarted, StateSnapshot,
-            TextMessageChunk,
-        },
+use crate::http::connect::RestatedThread;
+use agui_protocol::{
+    ActivityMessage, AssistantMessage, Event, Message, Messages, RunId,
+    event::{
+        ActivitySnapshot, MessagesSnapshot, RunFinished, RunOutcome, RunStarted, StateSnapshot,
+        TextMessageChunk,
     },
-    store::{ThreadView, branch_of, json_len},
+};
+use agui_store::{
+    ThreadView,
+    host::{branch_of, json_len},
 };
 
 /// The size of the states that are sent beside the current one, in bytes. The runs before are restated as one.

@@ -27,8 +27,8 @@ use crate::{
         run_response::respond_run,
         send_message::{read_input, run_or_reconnect},
     },
-    protocol::RunAgentInput,
 };
+use agui_protocol::RunAgentInput;
 
 /// Returns the routes: those that need a credential, and the WebSocket, which needs a token. `GET /` names only the prefix,
 /// which is what a page needs.

@@ -17,16 +17,14 @@ use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::{router::OpenApiRouter, routes};
 
 use super::{agents::find_agent, join_token::JoinTokens, threads::CopilotThread};
-use crate::{
-    auth::{Principal, owner_of},
-    http::{
-        ApiError, ApiResult, App, Caller, Credential, Query, RouteAccess, RouteSet, at, refuse,
-        sse_response::expiry, threads::pages::time,
-    },
-    protocol::ThreadId,
-    run::{ChangedThread, ThreadChange, ThreadEvent},
-    store::now,
+use crate::http::{
+    ApiError, ApiResult, App, Caller, Credential, Query, RouteAccess, RouteSet, at, refuse,
+    sse_response::expiry, threads::pages::time,
 };
+use agui_agent::{Principal, host::owner_of};
+use agui_protocol::ThreadId;
+use agui_run::host::{ChangedThread, ThreadChange, ThreadEvent};
+use agui_store::host::now;
 
 /// The path below the prefix. The client appends `/websocket`.
 pub(super) const SOCKET_PATH: &str = "/socket";

@@ -12,12 +12,10 @@ use tokio::time::{Instant, sleep};
 use utoipa::ToSchema;
 
 use super::agents::find_agent;
-use crate::{
-    http::{ApiResult, App, Caller, Path, read_body, refuse},
-    protocol::{RunId, ThreadId},
-    store::ThreadKey,
-    threads::{ThreadError, Threads},
-};
+use crate::http::{ApiResult, App, Caller, Path, read_body, refuse};
+use agui_protocol::{RunId, ThreadId};
+use agui_run::threads::{ThreadError, Threads};
+use agui_store::ThreadKey;
 
 const RUN_WAIT_TIMEOUT: Duration = Duration::from_secs(1);
 const RUN_POLL_INTERVAL: Duration = Duration::from_millis(50);

@@ -5,15 +5,13 @@ use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
 use super::agents::find_agent;
-use crate::{
-    http::{
-        ApiError, ApiResult, OwnThreads, Path, Query, read_body, refuse,
-        threads::pages::{TimeText, list_page, page_size, read_cursor, time},
-    },
-    protocol::{ThreadId, decode::decode_members},
-    store::{Thread, ThreadPage},
-    threads::{ThreadEdit, ThreadError},
+use crate::http::{
+    ApiError, ApiResult, OwnThreads, Path, Query, read_body, refuse,
+    threads::pages::{TimeText, list_page, page_size, read_cursor, time},
 };
+use agui_protocol::{ThreadId, decode::decode_members};
+use agui_run::threads::{ThreadEdit, ThreadError};
+use agui_store::{Thread, ThreadPage};
 
 #[derive(Deserialize, IntoParams)]
 #[serde(rename_all = "camelCase")]

@@ -15,20 +15,18 @@ use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use crate::{
-    base::{
-        base64_text::LENIENT,
-        permits::Permits,
-        text::{essence, shortened},
-    },
-    http::{
-        ApiError, App,
-        accept::middleware::authenticate_caller,
-        files::{FormFile, file_of_form},
-        read_body,
-    },
-    protocol::decode::decode_members,
+use crate::http::{
+    ApiError, App,
+    accept::middleware::authenticate_caller,
+    files::{FormFile, file_of_form},
+    read_body,
 };
+use agui_base::{
+    base64_text::LENIENT,
+    permits::Permits,
+    text::{essence, shortened},
+};
+use agui_protocol::decode::decode_members;
 
 /// The transcriptions at once, and those of one principal. Each holds its recording.
 const MAX_AT_ONCE: usize = 16;

@@ -6,7 +6,7 @@ use serde_json::Value;
 use utoipa::ToSchema;
 
 use super::InvalidRequest;
-use crate::protocol::{ContentPart, MediaPart, PartSource};
+use agui_protocol::{ContentPart, MediaPart, PartSource};
 
 /// One block of a message.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]

@@ -5,7 +5,7 @@ use serde_json::Value;
 use utoipa::ToSchema;
 
 use super::InvalidRequest;
-use crate::protocol::JsonObject;
+use agui_protocol::JsonObject;
 
 /// The kinds of decisions. HITL stands for *human in the loop*.
 #[doc(alias = "HITLDecisionType")]

@@ -9,7 +9,7 @@ use std::collections::HashMap;
 use serde_json::{Value, json};
 
 use super::{frame::write_event, questions::questions, replies::ReplyProblem};
-use crate::protocol::{
+use agui_protocol::{
     Event, FunctionCall, Message, MessageContent, MessageId, SubagentRunId, ThreadId, ToolCallId,
     encode::{SseDialect, write_string},
     event::{Custom, RunFinished, RunOutcome, ToolCallResult},
@@ -281,7 +281,7 @@ fn write_delta(head: &[u8], id: &str, delta: &str, out: &mut Vec<u8>) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::protocol::{
+    use agui_protocol::{
         ContentPart, PartSource,
         event::{
             ReasoningMessageContent, ReasoningMessageEnd, ReasoningMessageStart, RunError,

@@ -18,25 +18,24 @@ use super::{
     replies::{ReadReply, read_reply},
     schema::NamedEvent,
 };
-use crate::{
-    agent::AgentEntry,
-    auth::owner_of,
-    http::{
-        ApiError, ApiResult, App, RouteAccess, RouteSet,
-        read_run::{find_agent, read_run},
-        refuse,
-        run_response::respond_run,
-        sse_response::respond,
-    },
-    protocol::{
-        Interrupt, JsonObject, ResumeStatus, ThreadId, ToolCallId,
-        decode::decode_value,
-        encode::{Encoder, SSE_MEDIA_TYPE},
-    },
-    run::{RunRequest, has_expired},
-    store::ThreadKey,
+use crate::http::{
+    ApiError, ApiResult, App, RouteAccess, RouteSet,
+    read_run::{find_agent, read_run},
+    refuse,
+    run_response::respond_run,
+    sse_response::respond,
+};
+use agui_agent::host::{AgentEntry, owner_of};
+use agui_protocol::{
+    Interrupt, JsonObject, ResumeStatus, ThreadId, ToolCallId,
+    decode::decode_value,
+    encode::{Encoder, SSE_MEDIA_TYPE},
+};
+use agui_run::{
+    host::{RunRequest, has_expired},
     threads::{ThreadError, Threads},
 };
+use agui_store::ThreadKey;
 
 pub(crate) fn route_set(options: &NamedEventOptions) -> Option<RouteSet> {
     let routes =

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::decision::{HitlDecisionType, REVIEW_DECISIONS};
-use crate::protocol::JsonObject;
+use agui_protocol::JsonObject;
 
 /// The payload of an `interrupt` event. HITL stands for *human in the loop*.
 #[doc(alias = "HITLRequest")]

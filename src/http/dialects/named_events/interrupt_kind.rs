@@ -6,7 +6,7 @@ use super::{
     decision::{HitlDecisionType, REVIEW_DECISIONS},
     interrupt::PlanStep,
 };
-use crate::protocol::{
+use agui_protocol::{
     Interrupt, JsonObject,
     approval::{allows_edits, asks_for_approval},
     own_names::STEPS,

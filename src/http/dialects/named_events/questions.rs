@@ -7,7 +7,7 @@ use super::{
     interrupt::{ActionRequest, HitlOption, HitlRequest, ReviewConfig},
     interrupt_kind::{InterruptKind, allowed_decisions},
 };
-use crate::protocol::{FunctionCall, Interrupt, ToolCallId};
+use agui_protocol::{FunctionCall, Interrupt, ToolCallId};
 
 /// Returns one question for all actions together, and one for each other interrupt.
 pub(super) fn questions(

@@ -10,15 +10,13 @@ use super::{
     interrupt_kind::{InterruptKind, allowed_decisions},
     request::MessageBody,
 };
-use crate::{
-    base::text::shortened,
-    protocol::{
-        Interrupt, JsonObject, ResumeEntry, ResumeStatus, ToolCallId,
-        approval::{ApprovalDecision, allows_reason},
-        decode::decode_value,
-    },
-    run::has_expired,
+use agui_base::text::shortened;
+use agui_protocol::{
+    Interrupt, JsonObject, ResumeEntry, ResumeStatus, ToolCallId,
+    approval::{ApprovalDecision, allows_reason},
+    decode::decode_value,
 };
+use agui_run::host::has_expired;
 
 /// The text, and the payload for the agent, of a reply that accepts the agent's work.
 const ACCEPTED: &str = "ACCEPTED";

@@ -5,9 +5,9 @@ use serde_json::{Map, Value, json};
 use utoipa::ToSchema;
 
 use super::{InvalidRequest, content_block::ContentBlock, decision::HitlDecision};
-use crate::protocol::{
-    AssistantMessage, ContentPart, DEEP_THINKING, Message, MessageContent, MessageId,
-    RunAgentInput, RunId, SystemMessage, ThreadId,
+use agui_protocol::{
+    AssistantMessage, ContentPart, Message, MessageContent, MessageId, RunAgentInput, RunId,
+    SystemMessage, ThreadId, host::DEEP_THINKING,
 };
 
 /// The request body of both endpoints.

@@ -6,7 +6,7 @@ use std::collections::{HashMap, HashSet};
 
 use serde_json::{Value, json};
 
-use crate::protocol::{
+use agui_protocol::{
     Event, FunctionCall, Interrupt, ToolCallId,
     encode::{Sse, SseDialect, write_number},
     event::{Custom, RunOutcome},
@@ -134,7 +134,7 @@ fn input(call: &FunctionCall) -> Option<Value> {
 #[cfg(test)]
 mod tests {
     use super::TanStackEncoder;
-    use crate::protocol::encode::Encoder;
+    use agui_protocol::encode::Encoder;
 
     fn call(id: &str, arguments: &str) -> [String; 2] {
         [

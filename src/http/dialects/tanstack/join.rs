@@ -9,18 +9,16 @@ use super::{
     encoder::{TanStackEncoder, bind},
     ui_message::{UiMessage, ui_messages},
 };
-use crate::{
-    http::{
-        ApiError, ApiResult, App, Caller, ClientEncoder, ClientFiles, Path, Query,
-        follow::{LastEventId, event_number, follow_after, last_event_id},
-        read_run::find_agent,
-        refuse, response,
-        threads::pages::page_size,
-    },
-    protocol::{Interrupt, Message, Role, RunId, ThreadId, encode::Encoder},
-    store::ThreadKey,
-    threads::{MessageList, ThreadError, ThreadOverview, Threads},
+use crate::http::{
+    ApiError, ApiResult, App, Caller, ClientEncoder, ClientFiles, Path, Query,
+    follow::{LastEventId, event_number, follow_after, last_event_id},
+    read_run::find_agent,
+    refuse, response,
+    threads::pages::page_size,
 };
+use agui_protocol::{Interrupt, Message, Role, RunId, ThreadId, encode::Encoder};
+use agui_run::threads::{MessageList, ThreadError, ThreadOverview, Threads};
+use agui_store::ThreadKey;
 
 /// The number of messages without `limit`: more than a thread can have (`[threads] max_messages`). TanStack's client sends a
 /// `limit` only if its page loads earlier messages (`history.pageSize`); other pages show what they get at first.

@@ -7,7 +7,7 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 use utoipa::ToSchema;
 
-use crate::protocol::{
+use agui_protocol::{
     AssistantMessage, ContentPart, Message, MessageContent, MessageId, Metadata, ToolCall,
     ToolCallId, ToolMessage,
 };

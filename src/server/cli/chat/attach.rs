@@ -7,11 +7,9 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio::task::block_in_place;
 
-use crate::{
-    files::shown_type,
-    protocol::{ContentPart, JsonObject, MediaPart, PartSource},
-    server::cli::{printable::printable_line, target::RunTarget},
-};
+use crate::server::cli::{printable::printable_line, target::RunTarget};
+use agui_agent::files::shown_type;
+use agui_protocol::{ContentPart, JsonObject, MediaPart, PartSource};
 
 /// The largest file that is read. A server with files has a lower limit of its own.
 const MAX_FILE_BYTES: u64 = 1 << 30;

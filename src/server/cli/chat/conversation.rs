@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::protocol::{
+use agui_protocol::{
     ContentPart, Interrupt, Message, MessageContent, MessageId, Messages, ResumeEntry,
     RunAgentInput, RunId, ThreadId,
 };

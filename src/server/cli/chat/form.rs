@@ -5,10 +5,8 @@
 
 use serde_json::{Number, Value, json};
 
-use crate::{
-    protocol::approval::ApprovalDecision,
-    server::cli::printable::{excerpt, printable_line},
-};
+use crate::server::cli::printable::{excerpt, printable_line};
+use agui_protocol::approval::ApprovalDecision;
 
 /// Deeper objects are asked for as JSON.
 const MAX_DEPTH: usize = 4;

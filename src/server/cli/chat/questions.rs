@@ -9,17 +9,14 @@ use super::{
     form::{self, fields, read_yes_or_no},
     view::{call_text, find_call},
 };
-use crate::{
-    base::permits::ANONYMOUS,
-    protocol::{
-        Interrupt, JsonObject, Messages, ResumeEntry, ResumeStatus,
-        approval::{ApprovalDecision, allows_edits, allows_reason, asks_for_approval},
-        own_names::VISIT_URL,
-        schema::compile_response_schema,
-    },
-    run::has_expired,
-    server::cli::printable::{excerpt, printable_line},
+use crate::server::cli::printable::{excerpt, printable_line};
+use agui_base::{permits::ANONYMOUS, schema::compile_response_schema};
+use agui_protocol::{
+    Interrupt, JsonObject, Messages, ResumeEntry, ResumeStatus,
+    approval::{ApprovalDecision, allows_edits, allows_reason, asks_for_approval},
+    own_names::VISIT_URL,
 };
+use agui_run::host::has_expired;
 
 /// The reply that abandons an interrupt.
 const CANCEL: &str = "/cancel";
@@ -238,7 +235,7 @@ async fn problem(interrupt: &Interrupt, payload: &Value) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::protocol::approval::approval_schema;
+    use agui_protocol::approval::approval_schema;
 
     #[tokio::test]
     async fn lines_that_were_typed_before_a_question_do_not_answer_it() {

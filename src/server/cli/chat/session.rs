@@ -18,13 +18,11 @@ use super::{
     turn::{ChatEndpoint, ChatRunEnd},
     view::show_history,
 };
-use crate::{
-    protocol::{ContentPart, Interrupt, Message, RunAgentInput, RunId, ThreadId},
-    server::cli::{
-        printable::{excerpt, printable_line},
-        target::RunTarget,
-    },
+use crate::server::cli::{
+    printable::{excerpt, printable_line},
+    target::RunTarget,
 };
+use agui_protocol::{ContentPart, Interrupt, Message, RunAgentInput, RunId, ThreadId};
 
 const MAX_TITLE_CHARS: usize = 60;
 const MAX_LISTED_THREADS: &str = "20";

@@ -11,18 +11,14 @@ use super::{
     conversation::ChatConversation,
     view::View,
 };
-use crate::{
-    agent::{
-        Agent as _, RunContext, ThreadIds,
-        builtin::{Remote, RemoteOptions},
-    },
-    protocol::{
-        Event, Interrupt, RunAgentInput, TokenUsage,
-        event::{RunFinished, RunOutcome},
-    },
-    run::{Guard, Transcript},
-    server::cli::target::RunTarget,
+use crate::server::cli::target::RunTarget;
+use agui_agent::{Agent as _, RunContext, ThreadIds};
+use agui_agents::{Remote, RemoteOptions};
+use agui_protocol::{
+    Event, Interrupt, RunAgentInput, TokenUsage,
+    event::{RunFinished, RunOutcome},
 };
+use agui_run::{Guard, Transcript};
 
 /// The time limit of silence. Models of one's own machine may think for long.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(600);

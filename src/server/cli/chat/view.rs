@@ -12,16 +12,14 @@ use super::{
     attach::handed_over,
     console::{Console, Style},
 };
-use crate::{
-    protocol::{
-        AssistantMessage, Event, Message, MessageContent, MessageId, Messages, PatchOperation,
-        ToolCall, ToolCallId,
-        event::{MessagesSnapshot, TextMessageRole},
-        own_names::FILE,
-    },
-    run::Transcript,
-    server::cli::printable::{excerpt, printable_line},
+use crate::server::cli::printable::{excerpt, printable_line};
+use agui_protocol::{
+    AssistantMessage, Event, Message, MessageContent, MessageId, Messages, PatchOperation,
+    ToolCall, ToolCallId,
+    event::{MessagesSnapshot, TextMessageRole},
+    own_names::FILE,
 };
+use agui_run::Transcript;
 
 /// Longer results and states are cut.
 const MAX_SHOWN_CHARS: usize = 2000;
@@ -287,7 +285,7 @@ fn json_text(value: &Value) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::protocol::RunAgentInput;
+    use agui_protocol::RunAgentInput;
 
     #[test]
     fn a_step_is_called_one_once() {

@@ -6,7 +6,8 @@ use super::{
     play::Played,
     rules::{Equality, Rules, TextRule},
 };
-use crate::{protocol::TokenUsage, server::cli::printable::excerpt};
+use crate::server::cli::printable::excerpt;
+use agui_protocol::TokenUsage;
 
 const MAX_SHOWN_CHARS: usize = 400;
 

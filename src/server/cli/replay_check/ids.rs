@@ -4,7 +4,7 @@ use std::collections::{BTreeSet, HashMap};
 
 use serde_json::Value;
 
-use crate::protocol::{RunAgentInput, RunId};
+use agui_protocol::{RunAgentInput, RunId};
 
 /// The members that have identifiers.
 const ID_MEMBERS: &[&str] = &[

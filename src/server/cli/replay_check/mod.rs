@@ -27,7 +27,7 @@ use super::{
     output::print_line,
     target::{RunTarget, UrlMeaning},
 };
-use crate::protocol::recording::{Recording, read_folder};
+use agui_observe::recording::{Recording, read_folder};
 
 /// Plays all recordings and prints the results. Returns whether all of them passed.
 pub(super) async fn check_recordings(arguments: TestArguments) -> Result<bool, Box<dyn Error>> {

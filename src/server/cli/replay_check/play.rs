@@ -9,14 +9,14 @@ use reqwest::{
 };
 
 use super::ids::IdPairs;
-use crate::{
-    base::permits::ANONYMOUS,
-    protocol::recording::{RecordedEvent, Recording},
-    protocol::{Event, RunAgentInput, RunId, TokenUsage},
-    run::Guard,
-    server::cli::{printable::excerpt, server_client::require_success, target::RunTarget},
+use crate::server::cli::{printable::excerpt, server_client::require_success, target::RunTarget};
+use agui_base::{
+    permits::ANONYMOUS,
     upstream::events::{StreamLimits, events},
 };
+use agui_observe::recording::{RecordedEvent, Recording};
+use agui_protocol::{Event, RunAgentInput, RunId, TokenUsage};
+use agui_run::Guard;
 
 const MAX_EVENT_BYTES: usize = 64 * 1024 * 1024;
 const MAX_SHOWN_CHARS: usize = 300;

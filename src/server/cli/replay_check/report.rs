@@ -2,7 +2,7 @@
 
 use std::{fmt::Write as _, time::Duration};
 
-use crate::protocol::recording::Recording;
+use agui_observe::recording::Recording;
 
 /// The results of all tests.
 #[derive(Debug, Default)]

@@ -8,7 +8,7 @@ use serde::{Deserialize, Deserializer, de::Error as _};
 use serde_json::Value;
 use toml::Table;
 
-use crate::protocol::recording::Recording;
+use agui_observe::recording::Recording;
 
 /// What has to be equal, and what else has to hold.
 #[derive(Debug, Default, Deserialize)]

@@ -4,11 +4,9 @@ use std::collections::HashMap;
 
 use serde_json::{Value, json};
 
-use crate::{
-    protocol::recording::RecordedEvent,
-    protocol::{Event, RunAgentInput},
-    run::Transcript,
-};
+use agui_observe::recording::RecordedEvent;
+use agui_protocol::{Event, RunAgentInput};
+use agui_run::Transcript;
 
 /// Members that differ between equal runs.
 const VARYING: &[&str] = &["timestamp", "rawEvent", "usage"];

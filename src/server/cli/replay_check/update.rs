@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use super::{ids::IdPairs, play::Played, steps::without_needless_snapshots};
-use crate::protocol::recording::{Recording, RecordingEnd, line};
+use agui_observe::recording::{Recording, RecordingEnd, line};
 
 /// Replaces the events of a recording. The request stays, exchanges with model providers are left out.
 pub(super) fn accept(

@@ -9,20 +9,18 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, generate::SchemaSettings};
 use serde_json::{Map, Value, json};
 
 use super::JSON_SCHEMA;
-use crate::{
-    agent::builtin::{RemoteOptions, ReplayOptions},
-    llm::ModelOptions,
-    server::options::{
-        Config, SANDBOX,
-        agent_table::options_of,
-        agents::{
-            ApiOptions, CommonOptions, ConnectionConfig, KindName, LlmOptions, ProviderName,
-            ProviderOptions, RecordingsFolder, ScriptConfig,
-        },
-        option_names::named_values,
+use crate::server::options::{
+    Config, SANDBOX,
+    agent_table::options_of,
+    agents::{
+        ApiOptions, CommonOptions, ConnectionConfig, KindName, LlmOptions, ProviderName,
+        ProviderOptions, RecordingsFolder, ScriptConfig,
     },
-    tools::sandbox::TOOL_NAMES,
+    option_names::named_values,
 };
+use agui_agents::{RemoteOptions, host::ReplayOptions};
+use agui_llm::ModelOptions;
+use agui_sandbox::host::TOOL_NAMES;
 
 pub(super) const ROOT: &str = env!("CARGO_MANIFEST_DIR");
 pub(super) const DEFAULTS: &str = include_str!("../../../../config/default.toml");

@@ -1,8 +1,6 @@
 use super::*;
-use crate::{
-    protocol::UserMessage,
-    store::{MessageNode, MessageOrigin, RunRecord, Thread, ThreadKey},
-};
+use agui_protocol::UserMessage;
+use agui_store::{MessageNode, MessageOrigin, RunRecord, Thread, ThreadKey};
 
 /// Returns a thread in which each run answered one message and left a state of `state_bytes` bytes. The runs are numbered from 1, and
 /// the view has the newest `read` ones.

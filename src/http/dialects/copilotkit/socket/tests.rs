@@ -18,11 +18,11 @@ use tower::ServiceExt as _;
 
 use super::*;
 use crate::{
-    agent::builtin::Echo,
     auth::Authenticator,
     http::{HttpOptions, router},
-    run::Runs,
 };
+use agui_agents::Echo;
+use agui_run::host::Runs;
 
 /// A server with the agents `agent0` to `agent8` and the routes of sockets.
 struct TestServer {

@@ -1,0 +1,39 @@
+//! The built-in agents without a model. Agents with a model are in [`llm`](agui_llm).
+
+mod echo;
+#[cfg(feature = "upstream")]
+mod remote;
+#[cfg(feature = "config")]
+mod replay;
+#[cfg(feature = "config")]
+#[doc(hidden)]
+pub mod script;
+
+use agui_protocol::{AgentCapabilities, Event, capabilities::IdentityCapabilities};
+
+pub use echo::Echo;
+#[cfg(feature = "upstream")]
+pub use remote::{Remote, RemoteOptions};
+
+/// The source of an event in whose place the response to its run breaks off.
+const CUT_SOURCE: &str = "agui-server.cut";
+
+/// Returns whether the response to a run ends at this event of its agent, in the middle and as if the connection was lost.
+#[doc(hidden)]
+pub fn cuts_connection(event: &Event) -> bool {
+    matches!(event, Event::Raw(raw) if raw.source.as_deref() == Some(CUT_SOURCE))
+}
+
+/// The capabilities of an agent that declares only what it is.
+fn identity(name: &str, description: &str) -> AgentCapabilities {
+    let identity = IdentityCapabilities {
+        name: Some(name.to_owned()),
+        r#type: Some("agui-server".to_owned()),
+        description: Some(description.to_owned()),
+        ..IdentityCapabilities::default()
+    };
+    AgentCapabilities { identity: Some(identity), ..AgentCapabilities::default() }
+}
+
+#[doc(hidden)]
+pub mod host;

@@ -1,0 +1,286 @@
+//! The agent: reads the endpoint's events, and decides how the run ends.
+
+use std::{fmt, sync::Arc, time::Duration};
+
+use futures::StreamExt as _;
+use smart_default::SmartDefault;
+use tokio::time::{Instant, timeout, timeout_at};
+use tracing::Instrument as _;
+
+use super::{
+    new_ids::NewIds,
+    options::RemoteOptions,
+    reader::Reader,
+    request::{Endpoint, broken_stream, incomplete, malformed_event},
+    resume::RunStream,
+};
+use agui_agent::{Agent, AgentError, EventStream, RunContext, event_stream};
+use agui_base::{InvalidOption, RunErrorCode, text::shortened, upstream::events::ServerEvents};
+use agui_protocol::{
+    AgentCapabilities, Event, RunAgentInput,
+    capabilities::IdentityCapabilities,
+    event::{RunError, RunStarted, StepFinished},
+    host::{VersionSupport, classify_version},
+};
+
+const CLOSE_TIMEOUT: Duration = Duration::from_secs(2);
+/// The time limit between the end of a run with another id and the beginning of the requested one.
+const NEXT_RUN_TIMEOUT: Duration = Duration::from_secs(10);
+/// The time limit for a failure after the `RUN_FINISHED` of the requested run. An endpoint that does not end its response
+/// delays the end of each run by this time.
+const LATE_FAILURE_TIMEOUT: Duration = Duration::from_millis(250);
+const MAX_LATE_EVENTS: usize = 100;
+const MAX_LOGGED_CHARS: usize = 80;
+
+/// An agent that forwards runs to another AG-UI endpoint.
+///
+/// ```
+/// use agui_server::{Server, agent::builtin::{Remote, RemoteOptions}};
+///
+/// let remote = Remote::new(RemoteOptions::new("http://localhost:8000/agent"))?;
+/// let server = Server::new().agent("python", remote);
+/// # Ok::<(), agui_server::options::InvalidOption>(())
+/// ```
+pub struct Remote {
+    endpoint: Arc<Endpoint>,
+    description: Option<String>,
+}
+
+impl Remote {
+    /// Makes an agent. Reads the environment variables that the options name; makes no request.
+    ///
+    /// # Errors
+    /// [`InvalidOption`], if an option is wrong or TLS cannot be set up.
+    pub fn new(options: RemoteOptions) -> Result<Self, InvalidOption> {
+        let endpoint = Arc::new(Endpoint::new(&options)?);
+        Ok(Self { endpoint, description: options.description })
+    }
+}
+
+impl fmt::Debug for Remote {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Remote").field("url", &self.endpoint.url.as_str()).finish_non_exhaustive()
+    }
+}
+
+impl Agent for Remote {
+    fn run(&self, input: RunAgentInput, cx: RunContext) -> EventStream {
+        let endpoint = self.endpoint.clone();
+        event_stream(async_stream::try_stream! {
+            let mut frames = RunStream::open(endpoint, input, cx.clone()).await?;
+            let mut reader = Reader::with_new_ids(NewIds::of(&cx));
+            let mut runs = StreamedRuns::default();
+            let ending = loop {
+                let next = match runs.deadline {
+                    None => frames.next().await,
+                    // An endpoint that sends faster than it is read never waits, so the timeout alone is not enough.
+                    Some(deadline) if deadline <= Instant::now() => None,
+                    Some(deadline) => timeout_at(deadline, frames.next()).await.unwrap_or(None),
+                };
+                let frame = match next {
+                    Some(Ok(frame)) => frame,
+                    _ if runs.ended.is_some() => break runs.ended.take(),
+                    Some(Err(fault)) => Err(broken_stream(fault, reader.next_number()))?,
+                    None => break None,
+                };
+                // An event without its empty line at the end of the stream is incomplete and ignored (HTML, 9.2.6).
+                if frame.is_cut_off || frame.data.is_empty() {
+                    continue;
+                }
+                let event = match reader.read(&frame.data) {
+                    Err(problem) if runs.ended.is_none() => Err(malformed_event(problem))?,
+                    read => read.unwrap_or_default(),
+                };
+                for rest in reader.take_rests().into_iter().filter(|_| runs.ended.is_none()) {
+                    yield rest;
+                }
+                let (event, is_over) = runs.next(event, frames.input());
+                while let Some(step) = runs.abandoned_steps.pop() {
+                    yield step.into();
+                }
+                if let Some(event) = event {
+                    let is_closed = frames.passes(&event);
+                    yield event;
+                    if is_closed {
+                        frames.mark();
+                    }
+                }
+                if is_over {
+                    break runs.ended.take();
+                }
+            };
+            let ending = ending.ok_or_else(incomplete)?;
+            close_in_background(frames.into_rest(), runs.late);
+            match ending {
+                Event::RunError(error) => Err(run_error(error, &cx))?,
+                finished => yield finished,
+            }
+        })
+    }
+
+    /// The endpoint has the MCP servers.
+    fn respond_to_app(&self, input: RunAgentInput, cx: RunContext) -> EventStream {
+        self.run(input, cx)
+    }
+
+    /// If the endpoint keeps its runs.
+    fn can_continue(&self) -> bool {
+        self.endpoint.is_resumable
+    }
+
+    fn is_remote(&self) -> bool {
+        true
+    }
+
+    fn capabilities(&self) -> AgentCapabilities {
+        let described = |description| IdentityCapabilities {
+            description: Some(description),
+            ..IdentityCapabilities::default()
+        };
+        AgentCapabilities {
+            identity: self.description.clone().map(described),
+            ..AgentCapabilities::default()
+        }
+    }
+}
+
+/// The runs of a stream: the requested one, after any number of earlier ones that the endpoint replays.
+///
+/// The requested run is known by its id. Some endpoints give their runs ids of their own; so the last run of a stream
+/// counts as the requested one. The events of all runs are passed on, because messages accumulate over them.
+#[derive(SmartDefault)]
+struct StreamedRuns {
+    is_active: bool,
+    #[default(true)]
+    is_requested: bool,
+    /// The ends of the open steps.
+    open_steps: Vec<StepFinished>,
+    /// The ends of steps that a replayed run left open. The next run may open such steps again.
+    abandoned_steps: Vec<StepFinished>,
+    /// The end of the last run, until the next one begins: `RUN_FINISHED` or `RUN_ERROR`.
+    ended: Option<Event>,
+    /// When to stop waiting for what may follow `ended`.
+    deadline: Option<Instant>,
+    /// The number of ignored events after the end of a run.
+    late: usize,
+    is_warned: bool,
+}
+
+impl StreamedRuns {
+    /// Returns the event to pass on, and whether the stream is read far enough.
+    fn next(&mut self, event: Option<Event>, requested: &RunAgentInput) -> (Option<Event>, bool) {
+        let ending = match event {
+            None if self.ended.is_none() => return (None, false),
+            Some(Event::RunStarted(_)) if self.ended.is_some() && self.is_requested => {
+                return (None, true);
+            }
+            Some(Event::RunStarted(started)) => {
+                self.begin(&started, requested);
+                return (None, false);
+            }
+            Some(Event::RunFinished(finished)) if self.ended.is_none() => {
+                self.is_requested |= finished.run_id == requested.run_id;
+                Event::RunFinished(finished)
+            }
+            // The only event of a run that may follow its end. The tokens of the run are counted also if it has no usage.
+            Some(Event::RunError(mut error)) if !matches!(self.ended, Some(Event::RunError(_))) => {
+                if let Some(Event::RunFinished(finished)) = self.ended.take()
+                    && error.usage.is_empty()
+                {
+                    error.usage = finished.usage;
+                }
+                Event::RunError(error)
+            }
+            Some(event) if self.ended.is_none() => {
+                match &event {
+                    Event::StepStarted(step) => {
+                        let subagent_run_id = step.subagent_run_id.clone();
+                        self.open_steps.push(StepFinished {
+                            subagent_run_id,
+                            ..StepFinished::new(&step.step_name)
+                        });
+                    }
+                    Event::StepFinished(step) => self.open_steps.retain(|open| {
+                        (&open.subagent_run_id, &open.step_name)
+                            != (&step.subagent_run_id, &step.step_name)
+                    }),
+                    _ => {}
+                }
+                return (Some(event), false);
+            }
+            _ => {
+                self.late += 1;
+                return (None, self.late == MAX_LATE_EVENTS);
+            }
+        };
+        let is_over = self.is_requested && matches!(ending, Event::RunError(_));
+        let limit = if self.is_requested { LATE_FAILURE_TIMEOUT } else { NEXT_RUN_TIMEOUT };
+        self.deadline = Some(Instant::now() + limit);
+        self.ended = Some(ending);
+        self.is_active = false;
+        (None, is_over)
+    }
+
+    /// Logs a run with other ids, which matters when the logs of both servers are compared, and an unknown version.
+    fn begin(&mut self, started: &RunStarted, requested: &RunAgentInput) {
+        if self.ended.take().is_some() {
+            self.abandoned_steps = std::mem::take(&mut self.open_steps);
+        }
+        self.deadline = None;
+        let is_nested = std::mem::replace(&mut self.is_active, true);
+        if is_nested {
+            tracing::warn!(
+                "the remote agent began a run before the end of another one; both are read as one run"
+            );
+        }
+        self.is_requested = started.run_id == requested.run_id || (is_nested && self.is_requested);
+        let has_other_ids = !self.is_requested || started.thread_id != requested.thread_id;
+        if has_other_ids && !std::mem::replace(&mut self.is_warned, true) {
+            let (thread, run) = (
+                shortened(&started.thread_id, MAX_LOGGED_CHARS),
+                shortened(&started.run_id, MAX_LOGGED_CHARS),
+            );
+            tracing::warn!(
+                ?thread,
+                ?run,
+                "the remote agent's RUN_STARTED has other ids than this run"
+            );
+        }
+        if let Some(version) = started.protocol_version.as_deref()
+            && classify_version(version) != VersionSupport::Supported
+        {
+            let version = shortened(version, MAX_LOGGED_CHARS);
+            tracing::warn!(
+                ?version,
+                "the remote agent speaks a version of AG-UI that this server does not know"
+            );
+        }
+    }
+}
+
+fn run_error(error: RunError, cx: &RunContext) -> AgentError {
+    error.usage.into_iter().for_each(|usage| cx.add_usage(usage));
+    AgentError::new(error.code.unwrap_or(RunErrorCode::RemoteError.into()), error.message)
+}
+
+/// Reads the response to its end in the background. Many endpoints clean up after the last event and treat a closed
+/// connection as a client that left; and a connection whose response has ended can be reused.
+fn close_in_background(mut frames: ServerEvents, mut late: usize) {
+    let closing = async move {
+        let reading = async {
+            while late < MAX_LATE_EVENTS
+                && let Some(Ok(_)) = frames.next().await
+            {
+                late += 1;
+            }
+        };
+        let closed = timeout(CLOSE_TIMEOUT, reading).await.is_ok();
+        if late > 0 {
+            tracing::warn!(ignored = late, "the remote agent sent events after the last one");
+        }
+        if !closed {
+            tracing::debug!("the remote agent did not end its response in time");
+        }
+    };
+    tokio::spawn(closing.in_current_span());
+}

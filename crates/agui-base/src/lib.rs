@@ -1,0 +1,61 @@
+//! Rules that every crate of agui-server needs: text, JSON of others, units of options. By feature also permits and traces
+//! (`runtime`), HTTP to others (`upstream`), and JSON Schema with bounds (`json-schema`). Uses no other crate of the workspace.
+//!
+//! Not a part of the interface of agui-server: it changes without notice.
+
+#[doc(hidden)]
+pub mod base64_text;
+#[cfg(feature = "runtime")]
+#[doc(hidden)]
+pub mod complete_on_drop;
+#[doc(hidden)]
+pub mod hmac;
+#[doc(hidden)]
+pub mod host;
+mod invalid_option;
+#[doc(hidden)]
+pub mod json_values;
+#[doc(hidden)]
+pub mod lenient_json;
+#[cfg(feature = "runtime")]
+#[doc(hidden)]
+pub mod memory_budget;
+mod named_enum;
+#[cfg(feature = "runtime")]
+#[doc(hidden)]
+pub mod permits;
+#[doc(hidden)]
+pub mod private_file;
+#[cfg(feature = "runtime")]
+#[doc(hidden)]
+pub mod refusal;
+#[doc(hidden)]
+pub mod repairs;
+mod run_error_code;
+#[cfg(feature = "json-schema")]
+#[doc(hidden)]
+pub mod schema;
+#[doc(hidden)]
+pub mod text;
+#[cfg(feature = "runtime")]
+#[doc(hidden)]
+pub mod time_text;
+#[cfg(feature = "runtime")]
+#[doc(hidden)]
+pub mod trace;
+#[cfg(feature = "runtime")]
+#[doc(hidden)]
+pub mod turns;
+#[doc(hidden)]
+pub mod units;
+#[cfg(feature = "upstream")]
+#[doc(hidden)]
+pub mod upstream;
+
+pub use invalid_option::InvalidOption;
+#[doc(hidden)]
+pub use run_error_code::RunErrorCode;
+
+/// The name of the server in traces, and to other servers.
+#[doc(hidden)]
+pub const SERVER_NAME: &str = "agui-server";

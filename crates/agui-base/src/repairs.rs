@@ -1,0 +1,61 @@
+//! Counts what others sent that was invalid and was read all the same, for metrics. Each repair is also logged where it is
+//! made. The counts are those of the process, because readers of JSON do not know the server that they read for.
+
+use std::{
+    collections::BTreeMap,
+    sync::{Mutex, MutexGuard, PoisonError},
+};
+
+use crate::named_enum;
+
+named_enum! {
+    /// Whoever sent it.
+    Partner {
+        Page = "page",
+        /// A model, or its provider.
+        Model = "model",
+        RemoteAgent = "remote_agent",
+        ToolServer = "tool_server",
+    }
+}
+
+named_enum! {
+    /// What was repaired.
+    Repair {
+        /// A surrogate half that is not in one string with the other one.
+        Half = "half",
+        /// `NaN` or `Infinity`, read as `null`.
+        NotANumber = "not_a_number",
+        ByteOrderMark = "byte_order_mark",
+        /// `null` where a list, an object or a text is meant.
+        Null = "null",
+        /// The form of a call's arguments.
+        Arguments = "arguments",
+        /// A parameter of a request, or earlier thinking, that a provider refused.
+        ParameterLeftOut = "parameter_left_out",
+        AttachmentSkipped = "attachment_skipped",
+        /// A tool that has no form that the provider takes.
+        ToolLeftOut = "tool_left_out",
+        /// A call that a model wrote as text.
+        WrittenCall = "written_call",
+        /// A request that was sent again after an empty or unreadable answer.
+        AskedAgain = "asked_again",
+    }
+}
+
+static REPAIRS: Mutex<BTreeMap<(Partner, Repair), u64>> = Mutex::new(BTreeMap::new());
+
+/// Counts a repair.
+pub fn repaired(partner: Partner, repair: Repair) {
+    *counts().entry((partner, repair)).or_default() += 1;
+}
+
+/// Returns the number of repairs since the start of the process.
+pub fn repairs() -> BTreeMap<(Partner, Repair), u64> {
+    counts().clone()
+}
+
+/// No code panics while it has the lock.
+fn counts() -> MutexGuard<'static, BTreeMap<(Partner, Repair), u64>> {
+    REPAIRS.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,155 @@
+//! The decoders of the providers' answers, the scans of their texts, the bodies of requests and the scaling of images, for the fuzz
+//! targets and for tests of properties. Nothing else may use this.
+
+use std::sync::Arc;
+
+use futures::StreamExt as _;
+use reqwest::{Response, Url};
+use serde_json::{Value, json};
+
+use super::{
+    Connection, KnownModels, ModelEvent, ModelOptions, ModelRequest, ProfileOptions,
+    context::{image_memory, scale_image},
+    history,
+    known_models::{MessagesServer, Profile, ThinkTags},
+    providers::{
+        anthropic::{
+            self,
+            decoder::{MessageDecoder, PausedContent},
+        },
+        chat::{self, decoder::ChatDecoder, tags::TagReader, written_calls::WrittenCallReader},
+        gemini::{self, decoder::GeminiDecoder},
+        portable_tools::PortableTools,
+        responses::{self, decoder::ResponsesDecoder},
+    },
+    transport::{AnswerEvents, DecodeStep, Decoder},
+    written_syntax::SoughtCalls,
+};
+use agui_base::upstream::events::{StreamLimits, provider_events};
+use agui_protocol::Message;
+use agui_tools::ToolSpec;
+
+/// An API with a decoder of its own.
+#[derive(Debug, Clone, Copy)]
+pub enum Api {
+    /// Chat completions, with the profile of this name.
+    Chat(&'static str),
+    /// The Responses API.
+    Responses,
+    /// The Messages API. `true` if the answer is recorded, because the provider can pause it.
+    Anthropic(bool),
+    /// The Gemini API.
+    Gemini,
+}
+
+/// Decodes a response as a request to this API does, up to the first error.
+pub async fn answer(
+    api: Api,
+    response: Response,
+    limits: StreamLimits,
+) -> Vec<Result<ModelEvent, String>> {
+    let mut decoder = decoder(api);
+    let mut output = AnswerEvents::default();
+    let mut events = provider_events(response, limits, &"".into());
+    let failure = loop {
+        let step = match events.next().await {
+            Some(Ok(event)) => decoder
+                .event(event.name.as_deref(), &event.data, &mut output)
+                .map_err(|error| format!("{error:?}")),
+            Some(Err(_)) | None if decoder.finish(&mut output) => break None,
+            Some(Err(error)) => Err(error.to_string()),
+            None => Err("the stream ended before the answer did".to_owned()),
+        };
+        match step {
+            Ok(DecodeStep::More) => {}
+            Ok(DecodeStep::Complete) if decoder.finish(&mut output) => break None,
+            Ok(DecodeStep::Complete) => break Some("the answer ended too early".to_owned()),
+            Err(failure) => break Some(failure),
+        }
+    };
+    output.events.into_iter().map(Ok).chain(failure.map(Err)).collect()
+}
+
+/// Reads an answer that may end with calls which the model wrote as text, of the tools `look_up` and `now`. Returns the text
+/// before them, the rest, and the names and arguments of the calls in the rest.
+pub fn written_calls<'p>(
+    pieces: impl IntoIterator<Item = &'p str>,
+) -> (String, String, Vec<(String, String)>) {
+    let tools = ["look_up", "now"].map(|name| ToolSpec::new(name, "", json!({})));
+    let mut reader = WrittenCallReader::new(profile("vllm").written_calls.clone(), Arc::new(tools));
+    let shown = pieces.into_iter().map(|piece| reader.read(piece)).collect();
+    let end = reader.end();
+    (shown, end.text, end.calls.into_iter().map(|call| (call.name, call.arguments)).collect())
+}
+
+/// Returns whether a call stands in a text.
+pub fn stands_in(text: &str, (name, arguments): &(String, String)) -> bool {
+    SoughtCalls::new([(name.as_str(), arguments.as_str())]).stand_in(text)
+}
+
+/// Returns the number of the texts and thoughts of an answer that begins with tags.
+pub fn tagged_pieces<'p>(pieces: impl IntoIterator<Item = &'p str>) -> usize {
+    let mut reader = TagReader::new(ThinkTags::Paired, profile("vllm").thoughts.clone());
+    pieces.into_iter().map(|piece| reader.read(piece).len()).sum()
+}
+
+/// Returns the body of a request with a conversation.
+pub fn request(api: Api, model: &str, messages: &[Message], tools: &[ToolSpec]) -> Value {
+    let options = ModelOptions::new(model, Connection::default());
+    let limits = options.known_models.tool_limits();
+    let limits = match api {
+        Api::Chat(_) | Api::Responses => &limits.openai,
+        Api::Anthropic(_) => &limits.anthropic,
+        Api::Gemini => &limits.gemini,
+    };
+    let mut request = ModelRequest {
+        turns: history::turns(messages),
+        tools: tools.into(),
+        ..ModelRequest::default()
+    };
+    PortableTools::new(limits.clone()).prepare(&mut request);
+    let sent = match api {
+        Api::Chat(name) => chat::request::body(&options, &profile(name), &request),
+        Api::Responses => responses::request::body(&options, &request),
+        Api::Anthropic(is_official) => {
+            anthropic::request::body(&options, &request, &MessagesServer::default(), is_official)
+                .sent
+        }
+        Api::Gemini => gemini::request::body(&options, &request),
+    };
+    sent.json
+}
+
+/// Returns the most memory that scaling an image down takes, by its header.
+pub fn image_bytes(file: &[u8]) -> Option<u64> {
+    image_memory(file).map(|memory| memory.bytes)
+}
+
+/// Scales an image down, whatever memory it takes. Returns whether that succeeds.
+pub fn scale(file: &[u8], side: u32) -> bool {
+    image_memory(file)
+        .is_some_and(|memory| scale_image(file.to_vec(), memory, Some(side), None).is_ok())
+}
+
+#[expect(
+    clippy::expect_used,
+    reason = "the callers are tests, with names of profiles that they choose"
+)]
+fn profile(name: &str) -> Arc<Profile> {
+    let url = Url::parse("http://localhost").expect("a URL");
+    KnownModels::default()
+        .profile(Some(&ProfileOptions::named(name)), &url)
+        .expect("a known profile")
+}
+
+fn decoder(api: Api) -> Box<dyn Decoder> {
+    match api {
+        Api::Chat(name) => Box::new(ChatDecoder::new("m", &profile(name), false, Arc::default())),
+        Api::Responses => Box::new(ResponsesDecoder::new("m")),
+        Api::Anthropic(true) => {
+            Box::new(MessageDecoder::new("m").recording(PausedContent::default()))
+        }
+        Api::Anthropic(false) => Box::new(MessageDecoder::new("m")),
+        Api::Gemini => Box::new(GeminiDecoder::new("m")),
+    }
+}

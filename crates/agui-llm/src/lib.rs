@@ -1,0 +1,41 @@
+//! Agents with a language model: [`LlmAgent`], the [`Model`] trait, and the providers' APIs.
+
+mod agent;
+mod call_content;
+mod call_meter;
+mod call_trace;
+mod context;
+#[doc(hidden)]
+pub mod fuzzing;
+mod history;
+mod known_models;
+mod learned;
+mod model;
+mod options;
+mod providers;
+mod transport;
+mod written_syntax;
+
+pub use agent::{LlmAgent, UnknownOutcome};
+pub use call_trace::CallTrace;
+pub use context::{ContextOptions, ContextPolicy};
+pub use known_models::{KnownModels, MediaLimits, ProfileOptions};
+pub use model::{
+    Artefact, Block, BlockStart, Model, ModelError, ModelEvent, ModelReasoning, ModelRequest,
+    ModelStream, SkippedAttachment, StopReason, ToolResult, Turn, WrittenCall,
+};
+pub use options::{ModelOptions, Thinking, ToolChoice};
+pub use providers::{anthropic::Anthropic, gemini::Gemini, openai::OpenAi};
+pub use transport::{Connection, SetupError};
+
+#[cfg(test)]
+pub(crate) use known_models::tests::ProfileNameOrTable;
+
+#[doc(hidden)]
+pub mod host;
+
+/// The types that `describe_model` names.
+#[doc(hidden)]
+pub mod macros {
+    pub use agui_protocol::capabilities::MultimodalInputCapabilities;
+}

@@ -1,0 +1,197 @@
+//! OpenAI's models with its two APIs, and the warnings that both have in common.
+
+pub(crate) mod api;
+pub(super) mod warnings;
+
+use std::sync::Arc;
+
+use http::{HeaderMap, HeaderName, header::AUTHORIZATION};
+
+use self::api::OpenAiApi;
+use super::{
+    chat::{self, decoder::ChatDecoder},
+    portable_tools::PortableTools,
+    responses::{self, decoder::ResponsesDecoder},
+    wire::{OPENAI, media_input},
+};
+use crate::{
+    Connection, MediaLimits, Model, ModelOptions, ModelRequest, ModelStream, SetupError, Thinking,
+    ToolChoice,
+    known_models::{Documents, Profile},
+    transport::Transport,
+};
+use agui_protocol::capabilities::MultimodalInputCapabilities;
+
+const BASE_URL: &str = "https://api.openai.com/v1";
+const CHAT_ENDPOINT: &str = "/chat/completions";
+const RESPONSES_ENDPOINT: &str = "/responses";
+/// The header in which Azure takes a key.
+const AZURE_KEY: HeaderName = HeaderName::from_static("api-key");
+/// Options that the Responses API lacks.
+const RESPONSES_LACKS: &[&str] = &[
+    "top_k",
+    "seed",
+    "frequency_penalty",
+    "presence_penalty",
+    "stop",
+    "thinking_budget",
+    "profile",
+];
+
+/// A model of OpenAI, or of a server with OpenAI's API.
+///
+/// ```no_run
+/// use agui_server::{llm::{LlmAgent, OpenAi}, prelude::*};
+///
+/// # async fn run() -> Result<(), Box<dyn std::error::Error>> {
+/// let agent = LlmAgent::new(OpenAi::from_env("gpt-5-mini")?).system_prompt("You are brief.");
+/// Server::new().agent("chat", agent).serve("127.0.0.1:8080").await?;
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Debug)]
+pub struct OpenAi {
+    options: ModelOptions,
+    api: OpenAiApi,
+    profile: Arc<Profile>,
+    tools: PortableTools,
+    transport: Arc<Transport>,
+}
+
+impl OpenAi {
+    /// A model of OpenAI, with the key in the environment variable `OPENAI_API_KEY`.
+    ///
+    /// # Errors
+    /// If the variable is not set, or its value is no key.
+    pub fn from_env(model: impl Into<String>) -> Result<Self, SetupError> {
+        Self::new(ModelOptions::new(model, Connection::from_env("OPENAI_API_KEY")?))
+    }
+
+    /// A model of another server with OpenAI's API, without a key: `OpenAi::at("http://localhost:11434/v1", "llama3.2")`
+    /// is one of Ollama. [`OpenAi::new`] takes a key, too.
+    ///
+    /// # Errors
+    /// If the URL is invalid.
+    pub fn at(url: impl Into<String>, model: impl Into<String>) -> Result<Self, SetupError> {
+        Self::new(ModelOptions::new(
+            model,
+            Connection { base_url: Some(url.into()), ..Connection::default() },
+        ))
+    }
+
+    /// A model with these options. At OpenAI, models that reason and all models since gpt-5 get the Responses API; older
+    /// models, and models of other servers, chat completions.
+    ///
+    /// # Errors
+    /// If the base URL, the key, a header or an option is invalid, or if the API lacks an option.
+    pub fn new(options: ModelOptions) -> Result<Self, SetupError> {
+        let base_url = options.connection.base_url.as_deref();
+        let api = OpenAiApi::for_model(&options.known_models, &options.model, base_url);
+        Self::with_api(api, options)
+    }
+
+    /// A model with chat completions, at OpenAI or at a compatible provider.
+    ///
+    /// # Errors
+    /// If the base URL, the key, a header or an option is invalid, or if the server lacks an option.
+    pub fn chat(options: ModelOptions) -> Result<Self, SetupError> {
+        Self::with_api(OpenAiApi::Chat, options)
+    }
+
+    /// A model with the Responses API, at OpenAI or at a compatible provider.
+    ///
+    /// # Errors
+    /// If the base URL, the key, a header or an option is invalid.
+    pub fn responses(options: ModelOptions) -> Result<Self, SetupError> {
+        Self::with_api(OpenAiApi::Responses, options)
+    }
+
+    #[doc(hidden)]
+    pub fn with_api(api: OpenAiApi, options: ModelOptions) -> Result<Self, SetupError> {
+        if api == OpenAiApi::Responses {
+            options.refuse(RESPONSES_LACKS)?;
+        }
+        let mut url = options.url(BASE_URL)?;
+        let profile = options.known_models.profile(options.profile.as_ref(), &url)?;
+        let endpoint = match api {
+            OpenAiApi::Chat => {
+                options.refuse(&profile.lacking_options())?;
+                CHAT_ENDPOINT
+            }
+            OpenAiApi::Responses => RESPONSES_ENDPOINT,
+        };
+        let path = url.path().trim_end_matches('/');
+        let path = path
+            .strip_suffix(CHAT_ENDPOINT)
+            .or(path.strip_suffix(RESPONSES_ENDPOINT))
+            .unwrap_or(path);
+        url.set_path(&format!("{path}{endpoint}"));
+        let mut places = vec![(AUTHORIZATION, "Bearer ")];
+        // A token that a command prints is not a key of the account.
+        let has_key_header =
+            profile.has_api_key_header && options.connection.api_key_command.is_empty();
+        places.extend(has_key_header.then_some((AZURE_KEY, "")));
+        let transport = Transport::new(&options, url, HeaderMap::new(), places)?;
+        let tools = PortableTools::new(options.known_models.tool_limits().openai.clone());
+        Ok(Self { options, api, profile, tools, transport })
+    }
+}
+
+impl Model for OpenAi {
+    fn provider(&self) -> &str {
+        match self.api {
+            OpenAiApi::Chat => chat::vendor(&self.profile),
+            OpenAiApi::Responses => OPENAI,
+        }
+    }
+
+    fn name(&self) -> &str {
+        &self.options.model
+    }
+
+    fn media_limits(&self) -> MediaLimits {
+        self.options.known_models.media_limits(self.provider())
+    }
+
+    fn media_input(&self) -> MultimodalInputCapabilities {
+        let Profile { images, audio, documents, .. } = *self.profile;
+        match self.api {
+            OpenAiApi::Chat => media_input([images, audio, false, documents != Documents::None]),
+            OpenAiApi::Responses => media_input([true, false, false, true]),
+        }
+    }
+
+    fn stream(&self, mut request: ModelRequest) -> ModelStream {
+        let Self { options, profile, transport, .. } = self;
+        let model = request.model.clone().unwrap_or_else(|| options.model.clone());
+        let names = self.tools.prepare(&mut request);
+        names.restore(match self.api {
+            OpenAiApi::Chat => {
+                let body = chat::request::body(options, profile, &request);
+                let is_thinking_off = options.thinking_of(request.thinking) == Some(Thinking::Off);
+                let profile = profile.clone();
+                let may_call = request.tool_choice != ToolChoice::None;
+                let tools = if may_call { request.tools.clone() } else { Arc::default() };
+                transport.stream(&body, request.trace, move || {
+                    ChatDecoder::new(&model, &profile, is_thinking_off, tools.clone())
+                })
+            }
+            OpenAiApi::Responses => {
+                let body = responses::request::body(options, &request);
+                transport.stream(&body, request.trace, move || ResponsesDecoder::new(&model))
+            }
+        })
+    }
+
+    fn warnings(&self) -> Vec<String> {
+        match self.api {
+            OpenAiApi::Chat if !self.profile.has_openai_models => {
+                chat::warnings::warnings(&self.profile, &self.options)
+            }
+            api => warnings::openai_warnings(&self.options, api),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,183 @@
+//! Decodes the stream of the Responses API: <https://developers.openai.com/api/reference/resources/responses>,
+//! "Streaming events".
+//!
+//! An answer is a list of items. A message has text, reasoning has summaries, a function call has arguments. Items of
+//! the provider's own tools, such as `web_search_call`, are not shown, but the picture of an `image_generation_call` is.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Value, json};
+
+use super::items::{OpenItem, ReasoningEnd};
+use crate::{
+    StopReason,
+    providers::wire::{OPENAI, token_usage},
+    transport::{
+        AnswerEvents, DecodeFault, DecodeStep, Decoder, FailureKind, check_error,
+        check_open_blocks,
+        json::{list, parse_object, text},
+    },
+};
+use agui_protocol::TokenUsage;
+
+#[derive(Default)]
+pub(crate) struct ResponsesDecoder {
+    model: String,
+    /// By their index in the output.
+    open: BTreeMap<u64, OpenItem>,
+    /// Reasoning whose end waits for the next item: the API takes reasoning back only before the item that came after
+    /// it, and a hidden item is not sent back.
+    ended_reasoning: Vec<ReasoningEnd>,
+    refused: bool,
+    stop: Option<StopReason>,
+}
+
+impl ResponsesDecoder {
+    pub(crate) fn new(model: &str) -> Self {
+        Self { model: model.to_owned(), ..Self::default() }
+    }
+
+    fn item_added(&mut self, event: &Value, output: &mut AnswerEvents) -> Result<(), DecodeFault> {
+        let index = index(event)?;
+        if self.open.contains_key(&index) {
+            return Ok(());
+        }
+        check_open_blocks(self.open.len() + self.ended_reasoning.len())?;
+        let item = event.get("item").unwrap_or(&Value::Null);
+        let kind = text(item, "type");
+        if kind != "reasoning" {
+            let is_hidden = !matches!(kind, "message" | "function_call");
+            self.ended_reasoning
+                .drain(..)
+                .try_for_each(|reasoning| reasoning.end(is_hidden, output))?;
+        }
+        let item = OpenItem::open(item, output)?;
+        self.open.insert(index, item);
+        Ok(())
+    }
+
+    fn item_done(&mut self, event: &Value, output: &mut AnswerEvents) -> Result<(), DecodeFault> {
+        // Some servers do not announce an item.
+        self.item_added(event, output)?;
+        let Some(mut open) = self.open.remove(&index(event)?) else { return Ok(()) };
+        let item = event.get("item").unwrap_or(&Value::Null);
+        self.refused |= open.complete(item, output)?;
+        if let Some(reasoning) = open.end(item, output) {
+            output.hold(reasoning.artefact.len())?;
+            self.ended_reasoning.push(reasoning);
+        }
+        Ok(())
+    }
+
+    fn ended(&mut self, event: &Value, output: &mut AnswerEvents) -> Result<(), DecodeFault> {
+        let response = event.get("response").unwrap_or(&Value::Null);
+        output.usage(response.get("usage").and_then(|value| usage(&self.model, value)));
+        let status = text(response, "status");
+        let reason = response.pointer("/incomplete_details/reason").and_then(Value::as_str);
+        self.stop = Some(match (text(event, "type"), status, reason) {
+            ("response.failed", ..) | (_, "failed", _) => {
+                // All of the response would be a wrong message: it repeats the instructions.
+                return Err(DecodeFault::from_provider(
+                    response.get("error").unwrap_or(&Value::Null),
+                ));
+            }
+            ("response.cancelled", ..) | (_, "cancelled", _) => {
+                let message = "the response was cancelled".to_owned();
+                return Err(DecodeFault::Failed { kind: FailureKind::Other, message });
+            }
+            (_, _, Some("content_filter")) => StopReason::Filtered,
+            ("response.incomplete", ..) | (_, "incomplete", _) => StopReason::Length,
+            _ if output.has_calls => StopReason::Calls,
+            _ if self.refused => StopReason::Refused,
+            _ => StopReason::Done,
+        });
+        Ok(())
+    }
+}
+
+impl Decoder for ResponsesDecoder {
+    fn event(
+        &mut self,
+        name: Option<&str>,
+        data: &str,
+        output: &mut AnswerEvents,
+    ) -> Result<DecodeStep, DecodeFault> {
+        let data = data.trim();
+        // Some servers end the stream as chat completions do. Without anything before it, the answer is empty.
+        if data == "[DONE]" && !output.has_answer {
+            self.stop = Some(StopReason::Done);
+            return Ok(DecodeStep::Complete);
+        }
+        if data.is_empty() || data == "[DONE]" {
+            return Ok(DecodeStep::More);
+        }
+        let event = parse_object(data, "an event")?;
+        // A whole response, in place of a stream.
+        if text(&event, "object") == "response" {
+            for (index, item) in list(&event, "output").iter().enumerate() {
+                self.item_done(&json!({"output_index": index, "item": item}), output)?;
+            }
+            self.ended(&json!({"response": event}), output)?;
+            return Ok(DecodeStep::Complete);
+        }
+        match event.get("type").and_then(Value::as_str).or(name).unwrap_or_default() {
+            "response.output_item.added" => self.item_added(&event, output)?,
+            kind @ ("response.output_text.delta"
+            | "response.refusal.delta"
+            | "response.output_text.annotation.added"
+            | "response.reasoning_summary_text.delta"
+            | "response.reasoning_text.delta"
+            | "response.function_call_arguments.delta") => {
+                self.refused |= kind == "response.refusal.delta";
+                // Deltas of items that were not announced come again when the item is done.
+                if let Some(item) = self.open.get_mut(&index(&event)?) {
+                    item.update(kind, &event, output)?;
+                }
+            }
+            "response.output_item.done" => self.item_done(&event, output)?,
+            "response.completed"
+            | "response.incomplete"
+            | "response.failed"
+            | "response.cancelled" => {
+                self.ended(&event, output)?;
+                return Ok(DecodeStep::Complete);
+            }
+            "error" => return Err(DecodeFault::from_provider(&event)),
+            _ => check_error(&event)?,
+        }
+        Ok(DecodeStep::More)
+    }
+
+    fn finish(&mut self, output: &mut AnswerEvents) -> bool {
+        let Some(stop) = self.stop.take() else { return false };
+        for reasoning in self.ended_reasoning.drain(..) {
+            // Nothing more can start, so no error is possible that matters to a complete answer.
+            let _ = reasoning.end(false, output);
+        }
+        for item in std::mem::take(&mut self.open).into_values() {
+            item.end(&Value::Null, output);
+        }
+        output.stop(stop);
+        true
+    }
+}
+
+fn index(event: &Value) -> Result<u64, DecodeFault> {
+    let index = event.get("output_index").and_then(Value::as_u64);
+    index.ok_or_else(|| DecodeFault::Malformed("an item has no index".to_owned()))
+}
+
+/// A missing count stays absent. Reasoning is a part of the output, and cached tokens are a part of the input.
+pub(super) fn usage(model: &str, value: &Value) -> Option<TokenUsage> {
+    let count = |path: &str| value.pointer(path).and_then(Value::as_u64);
+    let counts = ["/input_tokens", "/output_tokens", "/total_tokens"].map(count);
+    Some(TokenUsage {
+        reasoning_tokens: count("/output_tokens_details/reasoning_tokens"),
+        cached_input_tokens: count("/input_tokens_details/cached_tokens"),
+        cache_write_input_tokens: count("/input_tokens_details/cache_write_tokens"),
+        ..token_usage(OPENAI, model, counts)?
+    })
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,201 @@
+//! The input of a request: messages with their parts, reasoning, calls and their results, as items in order.
+
+use serde_json::{Map, Value, json};
+
+use crate::{
+    Block, ModelOptions, ModelReasoning, ModelRequest, Turn,
+    providers::{
+        attachments::Attachments,
+        wire::{
+            EMPTY_TEXT, FIRST_USER_TEXT, OPENAI, arguments_as_text, call_id, known_image_type,
+            own_file, texts,
+        },
+    },
+};
+use agui_base::text::essence;
+use agui_protocol::{ContentPart, MediaPart, MessageContent, PartSource, ToolCall};
+
+/// `has_phases` marks the model's own messages as commentary or final answers.
+pub(super) fn items(
+    options: &ModelOptions,
+    request: &ModelRequest,
+    has_phases: bool,
+    attachments: &mut Attachments,
+) -> Vec<Value> {
+    let mut items = Vec::new();
+    for (at, turn) in request.turns.iter().enumerate() {
+        attachments.enter(at);
+        match turn {
+            Turn::Instructions(instructions) => {
+                items.push(message("developer", vec![text_part(instructions)]))
+            }
+            Turn::User(all) => {
+                let mut content = parts(all, options, attachments);
+                if content.is_empty() {
+                    content.push(text_part(EMPTY_TEXT));
+                }
+                items.push(message("user", content));
+            }
+            Turn::Assistant(blocks) => assistant(blocks, has_phases, &mut items),
+            Turn::ToolResults(results) => items.extend(results.iter().map(|result| {
+                json!({
+                    "type": "function_call_output",
+                    "call_id": call_id(&result.call_id),
+                    "output": output(&result.content, options, attachments),
+                })
+            })),
+        }
+    }
+    // The API refuses a request without input.
+    if items.is_empty() {
+        items.push(message("user", vec![text_part(FIRST_USER_TEXT)]));
+    }
+    // At the end, so that a change leaves the beginning of the request to the provider's cache.
+    if !request.current.is_empty() {
+        items.push(message(
+            "developer",
+            request.current.iter().map(|current| text_part(current)).collect(),
+        ));
+    }
+    items
+}
+
+fn message(role: &str, content: Vec<Value>) -> Value {
+    json!({"type": "message", "role": role, "content": content})
+}
+
+fn assistant(blocks: &[Block], has_phases: bool, items: &mut Vec<Value>) {
+    for (at, block) in blocks.iter().enumerate() {
+        let rest = &blocks[at + 1..];
+        match block {
+            // The API refuses reasoning without the item that came after it.
+            Block::Reasoning(block)
+                if rest.iter().any(|next| !matches!(next, Block::Reasoning(_))) =>
+            {
+                items.extend(reasoning(block));
+            }
+            Block::Reasoning(_) => {}
+            Block::Text(text) => {
+                let mut message = json!({"type": "message", "role": "assistant", "content": text});
+                if has_phases {
+                    // The model's last words of a turn are its answer, unless it calls tools after them.
+                    let is_final = rest.iter().all(|next| matches!(next, Block::Reasoning(_)));
+                    message["phase"] = if is_final { "final_answer" } else { "commentary" }.into();
+                }
+                items.push(message);
+            }
+            Block::Call(made) => items.push(call(made)),
+        }
+    }
+}
+
+/// Reasoning returns by its encrypted content. The service has not stored it, so its id alone is not enough.
+fn reasoning(block: &ModelReasoning) -> Option<Value> {
+    if block.provider.as_deref().is_some_and(|provider| provider != OPENAI) {
+        return None;
+    }
+    let item: Map<String, Value> = serde_json::from_str(block.artefact.as_deref()?).ok()?;
+    let (id, encrypted) = (item.get("id")?.as_str()?, item.get("encrypted_content")?.as_str()?);
+    let summary = match block.text.as_str() {
+        "" => json!([]),
+        text => json!([{"type": "summary_text", "text": text}]),
+    };
+    Some(json!({"type": "reasoning", "id": id, "summary": summary, "encrypted_content": encrypted}))
+}
+
+fn call(call: &ToolCall) -> Value {
+    let arguments = arguments_as_text(call);
+    json!({"type": "function_call", "call_id": call_id(&call.id), "name": call.function.name, "arguments": arguments})
+}
+
+fn text_part(text: &str) -> Value {
+    json!({"type": "input_text", "text": text})
+}
+
+/// Returns the parts of a message. A text stands for what the model cannot read.
+fn parts(
+    parts: &[ContentPart],
+    options: &ModelOptions,
+    attachments: &mut Attachments,
+) -> Vec<Value> {
+    let content = parts.iter().map(|part| {
+        attachments.sent(part, |part| native(part, options)).unwrap_or_else(|note| text_part(&note))
+    });
+    content.filter(|part| part["text"] != "").collect()
+}
+
+/// Text alone is a string, which older servers require.
+fn output(
+    content: &MessageContent,
+    options: &ModelOptions,
+    attachments: &mut Attachments,
+) -> Value {
+    let MessageContent::Parts(all) = content else { return content.text().into_owned().into() };
+    let parts = parts(all, options, attachments);
+    match texts(&parts) {
+        Some(texts) => texts.join("\n").into(),
+        None => parts.into(),
+    }
+}
+
+/// Returns a part in the API's form, or the reason for which it is not sent.
+fn native(part: &ContentPart, options: &ModelOptions) -> Result<Value, &'static str> {
+    match part {
+        ContentPart::Text(part) => Ok(text_part(&part.text)),
+        ContentPart::Image(media) => image(media, options),
+        ContentPart::Document(media) => document(media),
+        ContentPart::Audio(_) => Err("this model takes no audio"),
+        ContentPart::Video(_) => Err("this model takes no videos"),
+    }
+}
+
+/// The types are those of <https://developers.openai.com/api/docs/guides/images-vision>.
+fn image(media: &MediaPart, options: &ModelOptions) -> Result<Value, &'static str> {
+    let detail = options.image_detail.as_deref().unwrap_or("auto");
+    let mut image = json!({"type": "input_image", "detail": detail});
+    match &media.source {
+        PartSource::Data { value, mime_type } => {
+            image["image_url"] =
+                format!("data:{};base64,{value}", known_image_type(mime_type)?).into();
+        }
+        PartSource::Url { value, .. } => image["image_url"] = value.as_str().into(),
+        PartSource::File { .. } => image["file_id"] = own_file(media, OPENAI)?.into(),
+    }
+    Ok(image)
+}
+
+/// See <https://developers.openai.com/api/docs/guides/file-inputs>: PDFs and office files as data, all files by URL.
+fn document(media: &MediaPart) -> Result<Value, &'static str> {
+    let mut file = json!({"type": "input_file"});
+    match &media.source {
+        PartSource::Data { value, mime_type } => {
+            let mime_type = essence(mime_type);
+            let extension =
+                extension(&mime_type).ok_or("this model takes no documents of this type")?;
+            file["filename"] = media
+                .file_name()
+                .map_or_else(|| format!("document.{extension}"), str::to_owned)
+                .into();
+            file["file_data"] = format!("data:{mime_type};base64,{value}").into();
+        }
+        PartSource::Url { value, .. } => file["file_url"] = value.as_str().into(),
+        PartSource::File { .. } => file["file_id"] = own_file(media, OPENAI)?.into(),
+    }
+    Ok(file)
+}
+
+/// Returns the extension of a file's name, by which the service recognises its type.
+fn extension(mime_type: &str) -> Option<&'static str> {
+    Some(match mime_type {
+        "application/pdf" => "pdf",
+        "application/msword" => "doc",
+        "application/vnd.openxmlformats-officedocument.wordprocessingml.document" => "docx",
+        "application/rtf" | "text/rtf" => "rtf",
+        "application/vnd.oasis.opendocument.text" => "odt",
+        "application/vnd.ms-powerpoint" => "ppt",
+        "application/vnd.openxmlformats-officedocument.presentationml.presentation" => "pptx",
+        "application/vnd.ms-excel" => "xls",
+        "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet" => "xlsx",
+        _ => return None,
+    })
+}

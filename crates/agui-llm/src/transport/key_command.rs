@@ -1,0 +1,26 @@
+//! Commands that print a key.
+
+use std::{process::Stdio, time::Duration};
+
+use tokio::{process::Command, time::timeout};
+
+use agui_base::text::shortened;
+
+/// The time limit of a command.
+const COMMAND_TIMEOUT: Duration = Duration::from_secs(30);
+const MAX_DETAIL_CHARS: usize = 300;
+
+/// Returns what a command prints. It ends with its caller.
+pub(super) async fn output(command: &[String]) -> Result<Vec<u8>, String> {
+    let mut process = Command::new(&command[0]);
+    process.args(&command[1..]).stdin(Stdio::null()).kill_on_drop(true);
+    match timeout(COMMAND_TIMEOUT, process.output()).await {
+        Ok(Ok(output)) if output.status.success() => Ok(output.stdout),
+        Ok(Ok(output)) => {
+            let said = String::from_utf8_lossy(&output.stderr);
+            Err(format!("failed ({}): {}", output.status, shortened(said.trim(), MAX_DETAIL_CHARS)))
+        }
+        Ok(Err(error)) => Err(format!("cannot be run: {error}")),
+        Err(_) => Err(format!("did not end in {COMMAND_TIMEOUT:?}")),
+    }
+}

@@ -1,0 +1,160 @@
+//! The parameters that a provider may refuse: where a request has them, and what is done then. A schema of the answer that is
+//! left out is told in words.
+
+use serde_json::{Value, json};
+
+use agui_protocol::JsonObject;
+
+/// A parameter of a request.
+#[derive(Debug, Clone)]
+pub(super) struct Parameter {
+    pub(super) name: &'static str,
+    pub(super) if_refused: IfRefused,
+    /// Whether tools and parts of messages can have it. Others stand in the request itself, or in one of its [`GROUPS`].
+    pub(super) is_of_lists: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum IfRefused {
+    /// It changes how a model answers, but not what it is asked.
+    LeaveOut,
+    /// Another parameter says the same.
+    Rename(&'static str),
+    /// It stays, and the refusal is shown: what may be kept or collected, safety, the use of tools, the largest answer.
+    Keep,
+}
+
+const fn optional(name: &'static str) -> Parameter {
+    Parameter { name, if_refused: IfRefused::LeaveOut, is_of_lists: false }
+}
+
+const fn of_lists(name: &'static str) -> Parameter {
+    Parameter { is_of_lists: true, ..optional(name) }
+}
+
+const fn renamed(name: &'static str, other: &'static str) -> Parameter {
+    Parameter { if_refused: IfRefused::Rename(other), ..optional(name) }
+}
+
+const fn kept(name: &'static str) -> Parameter {
+    Parameter { if_refused: IfRefused::Keep, ..optional(name) }
+}
+
+pub(super) const PARAMETERS: &[Parameter] = &[
+    // https://github.com/griptape-ai/ComfyUI-Griptape/issues/312, https://github.com/1Panel-dev/MaxKB/issues/2912
+    renamed("max_tokens", "max_completion_tokens"),
+    renamed("max_completion_tokens", "max_tokens"),
+    // https://github.com/BeehiveInnovations/pal-mcp-server/issues/78, https://github.com/altic-dev/FluidVoice/issues/285
+    optional("temperature"),
+    optional("top_p"),
+    optional("top_k"),
+    optional("frequency_penalty"),
+    optional("presence_penalty"),
+    optional("seed"),
+    optional("random_seed"),
+    // https://github.com/agno-agi/agno/issues/1066, https://github.com/microsoft/semantic-kernel/issues/10510
+    optional("stream_options"),
+    // https://github.com/Upsonic/Upsonic/issues/323
+    optional("parallel_tool_calls"),
+    optional("reasoning_effort"),
+    optional("verbosity"),
+    optional("service_tier"),
+    optional("prompt_cache_key"),
+    // Gemini's: https://github.com/MinLL/SkyrimNet-GamePlugin/issues/77
+    optional("topP"),
+    optional("topK"),
+    optional("frequencyPenalty"),
+    optional("presencePenalty"),
+    optional("mediaResolution"),
+    optional("serviceTier"),
+    // Claude in clouds: https://github.com/anthropics/claude-code-action/issues/1005,
+    // https://github.com/BerriAI/litellm/issues/15880, and whole: https://github.com/BerriAI/litellm/issues/21407
+    optional("effort"),
+    optional("output_config"),
+    of_lists("cache_control"),
+    // Tools of Claude and of chat completions: https://github.com/vllm-project/vllm/issues/27447
+    of_lists("strict"),
+    kept("store"),
+    kept("metadata"),
+    kept("safety_identifier"),
+    kept("safetySettings"),
+    kept("tool_choice"),
+    kept("toolConfig"),
+    kept("max_output_tokens"),
+    kept("maxOutputTokens"),
+];
+/// The objects in which requests have some of them.
+pub(super) const GROUPS: &[&str] = &["generationConfig", "output_config"];
+/// The lists in whose members they have others.
+const LISTS: &[&str] = &["tools", "system", "messages"];
+impl Parameter {
+    pub(super) fn is_in(&self, json: &mut Value) -> bool {
+        let mut is_in = false;
+        self.for_each_object(json, &mut |object| is_in |= object.contains_key(self.name));
+        is_in
+    }
+
+    pub(super) fn other_name(&self) -> Option<&'static str> {
+        match self.if_refused {
+            IfRefused::Rename(other) => Some(other),
+            IfRefused::LeaveOut | IfRefused::Keep => None,
+        }
+    }
+
+    pub(super) fn remove(&self, json: &mut Value) {
+        let mut removed = None;
+        self.for_each_object(json, &mut |object| {
+            if let Some(value) = object.shift_remove(self.name) {
+                if let Some(other) = self.other_name() {
+                    object.insert(other.to_owned(), value.clone());
+                }
+                removed = Some(value);
+            }
+        });
+        if let Some(schema) =
+            removed.as_ref().and_then(|removed| removed.pointer("/format/schema")?.as_object())
+        {
+            let block = json!({"type": "text", "text": schema_in_words(schema)});
+            match json.get_mut("system") {
+                Some(Value::Array(system)) => system.push(block),
+                _ => json["system"] = json!([block]),
+            }
+        }
+    }
+
+    /// Visits the objects of a request that may have the parameter.
+    fn for_each_object(&self, json: &mut Value, visit: &mut impl FnMut(&mut JsonObject)) {
+        let Value::Object(request) = json else { return };
+        visit(request);
+        for (name, value) in request.iter_mut() {
+            match value {
+                Value::Object(group) if GROUPS.contains(&name.as_str()) => visit(group),
+                Value::Array(members) if self.is_of_lists && LISTS.contains(&name.as_str()) => {
+                    for member in members.iter_mut().filter_map(Value::as_object_mut) {
+                        visit(member);
+                        member
+                            .get_mut("function")
+                            .and_then(Value::as_object_mut)
+                            .into_iter()
+                            .for_each(&mut *visit);
+                        let blocks = member
+                            .get_mut("content")
+                            .and_then(Value::as_array_mut)
+                            .into_iter()
+                            .flatten();
+                        blocks.filter_map(Value::as_object_mut).for_each(&mut *visit);
+                    }
+                }
+                _ => {}
+            }
+        }
+    }
+}
+
+/// Asks for an answer that fits a schema, where the provider takes no schema.
+pub(crate) fn schema_in_words(schema: &JsonObject) -> String {
+    let schema = Value::Object(schema.clone());
+    format!(
+        "Answer with one JSON object alone, without Markdown or other text. It has to fit this JSON Schema:\n{schema}"
+    )
+}

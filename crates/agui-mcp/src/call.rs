@@ -1,0 +1,353 @@
+//! A call of a run to an MCP server, from the request to the response: time limits, progress, and questions to a person.
+//!
+//! A server of a revision before 2026-07-28 asks while it works on the call. A question without a reply ends the call: it is
+//! cancelled at the server, and the run ends with an interrupt. The next run of the thread makes the call again from its
+//! start, so **what the server did before its question it does again**. When the server asks the same question again, with the same text and form, it gets the person's reply. A
+//! question that differs is a new one, and so is one that is asked a second time within a call.
+
+use std::{collections::HashMap, fmt, sync::Arc, time::Duration};
+
+use parking_lot::Mutex;
+use rmcp::model::{ClientRequest, ElicitResult, ElicitationAction, ProgressNotificationParam};
+use serde_json::Value;
+use tokio::time::{Instant, sleep_until};
+
+use super::{
+    client::{McpClient, PendingRequest, RequestError},
+    http_client::{is_unauthorized, is_unreachable},
+    in_flight::{CallSignal, Elicitation, StartedCall},
+    options::McpServerOptions,
+    tokens::Tokens,
+    wanted::Wanted,
+};
+use agui_base::{
+    InvalidOption,
+    text::{error_chain, shortened},
+    units::deadline,
+};
+use agui_protocol::own_names::MCP_SERVER;
+use agui_tools::{
+    Question, ToolContext, ToolError, Validator,
+    host::{CallerHeaders, Secrets, digest},
+    login::PersonTokens,
+};
+
+const MAX_REFUSAL_CHARS: usize = 1000;
+const MAX_PROGRESS_CHARS: usize = 300;
+/// The shortest time between two events about the progress of a call.
+const PROGRESS_INTERVAL: Duration = Duration::from_millis(500);
+/// The number of questions that one call can ask.
+const MAX_QUESTIONS: usize = 16;
+/// How often a server gets a call that it refuses until a person has visited pages.
+const MAX_VISITS: usize = 3;
+/// The length of the digest that tells questions apart, before base64.
+const QUESTION_KEY_BYTES: usize = 12;
+
+/// A result as JSON, and the secrets that must be removed from it.
+pub(super) type McpResponse = Result<(Value, Secrets), ToolError>;
+
+/// The way from tools to one MCP server.
+pub(super) struct McpCaller {
+    pub(super) server: Arc<str>,
+    pub(super) options: McpServerOptions,
+    /// The client of the current connection, or the reason for its absence.
+    pub(super) client: Mutex<Result<McpClient, String>>,
+    pub(super) caller_headers: CallerHeaders,
+    secrets: Secrets,
+    /// At a server that people log in at: the tokens of the connection.
+    person: Option<Arc<PersonTokens>>,
+}
+
+impl McpCaller {
+    pub(super) fn new(
+        server: Arc<str>,
+        options: McpServerOptions,
+        secrets: Secrets,
+        person: Option<Arc<PersonTokens>>,
+    ) -> Result<Self, InvalidOption> {
+        let caller_headers = options.caller_headers()?;
+        let client = Mutex::new(Err("it is not started".to_owned()));
+        Ok(Self { server, options, client, caller_headers, secrets, person })
+    }
+
+    /// Returns whether the server has refused the last request because nobody is logged in.
+    pub(super) fn wants_login(&self) -> bool {
+        self.person.as_ref().is_some_and(|tokens| tokens.is_refused())
+    }
+
+    /// Returns what the server says of the connection, without the secrets that it may repeat.
+    pub(super) fn redacted(&self, text: String, tokens: Option<&Tokens>) -> String {
+        let mut secrets = self.secrets.clone();
+        tokens.iter().flat_map(|tokens| tokens.secrets()).for_each(|secret| secrets.add(&secret));
+        secrets.redact(&text).unwrap_or(text)
+    }
+
+    /// Returns an error that says what the server does.
+    pub(super) fn error(&self, what: impl fmt::Display) -> ToolError {
+        ToolError::new(format!("The MCP server `{}` {what}", self.server))
+    }
+
+    pub(super) fn unavailable(&self) -> ToolError {
+        self.error("is not available at the moment. Try again later.")
+    }
+
+    /// Sends a request, and returns its result.
+    pub(super) async fn send_once(&self, request: ClientRequest, cx: &ToolContext) -> McpResponse {
+        let client = self.client.lock().clone().map_err(|reason| match &self.person {
+            Some(tokens) if tokens.is_refused() => tokens.login.question(cx),
+            _ => self.unavailable().caused_by(reason),
+        })?;
+        let mut headers = self.caller_headers.of_call(cx)?;
+        let mut secrets = self.secrets.clone();
+        secrets.extend(&Secrets::of_headers(&headers));
+        // OpenTelemetry's conventions for MCP want these attributes on the tool's span, and no span of the request.
+        cx.trace()
+            .span()
+            .record("mcp.method.name", request.method())
+            .record("agui.mcp.server", &*self.server);
+        cx.trace().add_to(&mut headers);
+        let _turn = client.state.calls.turn().await;
+        let add_tokens = |secrets: &mut Secrets| {
+            client.tokens.iter().flat_map(Tokens::secrets).for_each(|it| secrets.add(&it))
+        };
+        let responded =
+            match client.send_for_run(request, headers, cx, self.options.max_timeout).await {
+                Ok((pending, open)) => {
+                    add_tokens(&mut secrets);
+                    let (begin, asked) = (Instant::now(), HashMap::new());
+                    let (caller, last_sign, last_progress, last_shown) = (self, begin, None, None);
+                    let secrets = &secrets;
+                    let call = OngoingCall {
+                        caller,
+                        secrets,
+                        cx,
+                        begin,
+                        last_sign,
+                        last_progress,
+                        last_shown,
+                        asked,
+                    };
+                    call.finish(pending, open, &client).await?
+                }
+                Err(error) => Err(error),
+            };
+        // A token can have been renewed meanwhile.
+        add_tokens(&mut secrets);
+        match responded {
+            Ok(response) => Ok((response, secrets)),
+            Err(error) => Err(self.tool_error(error, &client, &secrets, cx)),
+        }
+    }
+
+    /// Returns the server's question, without a key. Its text says who asks: a front end may show nothing else.
+    pub(super) fn question(&self, message: &str, wanted: Wanted, cx: &ToolContext) -> Question {
+        let message = format!("{} asks: {message}", self.server);
+        let question = match wanted {
+            Wanted::Form(form) => Question::new(message).response_schema(form),
+            Wanted::Visit(url) => Question::visit(message, url),
+        };
+        question
+            .metadata(MCP_SERVER, self.server.as_ref().into())
+            .metadata("toolName", cx.tool_name().into())
+    }
+
+    /// Asks a person to visit the pages without which the server refuses the call. It is made again then, and can be refused again.
+    fn ask_for_visits(&self, visits: &[Value], cx: &ToolContext) -> ToolError {
+        for number in 1..=MAX_VISITS {
+            let mut open = None;
+            for (at, visit) in visits.iter().enumerate().take(MAX_QUESTIONS) {
+                let Some((message, wanted @ Wanted::Visit(_))) =
+                    self.wanted("elicitation/create", visit)
+                else {
+                    return self.error("asks for a visit that cannot be made here.");
+                };
+                let question = self
+                    .question(&message, wanted, cx)
+                    .needed(format_args!("mcp-visit-{number}-{at}"));
+                match cx.reply_to(question) {
+                    Ok(_) => {}
+                    Err(question) if question.is_question() => open = Some(question),
+                    Err(error) => return error,
+                }
+            }
+            if let Some(question) = open {
+                return question;
+            }
+        }
+        self.error("refuses the call although the user has opened its pages.")
+    }
+
+    fn tool_error(
+        &self,
+        error: RequestError,
+        client: &McpClient,
+        secrets: &Secrets,
+        cx: &ToolContext,
+    ) -> ToolError {
+        let cause = |error: Box<dyn std::error::Error + Send + Sync>| {
+            let text = error_chain(&*error);
+            secrets.redact(&text).unwrap_or(text)
+        };
+        match error {
+            RequestError::Refused { visits, .. } if !visits.is_empty() => {
+                self.ask_for_visits(&visits, cx)
+            }
+            RequestError::Refused { reason, .. } => {
+                let reason = secrets.redact(&reason).unwrap_or(reason);
+                self.error(format_args!(
+                    "refuses the call: {}",
+                    shortened(&reason, MAX_REFUSAL_CHARS)
+                ))
+            }
+            RequestError::NotTaken(error)
+                if let Some(tokens) = &self.person
+                    && is_unauthorized(&*error) =>
+            {
+                tokens.login.question(cx)
+            }
+            RequestError::NotTaken(error) => {
+                // Without a session, one refused call says nothing about those of other callers.
+                if client.has_initialize() || is_unreachable(&*error) {
+                    client.state.disconnected.notify_one();
+                }
+                self.error("did not take the call, so it was not carried out. Try again later.")
+                    .caused_by(cause(error))
+            }
+            RequestError::Disconnected(error) => {
+                client.state.disconnected.notify_one();
+                ToolError::new(format!(
+                    "The connection to the MCP server `{}` broke during the call; it is unknown if the call was carried out.",
+                    self.server
+                ))
+                .caused_by(cause(error))
+            }
+        }
+    }
+}
+
+struct OngoingCall<'c> {
+    caller: &'c McpCaller,
+    /// What progress must not show.
+    secrets: &'c Secrets,
+    cx: &'c ToolContext,
+    begin: Instant,
+    /// The time of the last progress, or of the begin.
+    last_sign: Instant,
+    last_progress: Option<f64>,
+    last_shown: Option<Instant>,
+    /// The number of times that each question was asked.
+    asked: HashMap<String, usize>,
+}
+
+impl OngoingCall<'_> {
+    /// Returns what the request ends with.
+    ///
+    /// # Errors
+    /// If the call ends before: it takes too long, or waits for a person.
+    async fn finish(
+        mut self,
+        mut pending: PendingRequest,
+        mut open: StartedCall,
+        client: &McpClient,
+    ) -> Result<Result<Value, RequestError>, ToolError> {
+        let McpServerOptions { timeout, max_timeout, .. } = self.caller.options;
+        loop {
+            let (idle_end, end) =
+                (deadline(self.last_sign, timeout), deadline(self.begin, max_timeout));
+            tokio::select! {
+                biased;
+                response = pending.response() => {
+                    open.finish();
+                    return Ok(response);
+                }
+                () = sleep_until(idle_end.min(end)) => {
+                    // The server is told to cancel the call before it is pinged.
+                    drop(pending);
+                    client.state.timed_out.notify_one();
+                    let limit = if idle_end <= end { timeout } else { max_timeout };
+                    return Err(self.caller.error(format_args!("did not answer within {} s.", limit.as_secs_f32())));
+                }
+                Some(signal) = open.signals.recv() => match signal {
+                    CallSignal::Progress(progress) => self.progress(progress),
+                    CallSignal::Question(Elicitation { message, wanted, reply }) => {
+                        match self.given_reply(message, wanted).await {
+                            Ok(given) => drop(reply.send(given)),
+                            Err(error) => {
+                                // Before `reply` is dropped, which answers the question with `cancel`.
+                                pending.cancel().await;
+                                if error.is_question() {
+                                    // The next run makes the call again. The server is told twice that this one is
+                                    // over: by the cancellation, and by the reply `cancel` to its question.
+                                    open.finish();
+                                }
+                                return Err(error);
+                            }
+                        }
+                    }
+                },
+            }
+        }
+    }
+
+    /// Progress has to increase (<https://modelcontextprotocol.io/specification/2025-11-25/basic/utilities/progress>);
+    /// other progress does not extend the time limit.
+    fn progress(&mut self, report: ProgressNotificationParam) {
+        let ProgressNotificationParam { progress, total, message, .. } = report;
+        if !progress.is_finite() || self.last_progress.is_some_and(|last| progress <= last) {
+            return;
+        }
+        let now = Instant::now();
+        (self.last_progress, self.last_sign) = (Some(progress), now);
+        self.cx.extend_time_limit();
+        if self.last_shown.is_some_and(|shown| now < shown + PROGRESS_INTERVAL) {
+            return;
+        }
+        self.last_shown = Some(now);
+        let total = total.filter(|total| total.is_finite() && *total > 0.0);
+        let text = message.filter(|text| !text.trim().is_empty()).unwrap_or_else(|| match total {
+            Some(total) => format!("{progress} of {total}"),
+            None => progress.to_string(),
+        });
+        let text = self.secrets.redact(&text).unwrap_or(text);
+        let text = shortened(&text, MAX_PROGRESS_CHARS);
+        // Without waiting for the client: a slow client must not keep the answer waiting.
+        let _ = self.cx.show_progress(text, total.map(|total| progress / total));
+    }
+
+    /// Returns the person's reply to a question. Fails with the question if it has no reply yet.
+    async fn given_reply(
+        &mut self,
+        message: String,
+        wanted: Wanted,
+    ) -> Result<ElicitResult, ToolError> {
+        let caller = self.caller;
+        if self.asked.values().sum::<usize>() == MAX_QUESTIONS {
+            return Err(caller
+                .error(format_args!("asked more than {MAX_QUESTIONS} questions in one call.")));
+        }
+        let is_form = match &wanted {
+            Wanted::Form(form) => {
+                Validator::new(form).map_err(|error| {
+                    caller.error(format_args!("asked with an invalid form: {error}"))
+                })?;
+                true
+            }
+            Wanted::Visit(_) => false,
+        };
+        let key = digest(&message, &wanted.to_string(), QUESTION_KEY_BYTES);
+        let times = self.asked.entry(key.clone()).or_default();
+        *times += 1;
+        let key = format!("mcp-{key}-{times}");
+        let question = caller.question(&message, wanted, self.cx).key(key);
+        let given = match self.cx.reply_to(question)? {
+            None => ElicitResult::new(ElicitationAction::Decline),
+            Some(content) if is_form => {
+                ElicitResult::new(ElicitationAction::Accept).with_content(content)
+            }
+            Some(_) => ElicitResult::new(ElicitationAction::Accept),
+        };
+        // The time that a person took belongs to the earlier run.
+        self.last_sign = Instant::now();
+        Ok(given)
+    }
+}

@@ -1,0 +1,219 @@
+//! Requests over a connection. Results are returned as JSON and not as the library's types, so that one tool with an
+//! invalid schema does not make the whole list unreadable.
+
+use std::{collections::HashSet, sync::Arc, time::Duration};
+
+use reqwest::header::HeaderMap;
+use rmcp::{
+    Peer, RoleClient,
+    model::{
+        CancelledNotification, CancelledNotificationParam, ClientRequest, GetExtensions as _,
+        GetMeta as _, ListToolsRequest, PaginatedRequestParams, PingRequest, ProgressToken,
+        ProtocolVersion, RequestId, ServerResult,
+    },
+    service::{PeerRequestOptions, ServiceError},
+};
+use serde_json::Value;
+use tokio::{runtime::Handle, sync::oneshot, time::timeout};
+
+use super::{
+    handler::ConnectionState,
+    http_client::{MessageHeaders, is_refusal},
+    in_flight::StartedCall,
+    tokens::Tokens,
+};
+use agui_tools::{ToolContext, host::digest};
+
+/// A server could send cursors for ever.
+const MAX_PAGES: usize = 100;
+/// The largest list of tools that is read, in bytes of JSON.
+const MAX_LIST_BYTES: usize = 8 * 1024 * 1024;
+/// The length of the idempotency key of a round, before base64.
+const ROUND_KEY_BYTES: usize = 24;
+const CANCEL_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// The code of a refusal until a person has visited pages, before 2026-07-28.
+const URL_ELICITATION_REQUIRED: i32 = -32042;
+
+#[derive(Debug)]
+pub(super) enum RequestError {
+    /// `visits`: the pages that a person has to visit before the server accepts the request.
+    Refused { reason: String, visits: Vec<Value> },
+    /// The server has not taken the request. The connection has to be opened again.
+    NotTaken(Box<dyn std::error::Error + Send + Sync>),
+    /// It is unknown what the server has done.
+    Disconnected(Box<dyn std::error::Error + Send + Sync>),
+}
+
+#[derive(Clone)]
+pub(super) struct McpClient {
+    pub(super) peer: Peer<RoleClient>,
+    pub(super) state: Arc<ConnectionState>,
+    pub(super) tokens: Option<Tokens>,
+}
+
+impl McpClient {
+    pub(super) async fn list_tools(&self, max: usize) -> Result<Vec<Value>, RequestError> {
+        let (mut tools, mut cursors, mut space) = (Vec::new(), HashSet::new(), MAX_LIST_BYTES);
+        let mut cursor: Option<String> = None;
+        for _ in 0..MAX_PAGES {
+            let page = PaginatedRequestParams::default().with_cursor(cursor.take());
+            let response = self.request(ListToolsRequest::with_param(page).into()).await?;
+            let age = Duration::from_millis(
+                response.get("ttlMs").and_then(Value::as_u64).unwrap_or_default(),
+            );
+            *self.state.list_age.lock() = age;
+            for tool in response.get("tools").and_then(Value::as_array).into_iter().flatten() {
+                let size = tool.to_string().len();
+                if tools.len() == max || size > space {
+                    return Ok(tools);
+                }
+                space -= size;
+                tools.push(tool.clone());
+            }
+            match response.get("nextCursor").and_then(Value::as_str) {
+                Some(next) if cursors.insert(next.to_owned()) => cursor = Some(next.to_owned()),
+                _ => break,
+            }
+        }
+        Ok(tools)
+    }
+
+    /// Sends a request of a run, with headers for a server over HTTP. Dropping the request cancels it at the server. The
+    /// place in a trace is also a part of the request itself (SEP-414), for servers that are processes.
+    pub(super) async fn send_for_run(
+        &self,
+        mut request: ClientRequest,
+        headers: HeaderMap,
+        cx: &ToolContext,
+        max_duration: Duration,
+    ) -> Result<(PendingRequest, StartedCall), RequestError> {
+        if let Some(trace) = cx.trace().context() {
+            let meta = request.get_meta_mut();
+            meta.set_traceparent(trace.traceparent());
+            trace.tracestate().into_iter().for_each(|state| meta.set_tracestate(state));
+        }
+        if let ClientRequest::CallToolRequest(call) = &request {
+            // Each round of a call has an effect of its own.
+            let key = match &call.params.request_state {
+                None => cx.idempotency_key().to_owned(),
+                Some(state) => digest(cx.idempotency_key(), state, ROUND_KEY_BYTES),
+            };
+            request.get_meta_mut().insert("idempotencyKey".to_owned(), key.into());
+        }
+        if !headers.is_empty() {
+            request.extensions_mut().insert(MessageHeaders(headers.clone()));
+        }
+        let conversation = (cx.principal().cloned(), cx.thread_id().clone());
+        let begun =
+            self.state.calls.begin(conversation, max_duration, self.send(request, headers)).await;
+        begun.map_err(request_error)
+    }
+
+    /// Returns the revision of the protocol.
+    pub(super) fn revision(&self) -> ProtocolVersion {
+        self.peer.peer_info().map(|info| info.protocol_version.clone()).unwrap_or_default()
+    }
+
+    /// Returns whether the revision has `initialize` and `ping`: those before 2026-07-28.
+    pub(super) fn has_initialize(&self) -> bool {
+        self.revision().has_initialize()
+    }
+
+    /// Returns whether the server responds in time, to a ping if there is one. An error is a response, too: not every server
+    /// knows `ping`.
+    pub(super) async fn responds(&self, limit: Duration) -> bool {
+        let request = match self.has_initialize() {
+            true => PingRequest::default().into(),
+            false => ListToolsRequest::with_param(PaginatedRequestParams::default()).into(),
+        };
+        let response = timeout(limit, self.peer.send_request(request)).await;
+        matches!(response, Ok(Ok(_) | Err(ServiceError::McpError(_))))
+    }
+
+    async fn request(&self, request: ClientRequest) -> Result<Value, RequestError> {
+        let (mut pending, _, _) =
+            self.send(request, HeaderMap::new()).await.map_err(request_error)?;
+        pending.response().await
+    }
+
+    async fn send(
+        &self,
+        request: ClientRequest,
+        headers: HeaderMap,
+    ) -> Result<(PendingRequest, RequestId, ProgressToken), ServiceError> {
+        let sent =
+            self.peer.send_cancellable_request(request, PeerRequestOptions::no_options()).await?;
+        let id = Some(sent.id.clone());
+        let pending = PendingRequest { id, received: sent.rx, peer: self.peer.clone(), headers };
+        Ok((pending, sent.id, sent.progress_token))
+    }
+}
+
+/// A request without a response yet. Dropping this cancels the request at the server.
+pub(super) struct PendingRequest {
+    /// `None` after the response.
+    id: Option<RequestId>,
+    received: oneshot::Receiver<Result<ServerResult, ServiceError>>,
+    peer: Peer<RoleClient>,
+    headers: HeaderMap,
+}
+
+impl PendingRequest {
+    /// Can be dropped and called again until it has returned.
+    pub(super) async fn response(&mut self) -> Result<Value, RequestError> {
+        let response = (&mut self.received).await;
+        self.id = None;
+        let response = response
+            .map_err(|closed| RequestError::Disconnected(closed.into()))?
+            .map_err(request_error)?;
+        serde_json::to_value(response).map_err(|error| RequestError::Refused {
+            reason: error.to_string(),
+            visits: Vec::new(),
+        })
+    }
+
+    /// Cancels the request, and waits until the server has been told.
+    pub(super) async fn cancel(mut self) {
+        if let Some(sending) = self.cancellation() {
+            sending.await;
+        }
+    }
+
+    /// Returns what tells the server that the request is cancelled; `None` after the response.
+    fn cancellation(&mut self) -> Option<impl Future<Output = ()> + use<>> {
+        let reason = Some("the call is no longer wanted".to_owned());
+        let params = CancelledNotificationParam::new(Some(self.id.take()?), reason);
+        let mut cancelled = CancelledNotification::new(params);
+        if !self.headers.is_empty() {
+            cancelled.extensions.insert(MessageHeaders(std::mem::take(&mut self.headers)));
+        }
+        let peer = self.peer.clone();
+        Some(async move {
+            let _ = timeout(CANCEL_TIMEOUT, peer.send_notification(cancelled.into())).await;
+        })
+    }
+}
+
+impl Drop for PendingRequest {
+    fn drop(&mut self) {
+        if let (Some(sending), Ok(runtime)) = (self.cancellation(), Handle::try_current()) {
+            runtime.spawn(sending);
+        }
+    }
+}
+
+fn request_error(error: ServiceError) -> RequestError {
+    match error {
+        ServiceError::McpError(refusal) => {
+            let data = refusal.data.filter(|_| refusal.code.0 == URL_ELICITATION_REQUIRED);
+            let visits = data.as_ref().and_then(|data| data.get("elicitations")?.as_array());
+            let visits = visits.cloned().unwrap_or_default();
+            RequestError::Refused { reason: refusal.message.into_owned(), visits }
+        }
+        ServiceError::TransportSend(error) if is_refusal(&*error.error) => {
+            RequestError::NotTaken(error.error)
+        }
+        error => RequestError::Disconnected(error.into()),
+    }
+}

@@ -1,0 +1,181 @@
+//! Messages of an MCP server that are small as text and huge in memory, and those that are not valid JSON.
+//!
+//! The protocol library tries each type of a result in turn, and takes 100 and more bytes for `{}`: a result of 14 MB
+//! took 1.6 GB, and its connection's thread for seconds. So the values of a message are counted before it is parsed. It
+//! parses strictly, so halves of surrogate pairs, `NaN` and byte order marks are taken out before.
+
+use std::sync::Arc;
+
+use async_stream::try_stream;
+use bytes::Bytes;
+use futures::stream::BoxStream;
+use rmcp::model::{ErrorData, RequestId, ServerJsonRpcMessage};
+use serde::{Deserialize, de::IgnoredAny};
+use serde_json::Value;
+use tokio::io::{self, AsyncBufReadExt as _, AsyncRead, AsyncReadExt as _, BufReader};
+use tokio_util::io::StreamReader;
+
+use agui_base::{
+    json_values::count_values, lenient_json::repaired_text, repairs::Partner, text::shortened,
+};
+
+/// The largest message that is read, in bytes.
+pub(super) const MAX_MESSAGE_BYTES: usize = 16 << 20;
+/// The part of a line of a log that is logged.
+const MAX_LOGGED_CHARS: usize = 200;
+/// The largest number of JSON values in a message.
+const MAX_VALUES: usize = 100_000;
+
+/// A message of which only this is read. One with a method is no response.
+#[derive(Deserialize)]
+struct MessageHead {
+    #[serde(default)]
+    id: Value,
+    #[serde(default)]
+    method: Option<IgnoredAny>,
+}
+
+/// Returns a response with the id of the request as the number that it was, where the server made a text of it or `7.0`.
+fn with_number_as_id(message: Vec<u8>) -> Vec<u8> {
+    let is_other_form = |id: &Value| id.is_string() || id.is_f64();
+    match serde_json::from_slice::<MessageHead>(&message) {
+        Ok(MessageHead { id, method: None }) if is_other_form(&id) => {}
+        _ => return message,
+    }
+    let changed = || {
+        let mut value: Value = serde_json::from_slice(&message).ok()?;
+        let id = value.get_mut("id")?;
+        let number =
+            id.as_str().map_or_else(|| id.as_f64().unwrap_or_default().to_string(), str::to_owned);
+        *id = number.parse::<i64>().ok()?.into();
+        let mut changed = serde_json::to_vec(&value).ok()?;
+        changed.extend(message.ends_with(b"\n").then_some(b'\n'));
+        Some(changed)
+    };
+    changed().unwrap_or(message)
+}
+
+/// Returns a message as valid JSON if it has at most [`MAX_VALUES`], and if not a line with an error for the same request.
+/// `None` if it is for none.
+pub(super) fn bounded(message: Vec<u8>) -> Option<Vec<u8>> {
+    let repaired =
+        str::from_utf8(&message).ok().and_then(|text| repaired_text(text, Partner::ToolServer));
+    let message = repaired.map_or(message, String::into_bytes);
+    if message.len() <= MAX_VALUES || count_values(&message) <= MAX_VALUES {
+        return Some(with_number_as_id(message));
+    }
+    tracing::warn!(
+        bytes = message.len(),
+        "a message of an MCP server has more than {MAX_VALUES} values and is not read"
+    );
+    let Ok(MessageHead { id, method: None }) = serde_json::from_slice(&message) else {
+        return None;
+    };
+    let id = RequestId::deserialize(id).ok()?;
+    let error = ErrorData::internal_error(
+        format!("its answer has more than {MAX_VALUES} JSON values"),
+        None,
+    );
+    let mut line = serde_json::to_vec(&ServerJsonRpcMessage::error(error, Some(id))).ok()?;
+    line.push(b'\n');
+    Some(line)
+}
+
+/// Returns the lines of a process's stdout, each a message, without those that are too large.
+pub(super) fn bounded_lines(
+    server: Arc<str>,
+    stdout: impl AsyncRead + Unpin + Send + 'static,
+) -> impl AsyncRead + Unpin + Send + 'static {
+    StreamReader::new(Box::pin(try_stream! {
+        let mut stdout = BufReader::new(stdout);
+        let (mut is_rest, mut has_logged) = (false, false);
+        loop {
+            let mut line = Vec::new();
+            if (&mut stdout).take(MAX_MESSAGE_BYTES as u64).read_until(b'\n', &mut line).await? == 0 {
+                break;
+            }
+            let is_whole = line.ends_with(b"\n");
+            let text = line.trim_ascii();
+            if !is_rest && !has_logged && !text.is_empty() && !text.starts_with(b"{") && !text.starts_with(b"[") {
+                has_logged = true;
+                tracing::warn!(
+                    server = &*server,
+                    line = shortened(&String::from_utf8_lossy(text), MAX_LOGGED_CHARS),
+                    "an MCP server writes on stdout what is no message: let it log to stderr"
+                );
+            }
+            if is_whole && !is_rest && let Some(line) = bounded(line) {
+                yield Bytes::from(line);
+            }
+            is_rest = !is_whole;
+        }
+    }) as BoxStream<'static, io::Result<Bytes>>)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn dense(members: &str) -> Vec<u8> {
+        format!("{{\"jsonrpc\":\"2.0\",{members},\"x\":[{}1]}}", "1,".repeat(MAX_VALUES))
+            .into_bytes()
+    }
+
+    #[test]
+    fn only_values_outside_of_texts_count() {
+        let text = format!("\"{}\"", "[{,\\\"".repeat(MAX_VALUES)).into_bytes();
+        assert_eq!(bounded(text.clone()), Some(text));
+    }
+
+    #[test]
+    fn what_is_not_valid_json_is_repaired_and_the_rest_is_not_changed() {
+        for (written, read) in [
+            (
+                "{\"a\":\"cut \\ud83d\",\"b\":[NaN,-Infinity]}\n",
+                "{\"a\":\"cut \u{fffd}\",\"b\":[null,null]}\n",
+            ),
+            ("\u{feff}{}\n", "{}\n"),
+            (
+                "{\"a\":\"\\ud83d\\ude00 NaN \\\\ud83d\"}\n",
+                "{\"a\":\"\\ud83d\\ude00 NaN \\\\ud83d\"}\n",
+            ),
+        ] {
+            assert_eq!(String::from_utf8(bounded(written.into()).unwrap()).unwrap(), read);
+        }
+    }
+
+    #[test]
+    fn an_answer_becomes_an_error_and_what_answers_nothing_is_dropped() {
+        let line = String::from_utf8(bounded(dense("\"id\":7,\"result\":{}")).unwrap()).unwrap();
+        assert!(
+            line.contains("\"id\":7")
+                && line.contains("more than 100000 JSON values")
+                && line.ends_with("}\n")
+        );
+        assert_eq!(bounded(dense("\"id\":7,\"method\":\"elicitation/create\"")), None);
+        assert_eq!(bounded(dense("\"method\":\"notifications/progress\"")), None);
+    }
+
+    #[test]
+    fn an_id_in_another_form_is_that_of_the_request() {
+        for (sent, read) in [
+            ("{\"id\":\"7\",\"result\":{}}\n", "{\"id\":7,\"result\":{}}\n"),
+            ("{\"id\":7.0,\"result\":{\"a\":NaN}}\n", "{\"id\":7,\"result\":{\"a\":null}}\n"),
+            ("\u{feff}{\"id\":7,\"result\":{}}", "{\"id\":7,\"result\":{}}"),
+            // An id of the server's own request, and one that no request of this server has.
+            ("{\"id\":\"7\",\"method\":\"ping\"}", "{\"id\":\"7\",\"method\":\"ping\"}"),
+            ("{\"id\":\"x\",\"result\":{}}", "{\"id\":\"x\",\"result\":{}}"),
+        ] {
+            assert_eq!(String::from_utf8(bounded(sent.into()).unwrap()).unwrap(), read);
+        }
+    }
+
+    #[tokio::test]
+    async fn a_line_that_is_too_long_is_left_out_and_the_next_one_is_read() {
+        let long = "x".repeat(MAX_MESSAGE_BYTES + 1);
+        let stdout = std::io::Cursor::new(format!("first\n{long}\nsecond\nunfinished"));
+        let mut read = String::new();
+        bounded_lines("s".into(), stdout).read_to_string(&mut read).await.unwrap();
+        assert_eq!(read, "first\nsecond\n");
+    }
+}

@@ -1,0 +1,380 @@
+//! Admits a run that has its turn in this process to its thread: begins it in the store, after the run of another process.
+
+use std::{sync::Arc, time::Duration};
+
+use tokio::time::{Instant, sleep, timeout};
+
+use super::{
+    conversation::{
+        branch::LoadedThread,
+        plan::{ClientInput, Plan, name_messages},
+        resume::ResumeDecision,
+        snapshots::remove_placeholders,
+        title::title_of,
+    },
+    drive::driver::run_started,
+    events::thread_event_hub::ThreadChange,
+    limits::start_error::StartError,
+    log::{Follower, live::to_line, taken_back::taken_back},
+    options::ConcurrentRuns,
+    persist::stored_request::StoredRequest,
+    request::{RunRequest, StartedRun},
+    runs::Runs,
+    turn::{
+        queue::{Entrant, TurnGuard},
+        thread_runs::ThreadRuns,
+    },
+};
+use agui_agent::files::{AbsorbError, has_media};
+use agui_base::complete_on_drop::CompleteOnDrop;
+use agui_protocol::Messages;
+use agui_store::{
+    BeginOutcome, Lease, LostRun, Millis, NewRun, RunRecord, SharedStore, StoreError, ThreadKey,
+    ThreadSize, Topic, host::now,
+};
+
+/// The first and the longest interval of polling a thread that another process uses, while no signals arrive.
+const POLL_BACKOFF: [Duration; 2] = [Duration::from_millis(25), Duration::from_millis(400)];
+/// The interval while signals arrive. Signals can be lost.
+const SLOW_POLL: Duration = Duration::from_secs(2);
+
+/// A run that has its turn in this process, until it has begun in the store.
+pub(super) struct Admission {
+    pub(super) runs: Arc<Runs>,
+    pub(super) threads: Arc<ThreadRuns>,
+    pub(super) key: ThreadKey,
+    pub(super) turn: TurnGuard,
+    pub(super) request: RunRequest,
+    /// The positions of the client's messages that came without an id.
+    anonymous: Vec<usize>,
+    /// The thread as it was last read; `None` if it is assumed to be new.
+    pub(super) loaded: Option<LoadedThread>,
+    /// Whether `loaded` was read for this run, so that it is not older than the request.
+    is_read: bool,
+    /// Whether messages of the client were left out that a run has taken back.
+    is_behind: bool,
+    /// Whether the client has sent data that are files now.
+    pub(super) has_sent_data: bool,
+}
+
+/// A run as it has begun in the store.
+pub(super) struct BegunRun {
+    pub(super) lease: Lease,
+    /// Of the thread after the begin.
+    pub(super) version: i64,
+    /// The number of the last message of the thread.
+    pub(super) last_message: i64,
+    pub(super) state_number: Option<i64>,
+    /// When the thread was created.
+    pub(super) created_at: Millis,
+    pub(super) request_bytes: u64,
+}
+
+/// The result of an attempt to begin a run.
+enum BeginAttempt {
+    Begun(StartedRun),
+    /// Another process runs `run` on the thread. Its lease, if it is lost.
+    Busy(Box<Admission>, Box<RunRecord>, Option<Lease>),
+}
+
+impl Runs {
+    pub(super) async fn admit(
+        self: &Arc<Self>,
+        threads: &Arc<ThreadRuns>,
+        key: ThreadKey,
+        turn: TurnGuard,
+        mut request: RunRequest,
+    ) -> Result<StartedRun, StartError> {
+        threads
+            .stored_bytes
+            .check::<StartError>(&threads.store, &threads.options.retention, &key.owner)
+            .await?;
+        let (deadline, asked_at) = (Instant::now() + threads.options.queue_timeout, now());
+        let [mut poll, longest] = POLL_BACKOFF;
+        let has_sent_data = threads.absorb(&key.owner, &mut request.input.messages).await?;
+        let (loaded, bytes) = threads.cache.take(&key).unzip();
+        if let (Some(memory), Some(bytes)) = (&request.permit.memory, bytes) {
+            memory.thread(bytes).await?;
+        }
+        remove_placeholders(&mut request.input.messages);
+        let anonymous = name_messages(&mut request.input.messages);
+        let (runs, threads) = (self.clone(), threads.clone());
+        let mut admission = Box::new(Admission {
+            runs,
+            threads,
+            key,
+            turn,
+            request,
+            anonymous,
+            loaded,
+            is_read: false,
+            is_behind: false,
+            has_sent_data,
+        });
+        loop {
+            // The attempt completes even if the client leaves, because a run that was begun has to be ended.
+            let (same, run, lost) = match CompleteOnDrop::new(admission.begin()).await? {
+                BeginAttempt::Begun(started) => return Ok(started),
+                BeginAttempt::Busy(admission, run, lost) => (admission, run, lost),
+            };
+            admission = same;
+            let Admission { threads, key, turn, request, .. } = &*admission;
+            // Maintenance closes lost runs of this process.
+            if let Some(lost) = lost.filter(|lost| lost.holder != threads.holder) {
+                let lost = LostRun { key: key.clone(), run_id: run.id.clone(), lease: lost };
+                // Boxed because it is large and rare.
+                match Box::pin(self.recover(threads, &lost)).await {
+                    // `LeaseLost`: another process has closed the run, or the thread was deleted.
+                    Ok(true) | Err(StoreError::LeaseLost) => continue,
+                    // Another server may be able to go on with it.
+                    Ok(false) => {}
+                    Err(error) => return Err(error.into()),
+                }
+            }
+            let run_id = &request.input.run_id;
+            if run.id == *run_id {
+                return threads.follow_or_reject(key, &run);
+            }
+            admission.reject_or_supersede(&run).await?;
+            if Instant::now() >= deadline {
+                return Err(StartError::QueueFull);
+            }
+            tokio::select! {
+                () = threads.wait_for_free_thread(run.thread, poll) => {}
+                () = turn.cancelled() => return Ok(self.launch_cancelled(admission.request)),
+            }
+            poll = (poll * 2).min(longest);
+            // Another process may have run a request with the same id.
+            let same = threads
+                .store
+                .call("run", |store| store.run(&key.owner, run.thread, run_id))
+                .await?;
+            if let Some(same) = same.filter(|same| same.started_at >= asked_at) {
+                return threads.follow_or_reject(key, &same);
+            }
+        }
+    }
+}
+
+impl ThreadRuns {
+    /// Follows a run of another process.
+    fn follow_or_reject(&self, key: &ThreadKey, run: &RunRecord) -> Result<StartedRun, StartError> {
+        if !run.detached {
+            return Err(StartError::RunIsRunning);
+        }
+        let permit =
+            self.followers.try_take(&key.owner, 1).map_err(|_| StartError::TooManyFollowers)?;
+        let follower = Follower::from_stored_run(&self.followed_logs, key.clone(), run, 0, permit);
+        Ok(StartedRun::Detached { follower, snapshots: Vec::new() })
+    }
+
+    async fn wait_for_free_thread(&self, thread: i64, poll: Duration) {
+        match self.store.shared().map(SharedStore::signals).filter(|signals| signals.is_live()) {
+            Some(signals) => {
+                let mut watch = signals.watch(Topic::Thread(thread));
+                let _ = timeout(SLOW_POLL, watch.changed()).await;
+            }
+            None => sleep(poll).await,
+        }
+    }
+
+    /// Makes files of the media that a client has sent. Returns whether some of them came as data.
+    async fn absorb(&self, owner: &str, messages: &mut Messages) -> Result<bool, StartError> {
+        let Some(files) = self.files.as_ref().filter(|_| messages.iter().any(has_media)) else {
+            return Ok(false);
+        };
+        files.absorb(owner, messages.to_mut()).await.map_err(|error| match error {
+            AbsorbError::UnknownFile { message, part } => StartError::InvalidInput {
+                path: format!("messages[{message}].content[{part}].source.value"),
+                problem: "there is no such file".to_owned(),
+            },
+            AbsorbError::Store(error) => error.into(),
+        })
+    }
+}
+
+impl Admission {
+    /// Plans the run, begins and launches it. While the store says that the thread has changed, reads the thread and tries
+    /// again.
+    async fn begin(mut self: Box<Self>) -> Result<BeginAttempt, StartError> {
+        loop {
+            self.leave_out_taken_back().await?;
+            let Self { threads, key, request, anonymous, loaded, is_behind, .. } = &*self;
+            let client = ClientInput {
+                owner: &key.owner,
+                input: &request.input,
+                anonymous,
+                is_behind: *is_behind,
+                is_reply: request.is_reply,
+            };
+            let Some(plan) = Plan::make(&threads.store, key, loaded.as_ref(), client).await? else {
+                self.load().await?;
+                continue;
+            };
+            if plan.begins_no_run() {
+                if self.is_read {
+                    return Ok(BeginAttempt::Begun(self.launch_without_run(plan.resume)));
+                }
+                self.load().await?;
+                continue;
+            }
+            let stored = request
+                .permit
+                .detached
+                .is_some()
+                .then(|| stored_request(request, &plan, self.has_sent_data));
+            let now = now();
+            match self.begin_with(&plan, stored.as_deref(), now).await? {
+                BeginOutcome::Begun { lease, version, last_message, state_number, replaced } => {
+                    if replaced {
+                        let (thread, run) = (&key.id, &request.input.run_id);
+                        // Clients of CopilotKit answer interrupts under the run's id. A repeated request adds nothing.
+                        if plan.adds_messages() && request.input.resume.is_empty() {
+                            tracing::warn!(
+                                thread = thread.as_str(),
+                                run = run.as_str(),
+                                "the run replaces an ended run of the same id"
+                            )
+                        } else {
+                            tracing::debug!(
+                                thread = thread.as_str(),
+                                run = run.as_str(),
+                                "the run repeats or continues one of the same id"
+                            )
+                        }
+                    }
+                    if loaded.is_none() {
+                        threads.count_new_thread();
+                    }
+                    threads.publish(key, ThreadChange::Begun);
+                    let request_bytes = stored.map_or(0, |stored| stored.len() as u64);
+                    let created_at = loaded.as_ref().map_or(now, |loaded| loaded.created_at);
+                    let begun = BegunRun {
+                        lease,
+                        version,
+                        last_message,
+                        state_number,
+                        created_at,
+                        request_bytes,
+                    };
+                    let started = self.launch(plan, begun);
+                    return Ok(BeginAttempt::Begun(started));
+                }
+                BeginOutcome::TooLarge(ThreadSize { messages, bytes }) => {
+                    return Err(StartError::ThreadTooLarge { messages, bytes });
+                }
+                BeginOutcome::Busy { run, lost } => {
+                    return Ok(BeginAttempt::Busy(self, Box::new(run), lost));
+                }
+                BeginOutcome::Changed => self.load().await?,
+            }
+        }
+    }
+
+    /// Fails, or asks the run of another process to end, if `concurrent_runs` says so.
+    async fn reject_or_supersede(&self, run: &RunRecord) -> Result<(), StartError> {
+        match self.threads.options.concurrent_runs {
+            ConcurrentRuns::Reject => return Err(StartError::ThreadIsBusy),
+            ConcurrentRuns::Supersede if self.request.entrant() == Entrant::Message => {
+                if let Some(shared) = self.threads.store.shared() {
+                    shared.request_cancel(run.thread, &run.id).await?;
+                }
+            }
+            ConcurrentRuns::Queue | ConcurrentRuns::Supersede => {}
+        }
+        Ok(())
+    }
+
+    /// Leaves out messages of the client that a run of the thread has taken back.
+    async fn leave_out_taken_back(&mut self) -> Result<(), StoreError> {
+        let Self { threads, key, request, anonymous, loaded, .. } = self;
+        let Some(loaded) = loaded else { return Ok(()) };
+        let messages = &mut request.input.messages;
+        let taken_back = taken_back(&threads.store, key, &loaded.branch, messages).await?;
+        if taken_back.is_empty() {
+            return Ok(());
+        }
+        tracing::info!(
+            count = taken_back.len(),
+            "left out messages of the client that its run has taken back"
+        );
+        let mut is_anonymous: Vec<_> =
+            (0..messages.len()).map(|at| anonymous.binary_search(&at).is_ok()).collect();
+        let mut kept = messages.iter().map(|message| !taken_back.contains(message.id()));
+        is_anonymous.retain(|_| kept.next().unwrap_or_default());
+        *anonymous = (0..)
+            .zip(is_anonymous)
+            .filter_map(|(at, is_anonymous)| is_anonymous.then_some(at))
+            .collect();
+        messages.to_mut().retain(|message| !taken_back.contains(message.id()));
+        self.is_behind = true;
+        Ok(())
+    }
+
+    /// Reads the thread, when there is memory for it.
+    async fn load(&mut self) -> Result<(), StartError> {
+        self.loaded = None;
+        let memory = self.request.permit.memory.as_ref();
+        if let Some(memory) = memory
+            && let Some(size) = self.threads.size(&self.key).await?
+        {
+            memory.unread_thread(size).await?;
+        }
+        self.loaded = self.threads.load(&self.key).await?;
+        self.is_read = true;
+        if let (Some(memory), Some(loaded)) = (memory, &self.loaded) {
+            memory.read_thread(loaded.memory_bytes());
+        }
+        Ok(())
+    }
+
+    async fn begin_with(
+        &self,
+        plan: &Plan,
+        stored: Option<&str>,
+        now: Millis,
+    ) -> Result<BeginOutcome, StartError> {
+        let Self { threads, loaded, request: RunRequest { input, agent, permit, .. }, .. } = self;
+        let branch = plan.branch_write(loaded.as_ref(), &input.messages);
+        let interrupts = match &plan.resume {
+            ResumeDecision::Proceed(_) => &[][..],
+            _ => &plan.open_interrupts[..],
+        };
+        let title = branch.new.iter().find_map(|(message, _)| title_of(message));
+        let started = permit.detached.is_some().then(|| to_line(&run_started(input)));
+        let run = NewRun {
+            key: &self.key,
+            run_id: &input.run_id,
+            agent: agent.name(),
+            detached: permit.detached.is_some(),
+            holder: &threads.holder,
+            now,
+            lease_until: threads.lease_until(now),
+            expected: loaded.as_ref().map(|loaded| loaded.version),
+            title: title.as_deref(),
+            branch,
+            first_run: plan.first_run,
+            state: plan.state.as_ref().filter(|_| plan.state_number.is_none()),
+            state_number: plan.state_number,
+            interrupts,
+            answered: plan.stored_replies(loaded.as_ref()),
+            request: stored,
+            started: started.as_deref(),
+            max_size: ThreadSize {
+                messages: threads.options.max_messages,
+                bytes: threads.options.max_bytes,
+            },
+        };
+        Ok(threads.store.call("begin", |store| store.begin(&run)).await?)
+    }
+}
+
+/// Returns what is stored of a detached run's request, beside messages and state.
+fn stored_request(request: &RunRequest, plan: &Plan, has_sent_data: bool) -> String {
+    let stored = StoredRequest::new(&request.input, plan, has_sent_data);
+    if request.agent.agent.can_continue() {
+        stored.with_caller(request.principal.as_ref(), &request.forwarded).to_json()
+    } else {
+        stored.to_json()
+    }
+}

@@ -1,0 +1,371 @@
+//! Plans a run on a stored thread: its branch, its state, and its open interrupts. Reads more than the current branch
+//! only if the request needs it.
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+
+use super::{
+    branch::{Branch, LoadedThread},
+    decide::{
+        AppendedMessage, BranchCase, BranchDecision, ClientList, decide_branch,
+        find_existing_branch,
+    },
+    resume::{ResumeDecision, check_resume},
+};
+use crate::measured_store::MeasuredStore;
+use agui_protocol::{Interrupt, Message, MessageId, Messages, ResumeEntry, RunAgentInput};
+use agui_store::{
+    BranchWrite, EndState, EndedRun, MessageNode, MessageOrigin, StoreError, ThreadKey,
+    ThreadParts, ThreadVersion, host::branch_of,
+};
+
+/// What a client has sent for a run on a stored thread.
+#[derive(Clone, Copy)]
+pub(crate) struct ClientInput<'a> {
+    pub owner: &'a Arc<str>,
+    pub input: &'a RunAgentInput,
+    /// The positions of the messages that came without an id, ascending. They have been given random ids.
+    pub(crate) anonymous: &'a [usize],
+    /// True if messages were left out that a run has taken back.
+    pub(crate) is_behind: bool,
+    /// True if the request answers interrupts, also if it decides none of them.
+    pub is_reply: bool,
+}
+
+impl<'a> ClientInput<'a> {
+    fn list(self, open_interrupts: &[Interrupt]) -> ClientList<'a> {
+        let Self { input: RunAgentInput { messages, resume, .. }, anonymous, is_behind, .. } = self;
+        let is_open = |entry: &ResumeEntry| {
+            open_interrupts.iter().any(|interrupt| interrupt.id == entry.interrupt_id)
+        };
+        let replies_to_interrupt = if resume.is_empty() {
+            self.is_reply && !open_interrupts.is_empty()
+        } else {
+            resume.iter().any(is_open)
+        };
+        ClientList { messages, anonymous, is_behind, replies_to_interrupt }
+    }
+
+    fn is_reply(self) -> bool {
+        self.is_reply || !self.input.resume.is_empty()
+    }
+}
+
+/// Gives the messages without an id random ones. Returns their positions.
+pub(crate) fn name_messages(messages: &mut Messages) -> Vec<usize> {
+    let is_anonymous = |at: &usize| messages[*at].id().is_empty();
+    let anonymous: Vec<_> = (0..messages.len()).filter(is_anonymous).collect();
+    if !anonymous.is_empty() {
+        let messages = messages.to_mut();
+        anonymous.iter().for_each(|at| messages[*at].set_id(MessageId::random()));
+    }
+    anonymous
+}
+
+/// The result of a call that was decided on, and the number of the run that made it or the call.
+pub(crate) struct KnownResult {
+    pub(super) message: Message,
+    pub(super) run: i64,
+}
+
+pub(crate) struct Plan {
+    /// The branch that `decision` refers to; `None` is the thread's current branch.
+    pub branch: Option<Branch>,
+    pub decision: BranchDecision,
+    /// Stored messages of another branch that the client returns to. They follow the kept messages.
+    pub(crate) rejoined: Vec<MessageNode>,
+    /// Results of calls that were decided on, and that the branch has without results.
+    pub(crate) known_results: Vec<KnownResult>,
+    pub state: Option<Value>,
+    /// The number of the state in the store; `None` if it has to be stored.
+    pub state_number: Option<i64>,
+    pub open_interrupts: Vec<Interrupt>,
+    /// The first run of the branch that the run continues; `None` if it begins one.
+    pub first_run: Option<i64>,
+    pub resume: ResumeDecision,
+}
+
+impl Plan {
+    /// Returns whether the client shows no state, but the run starts from one.
+    pub(crate) fn lacks_state(&self, input: &RunAgentInput) -> bool {
+        // A client that sends no state has an empty one.
+        let is_empty = |state: &Value| *state == json!({});
+        input.state.as_ref().is_none_or(is_empty)
+            && self.state.as_ref().is_some_and(|state| !is_empty(state))
+    }
+
+    pub(crate) fn adds_messages(&self) -> bool {
+        self.decision.appended.len() > self.rejoined.len()
+    }
+
+    /// Returns the number of the message that the new ones follow.
+    pub(crate) fn base(&self, loaded: Option<&LoadedThread>) -> i64 {
+        let stored = self.stored(loaded);
+        self.rejoined.last().map_or_else(
+            || stored.map_or(0, |it| it.number_before(self.decision.kept)),
+            |node| node.number,
+        )
+    }
+
+    pub(crate) fn branch_write<'a>(
+        &'a self,
+        loaded: Option<&'a LoadedThread>,
+        client: &'a [Message],
+    ) -> BranchWrite<'a> {
+        let stored = self.stored(loaded);
+        let new = self.decision.appended.iter().skip(self.rejoined.len()).filter_map(|appended| {
+            match *appended {
+                AppendedMessage::Client(at) => Some((&client[at], None)),
+                AppendedMessage::Stored(position) => {
+                    stored.map(|it| (&it.messages()[position], it.origin(position).run()))
+                }
+                AppendedMessage::Known(at) => {
+                    self.known_results.get(at).map(|known| (&known.message, Some(known.run)))
+                }
+            }
+        });
+        let number = |position: usize| stored.map_or(0, |stored| stored.number(position));
+        let updated =
+            self.decision.updated.iter().map(|(position, text)| (number(*position), text));
+        BranchWrite { base: self.base(loaded), new: new.collect(), updated: updated.collect() }
+    }
+
+    /// Returns the branch after the begin of the run. The number of its last new message is `last_message`.
+    pub(crate) fn into_branch(
+        self,
+        loaded: Option<Branch>,
+        client: Messages,
+        last_message: i64,
+    ) -> Branch {
+        let Self { branch, decision, rejoined, known_results, .. } = self;
+        let mut branch = branch.or(loaded).unwrap_or_default();
+        let added = &decision.appended[rejoined.len()..];
+        let first = last_message - added.len() as i64 + 1;
+        if branch.len() == 0 && added.len() == client.len() {
+            // A new thread. The messages are moved, not copied.
+            return Branch::of_client(client, first);
+        }
+        let copy = |appended: &AppendedMessage| match *appended {
+            AppendedMessage::Client(at) => (client[at].clone(), MessageOrigin::Client),
+            AppendedMessage::Stored(position) => {
+                (branch.messages()[position].clone(), branch.origin(position))
+            }
+            AppendedMessage::Known(at) => {
+                let KnownResult { message, run } = &known_results[at];
+                (message.clone(), MessageOrigin::Run { run: *run, delivered: true })
+            }
+        };
+        let added: Vec<_> = added.iter().map(copy).collect();
+        branch.truncate(decision.kept);
+        decision.updated.into_iter().for_each(|(position, text)| branch.replace(position, text));
+        rejoined.into_iter().for_each(|node| branch.push(node.message, node.number, node.origin));
+        added
+            .into_iter()
+            .zip(first..)
+            .for_each(|((message, origin), number)| branch.push(message, number, origin));
+        branch
+    }
+
+    pub(super) fn stored<'a>(&'a self, loaded: Option<&'a LoadedThread>) -> Option<&'a Branch> {
+        self.branch.as_ref().or(loaded.map(|loaded| &loaded.branch))
+    }
+
+    /// Plans the run on the thread as it was loaded; `None` is a new thread. Returns `None` if the thread has changed since.
+    pub(crate) async fn make(
+        store: &MeasuredStore,
+        key: &ThreadKey,
+        loaded: Option<&LoadedThread>,
+        client: ClientInput<'_>,
+    ) -> Result<Option<Self>, StoreError> {
+        let Some(loaded) = loaded else {
+            let decision = decide_branch(&Branch::default(), client.list(&[]));
+            return Ok(Some(Self::new(decision, StartingPoint::default(), client).await));
+        };
+        let mut reader = PlanReader { store, key, loaded, nodes: None };
+        let Some(before) = reader.starting_point(client.input).await? else { return Ok(None) };
+        if let Some(resume) = reader.already_answered(client, &before.open_interrupts).await? {
+            return Ok(Some(Self::unchanged(loaded, resume)));
+        }
+        let stored = before.branch.as_ref().unwrap_or(&loaded.branch);
+        let decision = decide_branch(stored, client.list(&before.open_interrupts));
+        if decision.case != BranchCase::Branches {
+            let plan = Self::new(decision, before, client).await;
+            return plan.with_known_results(&mut reader, &client.input.messages).await;
+        }
+        let rejoined = reader.rejoined(stored, &decision, &client.input.messages).await?;
+        let Some(rejoined) = rejoined else { return Ok(None) };
+        let (open_interrupts, first_run) =
+            reader.branching_point(stored, &decision, &rejoined).await?;
+        let plan = Self::new(
+            decision,
+            StartingPoint { rejoined, open_interrupts, first_run, ..before },
+            client,
+        )
+        .await;
+        plan.with_known_results(&mut reader, &client.input.messages).await
+    }
+
+    async fn new(decision: BranchDecision, before: StartingPoint, client: ClientInput<'_>) -> Self {
+        let StartingPoint { branch, rejoined, state, open_interrupts, first_run } = before;
+        let (number, stored_state) = state.unzip();
+        let is_new_state = |state: &&Value| match &stored_state {
+            // A client that shows nothing of the thread has nothing of its state either. SDKs then send an empty one.
+            Some(stored) => {
+                stored != *state
+                    && !(decision.case == BranchCase::NothingKnown && **state == json!({}))
+            }
+            // A client without a state sends an empty one.
+            None => **state != json!({}),
+        };
+        let new_state = client.input.state.as_ref().filter(is_new_state).cloned();
+        let state_number = number.filter(|_| new_state.is_none());
+        let has_replies_only = client.is_reply() && decision.appended.len() == rejoined.len();
+        let (replies, now) = (client.input.resume.clone(), jiff::Timestamp::now());
+        let resume = match check_resume(client.owner, &open_interrupts, replies, now).await {
+            ResumeDecision::Proceed(answers) if answers.is_empty() && has_replies_only => {
+                ResumeDecision::Repeated
+            }
+            resume => resume,
+        };
+        let (known_results, state) = (Vec::new(), new_state.or(stored_state));
+        Self {
+            branch,
+            decision,
+            rejoined,
+            known_results,
+            state,
+            state_number,
+            open_interrupts,
+            first_run,
+            resume,
+        }
+    }
+}
+
+#[derive(Default)]
+struct StartingPoint {
+    branch: Option<Branch>,
+    rejoined: Vec<MessageNode>,
+    state: Option<(i64, Value)>,
+    open_interrupts: Vec<Interrupt>,
+    first_run: Option<i64>,
+}
+
+/// Reads parts of a thread beside its current branch, at the version that was loaded.
+pub(super) struct PlanReader<'a> {
+    store: &'a MeasuredStore,
+    key: &'a ThreadKey,
+    pub(super) loaded: &'a LoadedThread,
+    nodes: Option<Vec<MessageNode>>,
+}
+
+impl PlanReader<'_> {
+    /// Returns the end of the run that the request names as its parent, or else the current state of the thread.
+    async fn starting_point(
+        &mut self,
+        input: &RunAgentInput,
+    ) -> Result<Option<StartingPoint>, StoreError> {
+        let loaded = self.loaded;
+        let left = match &input.parent_run_id {
+            Some(parent) => self.end_state(EndedRun::Id(parent)).await?,
+            None => None,
+        };
+        let Some(EndState { head, first_run, state, interrupts, .. }) = left else {
+            let first_run = match loaded.first_run {
+                None => self.end_with(loaded.branch.head()).await?.and_then(|end| end.first_run),
+                known => known,
+            };
+            let (state, open_interrupts) = (loaded.state.clone(), loaded.interrupts.clone());
+            return Ok(Some(StartingPoint {
+                state,
+                open_interrupts,
+                first_run,
+                ..StartingPoint::default()
+            }));
+        };
+        let mut start = StartingPoint {
+            state,
+            open_interrupts: interrupts,
+            first_run,
+            ..StartingPoint::default()
+        };
+        if head != loaded.branch.head() {
+            let Some(nodes) = self.nodes().await? else { return Ok(None) };
+            start.branch = Some(branch_of(nodes, head).into_iter().collect());
+        }
+        Ok(Some(start))
+    }
+
+    async fn rejoined(
+        &mut self,
+        stored: &Branch,
+        decision: &BranchDecision,
+        client: &[Message],
+    ) -> Result<Option<Vec<MessageNode>>, StoreError> {
+        if decision.appended.is_empty() {
+            return Ok(Some(Vec::new()));
+        }
+        let parent = stored.number_before(decision.kept);
+        let next = decision.appended.iter().filter_map(|appended| match *appended {
+            AppendedMessage::Client(at) => Some(&client[at]),
+            AppendedMessage::Stored(position) => Some(&stored.messages()[position]),
+            // They are added later.
+            AppendedMessage::Known(_) => None,
+        });
+        let next: Vec<_> = next.collect();
+        let nodes = self.nodes().await?;
+        Ok(nodes
+            .map(|nodes| find_existing_branch(nodes, parent, &next).into_iter().cloned().collect()))
+    }
+
+    /// Returns the open interrupts of the message where a new branch begins, and the first run of the branch if it is an old one
+    /// that has no newer messages: those of the run that ended there.
+    async fn branching_point(
+        &self,
+        stored: &Branch,
+        decision: &BranchDecision,
+        rejoined: &[MessageNode],
+    ) -> Result<(Vec<Interrupt>, Option<i64>), StoreError> {
+        let (number, origin) = match (rejoined.last(), decision.kept) {
+            (Some(node), _) => (node.number, node.origin),
+            (None, kept) => (stored.number_before(kept), stored.origin(kept.saturating_sub(1))),
+        };
+        let Some(end) = self.end_with(number).await? else { return Ok((Vec::new(), None)) };
+        let interrupts = if origin == MessageOrigin::Client { Vec::new() } else { end.interrupts };
+        Ok((interrupts, end.first_run))
+    }
+
+    /// Returns the end of the newest run that ended with a message.
+    async fn end_with(&self, message: i64) -> Result<Option<EndState>, StoreError> {
+        if message == 0 {
+            return Ok(None);
+        }
+        let end = self.end_state(EndedRun::Branch(message)).await?;
+        Ok(end.filter(|end| end.head == message))
+    }
+
+    /// Returns the replies that the runs of the thread have brought.
+    pub(super) async fn answered(&self) -> Result<Vec<ResumeEntry>, StoreError> {
+        let (owner, thread) = (&self.key.owner, self.loaded.version.number);
+        self.store.call("answered", |store| store.answered(owner, thread)).await
+    }
+
+    async fn end_state(&self, of: EndedRun<'_>) -> Result<Option<EndState>, StoreError> {
+        let (owner, thread) = (&self.key.owner, self.loaded.version.number);
+        self.store.call("end_state", |store| store.end_state(owner, thread, of)).await
+    }
+
+    /// Returns the messages of all branches; `None` if the thread has changed.
+    pub(super) async fn nodes(&mut self) -> Result<Option<&[MessageNode]>, StoreError> {
+        if self.nodes.is_none() {
+            let include = ThreadParts { messages: true, ..ThreadParts::default() };
+            let view = self.store.call("thread", |store| store.thread(self.key, include)).await?;
+            let ThreadVersion { number, version } = self.loaded.version;
+            let view =
+                view.filter(|view| (view.thread.number, view.thread.version) == (number, version));
+            self.nodes = view.map(|view| view.nodes);
+        }
+        Ok(self.nodes.as_deref())
+    }
+}

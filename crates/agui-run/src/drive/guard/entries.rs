@@ -1,0 +1,36 @@
+//! The values that the guard keeps for each message, tool call and chunked item.
+
+use std::sync::Arc;
+
+use super::violation::Owner;
+use agui_protocol::{EventType, MessageId, Role, event::TextMessageRole};
+
+/// The fields of a message's start event. A message that is reopened must repeat them.
+pub(crate) struct TextDetails {
+    pub role: TextMessageRole,
+    pub name: Option<String>,
+}
+
+/// The fields of a call's start event. A call that is reopened must repeat them.
+pub(crate) struct CallDetails {
+    pub name: String,
+    pub parent: Option<MessageId>,
+    pub has_result: bool,
+}
+
+pub(crate) struct ImplicitMessage {
+    pub role: Role,
+    pub owner: Owner,
+    pub name: Option<String>,
+    /// True if a tool call made it. Owner and name are then unknown to clients, which take neither from the call.
+    pub(crate) made_by_call: bool,
+}
+
+/// An item that chunks have opened.
+#[derive(Clone)]
+pub(crate) struct ChunkedItem {
+    /// The type of its chunks.
+    pub kind: EventType,
+    pub id: Arc<str>,
+    pub owner: Owner,
+}

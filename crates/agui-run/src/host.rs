@@ -1,0 +1,22 @@
+//! What the other crates of the workspace need of this one. Not a part of the interface: it changes without notice.
+
+pub use crate::{
+    conversation::resume::has_expired,
+    drive::{
+        clock::RunLimits,
+        progress::{Drive, Progress},
+    },
+    events::{
+        debug_events::DebugEvent,
+        thread_event_hub::{ChangedThread, ThreadChange, ThreadEvent, ThreadEvents},
+    },
+    limits::{
+        memory::{RequestSize, RunMemoryBudget},
+        run_permit::RunPermit,
+        start_error::StartError,
+    },
+    log::{FollowError, Follower},
+    request::{RunRequest, StartedRun},
+    runs::{Runs, RunsBuilder},
+    turn::thread_runs::{ThreadData, ThreadRuns},
+};

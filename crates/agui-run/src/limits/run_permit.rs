@@ -1,0 +1,17 @@
+//! [`RunPermit`]: the right to one run.
+
+use super::memory::RunMemory;
+use crate::control::LiveGuard;
+use agui_base::permits::Permit;
+
+/// The right to one run, which is then one of the live runs that a shutdown stops and waits for. It is held until the run's last
+/// byte is sent or its end is stored, whichever comes last.
+#[must_use = "dropping a permit gives it back"]
+pub struct RunPermit {
+    #[allow(dead_code, reason = "held, not read")]
+    pub concurrent: Permit,
+    pub detached: Option<Permit>,
+    pub live: LiveGuard,
+    /// `None` for a run that is taken over.
+    pub memory: Option<RunMemory>,
+}

@@ -1,0 +1,186 @@
+//! Follows the log of a run from any event to its end, in whichever process the run is.
+
+use std::sync::Arc;
+
+use tokio::time::{Instant, sleep};
+
+use super::{
+    followed::{FollowedLog, FollowedLogs, POLL, STORE_TIMEOUT},
+    live::{LiveLog, LogChunk, LogEnd, NextChunk},
+};
+use agui_base::permits::Permit;
+use agui_observe::metrics::GaugeCount;
+use agui_protocol::RunId;
+use agui_store::{RunRecord, RunStatus, StoreError, ThreadKey};
+
+/// The size of the events that are read at once. A follower has them in memory until its client has taken them.
+const PAGE_BYTES: usize = 64 * 1024;
+
+/// An error of following a log.
+#[derive(Debug, thiserror::Error)]
+pub enum FollowError {
+    /// The thread was deleted, the run was replaced, or its log was removed.
+    #[error("the log of this run was removed")]
+    Gone,
+    /// This process stops, and another one goes on with the run.
+    #[error("the run was handed over to another server")]
+    HandedOver,
+    /// The store failed.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+/// Follows a run's log.
+pub struct Follower {
+    logs: Arc<FollowedLogs>,
+    pub key: ThreadKey,
+    pub run_id: RunId,
+    /// The numbers of the thread and of the run.
+    pub numbers: (i64, i64),
+    after: u64,
+    /// The log, if this process runs the run.
+    live: Option<Arc<LiveLog>>,
+    /// The log, if another process runs it and this follower has read what is older.
+    followed: Option<Arc<FollowedLog>>,
+    is_delivered: bool,
+    /// Each follower has a page of its log in memory.
+    _permit: Option<Permit>,
+    _count: GaugeCount,
+}
+
+impl Follower {
+    /// `permit` is `None` for the response that starts the run: the number of detached runs has a limit of its own.
+    pub(crate) fn from_live_log(
+        logs: &Arc<FollowedLogs>,
+        key: ThreadKey,
+        run_id: RunId,
+        live: Arc<LiveLog>,
+        permit: Option<Permit>,
+    ) -> Self {
+        let numbers = (live.lease.thread, live.lease.run);
+        Self { live: Some(live), ..Self::new(logs, key, run_id, numbers, permit) }
+    }
+
+    pub(crate) fn from_stored_run(
+        logs: &Arc<FollowedLogs>,
+        key: ThreadKey,
+        run: &RunRecord,
+        after: u64,
+        permit: Permit,
+    ) -> Self {
+        let follower = Self::new(logs, key, run.id.clone(), (run.thread, run.number), Some(permit));
+        Self { after, is_delivered: run.delivered, ..follower }
+    }
+
+    fn new(
+        logs: &Arc<FollowedLogs>,
+        key: ThreadKey,
+        run_id: RunId,
+        numbers: (i64, i64),
+        permit: Option<Permit>,
+    ) -> Self {
+        Self {
+            logs: logs.clone(),
+            key,
+            run_id,
+            numbers,
+            after: 0,
+            live: None,
+            followed: None,
+            is_delivered: false,
+            _permit: permit,
+            _count: GaugeCount::new(&logs.store.metrics().runs.followers),
+        }
+    }
+
+    pub(crate) fn with_live(mut self, live: Option<Arc<LiveLog>>) -> Self {
+        self.live = live;
+        self
+    }
+
+    pub fn set_delivered(&self) -> bool {
+        self.live.as_ref().map_or(self.is_delivered, |live| live.set_delivered())
+    }
+
+    /// Goes back to the first event.
+    pub fn rewind(&mut self) {
+        self.after = 0;
+    }
+
+    /// Waits for the next events. Returns `None` after the last one. Cancel-safe.
+    ///
+    /// # Errors
+    /// [`FollowError::Gone`] if the log was removed, [`FollowError::Store`] if the store fails, or is unavailable for a minute.
+    pub async fn next(&mut self) -> Result<Option<LogChunk>, FollowError> {
+        loop {
+            let next = match (&self.live, &self.followed) {
+                (Some(live), _) => live.next(self.after).await,
+                (None, Some(followed)) => followed.next(self.after).await,
+                (None, None) => NextChunk::Older,
+            };
+            let next = if let NextChunk::Older = next { self.next_page().await? } else { next };
+            match next {
+                NextChunk::Available(chunk, lag) => {
+                    self.logs.store.metrics().runs.follower_lag.observe(lag as f64);
+                    let rest = chunk.skip_to(self.after);
+                    self.after = self.after.max(rest.last());
+                    return Ok(Some(rest));
+                }
+                // There is nothing yet.
+                NextChunk::Older => {}
+                NextChunk::End(LogEnd::Complete) => return Ok(None),
+                // The process that took the run over writes its end to the store, or the store was away for long.
+                NextChunk::End(LogEnd::Lost) => (self.live, self.followed) = (None, None),
+                NextChunk::End(LogEnd::HandedOver) => return Err(FollowError::HandedOver),
+            }
+        }
+    }
+
+    /// Reads a page of the log from the store. Joins the other followers of the run when nothing follows the page.
+    async fn next_page(&mut self) -> Result<NextChunk, FollowError> {
+        let mut failing_since = None;
+        let (thread, run) = self.numbers;
+        loop {
+            let (owner, after) = (&self.key.owner, self.after);
+            match self
+                .logs
+                .store
+                .call("events", |store| store.events(owner, run, after, PAGE_BYTES))
+                .await
+            {
+                Ok(Some(page)) => {
+                    let last = after + page.events.len() as u64;
+                    let (is_running, is_newest) =
+                        (page.status == RunStatus::Running, page.count <= last);
+                    if is_running && is_newest && self.live.is_none() {
+                        self.followed = Some(self.logs.join(thread, run, last));
+                    }
+                    match (page.events.is_empty(), is_running) {
+                        (false, _) => {
+                            let lag = page.count.saturating_sub(last);
+                            return Ok(NextChunk::Available(
+                                LogChunk::new(page.first, page.events),
+                                lag,
+                            ));
+                        }
+                        (true, true) if self.followed.is_some() => return Ok(NextChunk::Older),
+                        // The log in memory is older than what is stored.
+                        (true, true) => failing_since = None,
+                        // Retention removes the logs of ended runs.
+                        (true, false) if !is_newest => return Err(FollowError::Gone),
+                        (true, false) => return Ok(NextChunk::End(LogEnd::Complete)),
+                    }
+                }
+                Ok(None) => return Err(FollowError::Gone),
+                Err(error) if error.is_transient() => {
+                    let since = *failing_since.get_or_insert_with(Instant::now);
+                    if since.elapsed() > STORE_TIMEOUT {
+                        return Err(error.into());
+                    }
+                }
+                Err(error) => return Err(error.into()),
+            }
+            sleep(POLL).await;
+        }
+    }
+}

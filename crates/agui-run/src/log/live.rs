@@ -1,0 +1,337 @@
+//! The log of a detached run while this process runs it: events that wait for the store, and the newest stored ones.
+
+use std::{
+    collections::VecDeque,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    task::{Context, Poll},
+    time::Duration,
+};
+
+use futures::{FutureExt as _, future::BoxFuture, task::AtomicWaker};
+use parking_lot::Mutex;
+use serde_json::Value;
+use tokio::{sync::Notify, time::Instant};
+
+use super::mark::{LogMark, is_mark};
+use crate::control::Stop;
+use agui_agent::host::Journal;
+use agui_protocol::Event;
+use agui_store::{EventBatch, Lease};
+
+/// The number of bytes that may wait for the store before the agent has to wait.
+const MAX_PENDING_BYTES: usize = 256 * 1024;
+/// The number of bytes of the newest events that are kept in memory for followers.
+const MAX_RECENT_BYTES: usize = 64 * 1024;
+
+#[derive(Debug)]
+pub struct LiveLog {
+    pub lease: Lease,
+    max_bytes: u64,
+    begun: Instant,
+    is_delivered: AtomicBool,
+    /// Whether the agent waits until its events are stored.
+    is_awaited: AtomicBool,
+    state: Mutex<LogState>,
+    /// Wakes the task of the run when there is space again, or all events are stored.
+    producer: AtomicWaker,
+    changed: Notify,
+}
+
+#[derive(Debug, Default)]
+struct LogState {
+    pending: Vec<String>,
+    /// The time of each pending event, in milliseconds since the run's start.
+    pending_times: Vec<u64>,
+    pending_bytes: usize,
+    in_flight: usize,
+    recent: RecentChunks,
+    /// The number of the last stored event.
+    written: u64,
+    total_bytes: u64,
+    is_handed_over: bool,
+    end: Option<LogEnd>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LogEnd {
+    Complete,
+    /// Another process has taken the run over, or the store rejects the events.
+    Lost,
+    /// This process stops, and another one goes on with the run.
+    HandedOver,
+}
+
+#[derive(Debug)]
+pub enum NextChunk {
+    /// With the number of stored events after the chunk.
+    Available(LogChunk, u64),
+    /// They are no longer in memory and have to be read from the store.
+    Older,
+    End(LogEnd),
+}
+
+impl LiveLog {
+    /// `stored_bytes` are kept with the log already, and count for `max_bytes`.
+    pub fn new(lease: Lease, stored_bytes: u64, max_bytes: u64) -> Self {
+        let state = Mutex::new(LogState { total_bytes: stored_bytes, ..LogState::default() });
+        let (producer, changed) = (AtomicWaker::new(), Notify::new());
+        let (is_delivered, is_awaited) = (AtomicBool::new(false), AtomicBool::new(false));
+        Self {
+            lease,
+            max_bytes,
+            begun: Instant::now(),
+            is_delivered,
+            is_awaited,
+            state,
+            producer,
+            changed,
+        }
+    }
+
+    /// The log of a run that has begun with this line, which is stored.
+    pub fn begun(self, line: String) -> Self {
+        self.state.lock().total_bytes += line.len() as u64;
+        self.confirm_written(EventBatch {
+            lease: self.lease.clone(),
+            first: 1,
+            events: vec![line],
+            times: vec![0],
+        });
+        self
+    }
+
+    /// The log of a run that another process began `elapsed` ago, with `stored` lines so far.
+    pub fn continued(self, elapsed: Duration, stored: u64) -> Self {
+        self.state.lock().written = stored;
+        let begun = self.begun.checked_sub(elapsed).unwrap_or(self.begun);
+        Self { begun, ..self }
+    }
+
+    /// Returns the time since the run's start, in milliseconds.
+    pub fn millis(&self) -> u64 {
+        u64::try_from(self.begun.elapsed().as_millis()).unwrap_or(u64::MAX)
+    }
+
+    /// Notes that a client has received the run to its end. Returns whether that was known before.
+    pub fn set_delivered(&self) -> bool {
+        self.is_delivered.swap(true, Ordering::Relaxed)
+    }
+
+    /// Returns a reason to stop the run if the log takes no more events.
+    pub(crate) fn poll_space(&self, cx: &mut Context<'_>) -> Poll<Option<Stop>> {
+        let state = self.state.lock();
+        if state.end.is_some() {
+            return Poll::Ready(Some(Stop::LeaseLost));
+        }
+        if state.total_bytes > self.max_bytes {
+            return Poll::Ready(Some(Stop::TooLong));
+        }
+        if state.pending_bytes < MAX_PENDING_BYTES {
+            return Poll::Ready(None);
+        }
+        // Under the lock, so that no wake-up of the writer is missed.
+        self.producer.register(cx.waker());
+        Poll::Pending
+    }
+
+    /// Returns `false` if the log was lost.
+    pub(crate) fn poll_written(&self, cx: &mut Context<'_>) -> Poll<bool> {
+        self.producer.register(cx.waker());
+        let state = self.state.lock();
+        match state.end {
+            Some(end) => Poll::Ready(end == LogEnd::Complete),
+            None if state.pending.is_empty() && state.in_flight == 0 => Poll::Ready(true),
+            None => Poll::Pending,
+        }
+    }
+
+    /// Returns once whether the agent waits until its events are stored.
+    pub(crate) fn take_awaited(&self) -> bool {
+        self.is_awaited.load(Ordering::Relaxed) && self.is_awaited.swap(false, Ordering::Relaxed)
+    }
+
+    pub(crate) fn has_pending(&self) -> bool {
+        !self.state.lock().pending.is_empty()
+    }
+
+    pub fn note(&self, mark: &LogMark) {
+        self.push(mark.to_line(), self.millis());
+    }
+
+    /// Notes that another server goes on with the run.
+    pub(crate) fn hand_over(&self) {
+        self.note(&LogMark::HandedOver);
+        self.state.lock().is_handed_over = true;
+    }
+
+    /// `time` is in milliseconds since the run's start.
+    pub fn push(&self, line: String, time: u64) {
+        let mut state = self.state.lock();
+        state.pending_bytes += line.len();
+        state.total_bytes += line.len() as u64;
+        state.pending.push(line);
+        state.pending_times.push(time);
+    }
+
+    /// Returns the batch with the terminal event, to be stored with the end of the run. `time` is that of the event.
+    pub(crate) fn terminal_batch(&self, terminal: &Event, time: u64) -> EventBatch {
+        let first = self.state.lock().written + 1;
+        let (events, times) = (vec![to_line(terminal)], vec![time]);
+        EventBatch { lease: self.lease.clone(), first, events, times }
+    }
+
+    pub(crate) fn take_pending(&self) -> Option<EventBatch> {
+        let mut state = self.state.lock();
+        if state.pending.is_empty() || state.end.is_some() {
+            return None;
+        }
+        let (events, times) =
+            (std::mem::take(&mut state.pending), std::mem::take(&mut state.pending_times));
+        state.in_flight = events.len();
+        Some(EventBatch { lease: self.lease.clone(), first: state.written + 1, events, times })
+    }
+
+    pub(crate) fn confirm_written(&self, batch: EventBatch) {
+        let mut state = self.state.lock();
+        let chunk = LogChunk::new(batch.first, batch.events);
+        state.pending_bytes = state.pending_bytes.saturating_sub(chunk.bytes());
+        state.in_flight = 0;
+        state.written = chunk.last();
+        state.recent.push(chunk, MAX_RECENT_BYTES);
+        drop(state);
+        self.producer.wake();
+        self.changed.notify_waiters();
+    }
+
+    pub fn end(&self, end: LogEnd) {
+        self.state.lock().end.get_or_insert(end);
+        self.producer.wake();
+        self.changed.notify_waiters();
+    }
+
+    /// Waits until there is something after the event with number `after`.
+    pub async fn next(&self, after: u64) -> NextChunk {
+        next_chunk(&self.changed, || {
+            let state = self.state.lock();
+            state.recent.next(after, state.written, state.end)
+        })
+        .await
+    }
+}
+
+impl Journal for LiveLog {
+    fn is_left(&self) -> bool {
+        let state = self.state.lock();
+        state.is_handed_over || state.end.is_some()
+    }
+
+    fn mark(&self, mark: Value) {
+        self.note(&LogMark::Agent(mark));
+    }
+
+    fn written(&self) -> BoxFuture<'_, ()> {
+        let written = async {
+            loop {
+                let changed = self.changed.notified();
+                {
+                    let state = self.state.lock();
+                    if state.end.is_none() && state.pending.is_empty() && state.in_flight == 0 {
+                        return;
+                    }
+                }
+                self.is_awaited.store(true, Ordering::Relaxed);
+                // Of a lost log, nothing is written any more. Its run is stopped.
+                changed.await;
+            }
+        };
+        written.boxed()
+    }
+}
+
+/// The newest chunks of a log.
+#[derive(Debug, Default)]
+pub(crate) struct RecentChunks {
+    chunks: VecDeque<LogChunk>,
+    bytes: usize,
+}
+
+impl RecentChunks {
+    /// Adds the newest chunk. Drops the oldest ones if there are more bytes than `max_bytes`.
+    pub(crate) fn push(&mut self, chunk: LogChunk, max_bytes: usize) {
+        self.bytes += chunk.bytes();
+        self.chunks.push_back(chunk);
+        while self.bytes > max_bytes && self.chunks.len() > 1 {
+            self.bytes -= self.chunks.pop_front().map_or(0, |oldest| oldest.bytes());
+        }
+    }
+
+    /// Returns what follows the event with number `after` in a log whose newest event is `last`; `None` if nothing does yet.
+    pub(crate) fn next(&self, after: u64, last: u64, end: Option<LogEnd>) -> Option<NextChunk> {
+        // Most followers are at the end.
+        let next = self.chunks.iter().rev().find(|chunk| chunk.first <= after + 1);
+        match next.filter(|chunk| chunk.last() > after) {
+            Some(chunk) => {
+                Some(NextChunk::Available(chunk.clone(), last.saturating_sub(chunk.last())))
+            }
+            None if after < last => Some(NextChunk::Older),
+            None => end.map(NextChunk::End),
+        }
+    }
+}
+
+/// Waits until there is a next chunk. `changed` is notified after each change of a log.
+pub(super) async fn next_chunk(
+    changed: &Notify,
+    next: impl Fn() -> Option<NextChunk>,
+) -> NextChunk {
+    loop {
+        let change = changed.notified();
+        if let Some(next) = next() {
+            return next;
+        }
+        change.await;
+    }
+}
+
+/// Consecutive events of a run. Clones share them.
+#[derive(Debug, Clone)]
+pub struct LogChunk {
+    first: u64,
+    events: Arc<[String]>,
+    skip: usize,
+}
+
+impl LogChunk {
+    pub fn new(first: u64, events: Vec<String>) -> Self {
+        Self { first, events: events.into(), skip: 0 }
+    }
+
+    /// Returns the number of the last event.
+    pub fn last(&self) -> u64 {
+        (self.first + self.events.len() as u64).saturating_sub(1)
+    }
+
+    /// Returns the events with their numbers, each one line of JSON.
+    pub fn events(&self) -> impl Iterator<Item = (u64, &str)> {
+        let lines = (self.first..).zip(self.events.iter().map(String::as_str)).skip(self.skip);
+        lines.filter(|(_, line)| !is_mark(line))
+    }
+
+    pub fn bytes(&self) -> usize {
+        self.events.iter().map(String::len).sum()
+    }
+
+    /// Returns the part of the chunk after the event with number `after`.
+    pub(crate) fn skip_to(mut self, after: u64) -> Self {
+        self.skip = usize::try_from((after + 1).saturating_sub(self.first)).unwrap_or(usize::MAX);
+        self
+    }
+}
+
+pub(crate) fn to_line(event: &Event) -> String {
+    // Events always have a JSON form.
+    serde_json::to_string(event).unwrap_or_default()
+}

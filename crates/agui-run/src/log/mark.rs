@@ -1,0 +1,65 @@
+//! Marks: lines of a log that no client sees, from which another server goes on with the run.
+//!
+//! They stand between the events, so that they are stored in the same write and in the same order, and take part in the
+//! numbers of a log, which clients know to have gaps.
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+const PREFIX: &str = r#"{"mark":"#;
+
+#[derive(Debug, Serialize, Deserialize)]
+struct MarkLine {
+    mark: LogMark,
+}
+
+#[derive(Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum LogMark {
+    /// A place that the agent has chosen.
+    Agent(Value),
+    /// The server was stopped, and has left the run to the next one.
+    HandedOver,
+    /// The events from here on are those of another server. `lost` counts the servers that were lost.
+    Continued { attempt: u32, lost: u32 },
+}
+
+impl LogMark {
+    pub fn to_line(&self) -> String {
+        // Marks always have a JSON form.
+        let mark = serde_json::to_string(self).unwrap_or_default();
+        format!("{PREFIX}{mark}}}")
+    }
+
+    /// Returns `None` for an event.
+    pub(crate) fn from_line(line: &str) -> Option<Self> {
+        if !is_mark(line) {
+            return None;
+        }
+        serde_json::from_str::<MarkLine>(line).ok().map(|line| line.mark)
+    }
+}
+
+/// Events are written with their type first.
+pub(crate) fn is_mark(line: &str) -> bool {
+    line.starts_with(PREFIX)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_mark_is_read_as_it_was_written_and_an_event_is_not_a_mark() {
+        for mark in [
+            LogMark::Agent(json!({ "step": 1 })),
+            LogMark::HandedOver,
+            LogMark::Continued { attempt: 2, lost: 1 },
+        ] {
+            assert_eq!(LogMark::from_line(&mark.to_line()), Some(mark));
+        }
+        assert_eq!(LogMark::from_line(r#"{"type":"CUSTOM","name":"mark","value":1}"#), None);
+    }
+}

@@ -1,0 +1,320 @@
+//! Background tasks of stored threads: renew leases, forward cancel requests, close lost runs, apply retention.
+
+use std::{
+    collections::HashSet,
+    sync::{Arc, Weak},
+    time::Duration,
+};
+
+use futures::{StreamExt as _, stream};
+use parking_lot::Mutex;
+use tokio::time::{Instant, Interval, MissedTickBehavior, interval, timeout};
+
+use super::{
+    control::Stop,
+    events::thread_event_hub::receive_announcements,
+    measured_store::MeasuredStore,
+    runs::Runs,
+    turn::{active::ActiveRun, thread_runs::ThreadRuns},
+};
+use agui_store::{LostRun, SharedStore, StoreError, Topic, host::now};
+
+/// The interval of polling for cancel requests of other processes: without signals, and with signals, which can be lost.
+const CANCEL_POLL: [Duration; 2] = [Duration::from_millis(200), Duration::from_secs(2)];
+const SWEEP_INTERVAL: Duration = Duration::from_secs(60);
+/// Sweeps between two calls of [`ThreadData::threads_swept`](super::turn::thread_runs::ThreadData::threads_swept) when no sweep of
+/// this process removes a thread: other servers remove threads, too.
+const SWEEPS_BETWEEN_CHECKS: u32 = 60;
+/// More than one owner's waiting runs, which would hide those of others.
+const MAX_RECOVERED_RUNS: usize = 10_000;
+const MAX_CONCURRENT_RECOVERIES: usize = 4;
+/// No process has this name, so all runs are runs of other holders.
+const ALL_HOLDERS: &str = "";
+
+impl Runs {
+    /// Starts the background tasks, the writer and the reader of logs, unless they are running. They end when the stored
+    /// threads are dropped.
+    ///
+    /// # Panics
+    /// Outside of a tokio runtime.
+    pub fn start_tasks(self: &Arc<Self>) {
+        let threads = &self.threads;
+        threads.tasks.get_or_init(|| {
+            let maintenance = tokio::spawn(maintain(Arc::downgrade(self), Arc::downgrade(threads)));
+            let (writer, store) = (threads.log_writer.clone(), threads.store.clone());
+            let writer = tokio::spawn(async move { writer.run(store).await });
+            let logs = threads.followed_logs.clone();
+            let reader = tokio::spawn(async move { logs.read_regularly().await });
+            [maintenance.abort_handle(), writer.abort_handle(), reader.abort_handle()]
+        });
+    }
+
+    /// Closes lost runs of other processes; [`LeaseRenewal`] closes those of this process. A run of this process is not lost
+    /// if its lease was renewed too late: this process would take over its own lease, and the run could go on writing to the
+    /// log that is being closed.
+    async fn recover_lost(&self, threads: &Arc<ThreadRuns>) -> Result<(), StoreError> {
+        // A server that is stopped can hand over more runs than one page has.
+        while !threads.is_stopping() {
+            let lost = threads.store.call("lost_runs", |store| {
+                store.lost_runs(&threads.holder, now(), MAX_RECOVERED_RUNS)
+            });
+            let lost = lost.await?;
+            let is_last = lost.len() < MAX_RECOVERED_RUNS;
+            let is_due = |lost: &LostRun| threads.recovery_backoff.is_due(lost.lease.run);
+            let others =
+                lost.into_iter().filter(|lost| lost.lease.holder != threads.holder && is_due(lost));
+            // If a run of an owner has to wait, the owner's other ones do, too: each attempt reads the whole request.
+            let waiting = Mutex::new(HashSet::new());
+            let recovered = stream::iter(others).map(async |lost| {
+                let (owner, run) = (lost.key.owner.clone(), lost.lease.run);
+                if waiting.lock().contains(&owner) {
+                    return false;
+                }
+                match self.recover(threads, &lost).await {
+                    // `LeaseLost`: another process has taken it over.
+                    Ok(true) | Err(StoreError::LeaseLost) => true,
+                    Ok(false) => {
+                        waiting.lock().insert(owner);
+                        false
+                    }
+                    Err(error) => {
+                        tracing::warn!(
+                            run,
+                            ?error,
+                            "a lost run could not be taken over; trying again"
+                        );
+                        threads.recovery_backoff.failed(run, &error);
+                        false
+                    }
+                }
+            });
+            let recovered: Vec<_> =
+                recovered.buffer_unordered(MAX_CONCURRENT_RECOVERIES).collect().await;
+            // At the limit of runs none of a page is recovered.
+            if is_last || !recovered.contains(&true) {
+                break;
+            }
+        }
+        Ok(())
+    }
+}
+
+async fn maintain(runs: Weak<Runs>, threads: Weak<ThreadRuns>) {
+    let Some(lease) = threads.upgrade().map(|threads| threads.options.lease) else { return };
+    let Some((store, events)) =
+        threads.upgrade().map(|threads| (threads.store.clone(), threads.events.clone()))
+    else {
+        return;
+    };
+    tokio::join!(
+        renew_regularly(threads.clone(), lease),
+        recover_regularly(runs, threads.clone(), lease),
+        forward_cancels(threads.clone()),
+        receive_announcements(store, events),
+        sweep_regularly(threads)
+    );
+}
+
+async fn sweep_regularly(threads: Weak<ThreadRuns>) {
+    let mut sweeps_before_check = 0;
+    loop {
+        let Some(threads) = threads.upgrade() else { return };
+        let swept = threads.sweep().await;
+        let removed = swept.as_ref().copied().unwrap_or_default();
+        warn_on_error(swept.map(drop), "surplus threads and logs could not be removed");
+        let is_check_due = sweeps_before_check == 0 || removed > 0;
+        sweeps_before_check =
+            if is_check_due { SWEEPS_BETWEEN_CHECKS } else { sweeps_before_check - 1 };
+        if let Some(data) = threads.data.get().filter(|_| is_check_due) {
+            data.threads_swept(&*threads.store.store).await;
+        }
+        let sweep_due = threads.sweep_due.clone();
+        // Otherwise the store would stay open until the next sweep when the server is dropped.
+        drop(threads);
+        let _ = timeout(SWEEP_INTERVAL, sweep_due.notified()).await;
+    }
+}
+
+async fn forward_cancels(threads: Weak<ThreadRuns>) {
+    let Some(mut cancels) = threads
+        .upgrade()
+        .and_then(|it| it.store.shared().map(|shared| shared.signals().watch(Topic::Cancels)))
+    else {
+        return;
+    };
+    while let Some(threads) = threads.upgrade() {
+        let Some(shared) = threads.store.shared() else { return };
+        let active = threads.queue.all_active();
+        if !active.is_empty() {
+            match shared.cancel_requests(&threads.holder).await {
+                Ok(runs) => active
+                    .iter()
+                    .filter(|run| runs.contains(&run.lease.run))
+                    .for_each(|run| run.control.cancel()),
+                Err(error) => {
+                    warn_on_error(Err(error), "cancel requests of other servers could not be read")
+                }
+            }
+        }
+        let [often, seldom] = CANCEL_POLL;
+        let poll = if shared.signals().is_live() { seldom } else { often };
+        drop(threads);
+        let _ = timeout(poll, cancels.changed()).await;
+    }
+}
+
+fn ticks(lease: Duration) -> Interval {
+    let mut ticks = interval((lease / 3).max(Duration::from_millis(1)));
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    ticks
+}
+
+/// In a store that is not shared, no lease has to be renewed, and lost runs are runs of an earlier process.
+async fn renew_regularly(threads: Weak<ThreadRuns>, lease: Duration) {
+    let mut ticks = ticks(lease);
+    let mut renewal = LeaseRenewal { renewed: Instant::now(), unknown: HashSet::new() };
+    loop {
+        ticks.tick().await;
+        let Some(threads) = threads.upgrade() else { return };
+        let renewed = match threads.store.shared() {
+            Some(shared) => renewal.renew(&threads, shared).await,
+            None => renewal.close_unknown(&threads).await,
+        };
+        warn_on_error(renewed, "leases could not be renewed");
+    }
+}
+
+/// Beside the renewal of leases, which must not wait until a long log is read.
+async fn recover_regularly(runs: Weak<Runs>, threads: Weak<ThreadRuns>, lease: Duration) {
+    let mut ticks = ticks(lease);
+    let store = threads.upgrade().map(|threads| threads.store.clone());
+    let mut released =
+        store.as_ref().and_then(MeasuredStore::shared).map(|it| it.signals().watch(Topic::Leases));
+    drop(store);
+    loop {
+        match &mut released {
+            Some(released) => {
+                tokio::select! { _ = ticks.tick() => {}, () = released.changed() => {} }
+            }
+            None => _ = ticks.tick().await,
+        }
+        let Some(threads) = threads.upgrade() else { return };
+        if let Some(runs) = runs.upgrade() {
+            warn_on_error(runs.recover_lost(&threads).await, "lost runs could not be taken over");
+        }
+    }
+}
+
+fn warn_on_error(result: Result<(), StoreError>, failure: &'static str) {
+    if let Err(error) = result {
+        tracing::warn!(?error, "{failure}; trying again");
+    }
+}
+
+struct LeaseRenewal {
+    renewed: Instant,
+    /// Runs whose lease this process had the last time without running them.
+    unknown: HashSet<i64>,
+}
+
+impl LeaseRenewal {
+    async fn renew(
+        &mut self,
+        threads: &ThreadRuns,
+        shared: &dyn SharedStore,
+    ) -> Result<(), StoreError> {
+        let begin = Instant::now();
+        let active = threads.queue.all_active();
+        match shared.renew(&threads.holder, threads.lease_until(now())).await {
+            Ok(held) => {
+                self.renewed = begin;
+                stop_lost(&active, &held);
+                self.close_unlaunched(threads, held).await
+            }
+            Err(error) => {
+                // The leases have ended, and other servers may have closed the runs.
+                if self.renewed.elapsed() > threads.options.lease {
+                    active.iter().for_each(|run| run.control.stop(Stop::LeaseLost));
+                }
+                Err(error)
+            }
+        }
+    }
+
+    /// Does the same in a store that is not shared, in which leases are not renewed.
+    async fn close_unknown(&mut self, threads: &ThreadRuns) -> Result<(), StoreError> {
+        // So many that the running ones do not hide the others.
+        let limit = threads.queue.all_active().len() + MAX_RECOVERED_RUNS;
+        let mut held = threads
+            .store
+            .call("lost_runs", |store| store.lost_runs(ALL_HOLDERS, now(), limit))
+            .await?;
+        held.retain(|run| run.lease.holder == threads.holder);
+        self.close_unlaunched(threads, held).await
+    }
+
+    /// Closes runs that were begun but not launched, because the response to the write was lost, and runs whose end could
+    /// not be stored. A run that is just being begun looks the same, so a run is closed when it is found twice in a row.
+    async fn close_unlaunched(
+        &mut self,
+        threads: &ThreadRuns,
+        held: Vec<LostRun>,
+    ) -> Result<(), StoreError> {
+        // The runs that are handed over are not lost.
+        if threads.is_stopping() {
+            return Ok(());
+        }
+        let known: HashSet<_> =
+            threads.queue.all_active().iter().map(|run| run.lease.run).collect();
+        let unknown: Vec<_> =
+            held.into_iter().filter(|run| !known.contains(&run.lease.run)).collect();
+        let all = unknown.iter().map(|run| run.lease.run).collect();
+        let before = std::mem::replace(&mut self.unknown, all);
+        let is_due = |run: &LostRun| {
+            before.contains(&run.lease.run) && threads.recovery_backoff.is_due(run.lease.run)
+        };
+        for run in unknown.into_iter().filter(is_due) {
+            match threads.close_lost(&run.key, &run.run_id, &run.lease).await {
+                Ok(()) | Err(StoreError::LeaseLost) => {}
+                Err(error) if error.is_transient() => return Err(error),
+                Err(error) => {
+                    tracing::error!(
+                        run = run.lease.run,
+                        ?error,
+                        "a lost run could not be closed; trying again"
+                    );
+                    threads.recovery_backoff.failed(run.lease.run, &error);
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+fn stop_lost(active: &[Arc<ActiveRun>], held: &[LostRun]) {
+    let held: HashSet<_> = held.iter().map(|held| held.lease.run).collect();
+    for run in active.iter().filter(|run| !held.contains(&run.lease.run)) {
+        run.control.stop(Stop::LeaseLost);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::time::sleep;
+
+    use super::*;
+    use crate::runs::RunsBuilder;
+    use agui_store::MemoryStore;
+
+    #[tokio::test(start_paused = true)]
+    async fn dropped_threads_release_their_store() {
+        let store = Arc::new(MemoryStore::new());
+        let runs = RunsBuilder { store: store.clone(), ..Runs::builder() }.build();
+        runs.start_tasks();
+        // The tasks wait for their next turns.
+        sleep(Duration::from_secs(1)).await;
+        drop(runs);
+        sleep(Duration::from_secs(1)).await;
+        assert_eq!(Arc::strong_count(&store), 1);
+    }
+}

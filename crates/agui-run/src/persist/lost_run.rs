@@ -1,0 +1,132 @@
+//! Closes lost runs that do not go on: runs whose server has crashed or cannot reach the store.
+
+use super::run_result::RunResult;
+use crate::{
+    conversation::branch::LoadedThread,
+    events::thread_event_hub::ThreadChange,
+    log::{live::to_line, log_replay::LogReplay},
+    turn::thread_runs::ThreadRuns,
+};
+use agui_base::RunErrorCode;
+use agui_protocol::{
+    RunId,
+    event::{RunError, RunStarted},
+};
+use agui_store::{
+    EventBatch, Lease, RunEnd, RunFailure, RunRecord, RunStatus, StoreError, ThreadKey,
+    ThreadParts, host::now,
+};
+
+const MESSAGE: &str = "the server of this run was lost; please try again";
+
+impl ThreadRuns {
+    /// The caller has the lease. Stores the messages that result from the events in the run's log.
+    pub(crate) async fn close_lost(
+        &self,
+        key: &ThreadKey,
+        run: &RunId,
+        lease: &Lease,
+    ) -> Result<(), StoreError> {
+        match self.replay_and_end(key, run, lease).await {
+            Err(StoreError::Failed(error)) => self.end_unreadable(key, run, lease, &*error).await,
+            ended => ended,
+        }
+    }
+
+    async fn replay_and_end(
+        &self,
+        key: &ThreadKey,
+        run: &RunId,
+        lease: &Lease,
+    ) -> Result<(), StoreError> {
+        let run = self.store.call("run", |store| store.run(&key.owner, lease.thread, run)).await?;
+        let run = run.filter(|run| run.number == lease.run && run.status == RunStatus::Running);
+        let run = run.ok_or_else(|| StoreError::Failed("it is missing, or has ended".into()))?;
+        let (thread, replay) = self.replay(key, &run).await?;
+        self.end_lost(key, lease, &run, thread, replay).await
+    }
+
+    /// Reads the thread of a lost run, and applies the run's log to it.
+    pub async fn replay(
+        &self,
+        key: &ThreadKey,
+        run: &RunRecord,
+    ) -> Result<(LoadedThread, LogReplay), StoreError> {
+        let thread = self.load(key).await?;
+        let thread = thread.ok_or_else(|| StoreError::Failed("its thread is missing".into()))?;
+        let replay = LogReplay::read(&self.store, key, run, &thread).await?;
+        Ok((thread, replay))
+    }
+
+    /// Ends a run of which something is damaged, without the messages of its log, so that its thread can be used.
+    async fn end_unreadable(
+        &self,
+        key: &ThreadKey,
+        run: &RunId,
+        lease: &Lease,
+        problem: &(dyn std::error::Error + Send + Sync),
+    ) -> Result<(), StoreError> {
+        let view =
+            self.store.call("thread", |store| store.thread(key, ThreadParts::default())).await;
+        let thread = view
+            .ok()
+            .flatten()
+            .map(|view| view.thread)
+            .filter(|thread| thread.number == lease.thread);
+        let (head, interrupts) =
+            thread.map(|thread| (thread.head, thread.interrupts)).unwrap_or_default();
+        let code = RunErrorCode::ServerLost.as_str().to_owned();
+        let failure = RunFailure { code: Some(code), message: MESSAGE.to_owned() };
+        let end = RunEnd {
+            failure: Some(&failure),
+            interrupts: &interrupts,
+            ..RunEnd::new(RunStatus::Failed, head)
+        };
+        self.store.call("finish", |store| store.finish(lease, &end)).await?;
+        tracing::error!(thread = key.id.as_str(), run = run.as_str(), %problem, "ended a lost run that cannot be read");
+        self.publish(key, ThreadChange::Ended);
+        Ok(())
+    }
+
+    async fn end_lost(
+        &self,
+        key: &ThreadKey,
+        lease: &Lease,
+        run: &RunRecord,
+        thread: LoadedThread,
+        mut replay: LogReplay,
+    ) -> Result<(), StoreError> {
+        if let Some(files) = self.files.as_ref().filter(|_| replay.seen.has_new_media())
+            && let Err(error) = files.absorb(&key.owner, replay.seen.changed_mut()).await
+        {
+            tracing::warn!(?error, "media of a lost run stay in its messages as they are");
+        }
+        tracing::warn!(
+            thread = key.id.as_str(),
+            run = run.id.as_str(),
+            "closing a run whose server was lost"
+        );
+        let (logged, changes) = (replay.lines, replay.seen.into_changes());
+        let terminal = RunError::new(RunErrorCode::ServerLost, MESSAGE).into();
+        let result = RunResult::new(lease, thread, changes, Some(&terminal), 0, false);
+        let result = if run.detached {
+            // A server that was lost before its first write leaves an empty log.
+            let begin =
+                (logged == 0).then(|| RunStarted::new(key.id.clone(), run.id.clone()).into());
+            let events: Vec<_> = begin.iter().chain([&terminal]).map(to_line).collect();
+            let times = vec![now().abs_diff(run.started_at); events.len()];
+            result.with_last_events(EventBatch {
+                lease: lease.clone(),
+                first: logged + 1,
+                events,
+                times,
+            })
+        } else {
+            result
+        };
+        let end = result.run_end();
+        self.store.call("finish", |store| store.finish(lease, &end)).await?;
+        self.publish(key, ThreadChange::Ended);
+        Ok(())
+    }
+}

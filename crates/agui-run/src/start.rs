@@ -1,0 +1,212 @@
+//! Starts runs. Change the order of the steps, and which setting decides what happens when a client leaves, here.
+
+use std::sync::Arc;
+
+use futures::future::BoxFuture;
+use serde_json::Value;
+use tokio::time::timeout;
+
+use super::{
+    conversation::{
+        branch::is_claim,
+        ids::{LongId, check_id, check_message_ids},
+    },
+    limits::start_error::StartError,
+    log::Follower,
+    options::{ConcurrentRuns, OnDisconnect},
+    request::{RunRequest, StartedRun},
+    runs::Runs,
+    turn::{
+        queue::{Entrant, TurnGuard},
+        thread_runs::ThreadRuns,
+    },
+};
+use agui_agent::{AppRequest, Principal, RunContext, host::owner_of};
+use agui_base::permits::{LimitReached, Permit};
+use agui_protocol::{Message, RunAgentInput, RunId};
+use agui_store::ThreadKey;
+
+impl Runs {
+    /// Starts a run on the stored conversation of its thread.
+    ///
+    /// The run waits for its turn, and the client's messages are stored before the agent runs. A request with the id of a
+    /// running detached run follows that run. A request of an MCP app starts its run beside the thread.
+    ///
+    /// # Errors
+    /// A [`StartError`], if no run was started and nothing was stored.
+    pub fn start(
+        self: &Arc<Self>,
+        request: RunRequest,
+    ) -> BoxFuture<'_, Result<StartedRun, StartError>> {
+        // Boxed because it is large, and part of a handler's future that is moved before it is polled.
+        Box::pin(self.start_unboxed(request))
+    }
+
+    async fn start_unboxed(
+        self: &Arc<Self>,
+        mut request: RunRequest,
+    ) -> Result<StartedRun, StartError> {
+        if AppRequest::is_in(&request.input) {
+            return self.start_beside_thread(request);
+        }
+        let threads = &self.threads;
+        check_ids(&request.input)?;
+        let on_disconnect = self.on_disconnect(&request)?;
+        self.check_roles(&request.input.messages)?;
+        self.start_tasks();
+        if on_disconnect == OnDisconnect::Continue {
+            request.permit.detached = Some(threads.detached_permit(request.principal.as_ref())?);
+        }
+        let key = threads.key(request.principal.as_ref(), &request.input.thread_id);
+        if let Some(followed) = threads.follow_running(&key, &request.input.run_id)? {
+            return Ok(followed);
+        }
+        let turn = threads.wait_for_turn(&key, &request.input.run_id, request.entrant()).await?;
+        if turn.is_cancelled() {
+            return Ok(self.launch_cancelled(request));
+        }
+        self.admit(threads, key, turn, request).await
+    }
+
+    /// Starts a run beside its thread: the thread is neither read nor written, and the run ends with its response. So
+    /// suggestions are made, and requests of MCP apps are answered.
+    ///
+    /// No run of this server has made the calls and the interrupts in its input: the calls are not run, and replies to
+    /// interrupts are ignored.
+    ///
+    /// # Errors
+    /// A [`StartError`], if no run was started.
+    pub fn start_beside_thread(&self, mut request: RunRequest) -> Result<StartedRun, StartError> {
+        check_ids(&request.input)?;
+        if AppRequest::is_in(&request.input) {
+            request.leave_to_app();
+        }
+        self.check_roles(&request.input.messages)?;
+        request.input.resume = Vec::new();
+        let claims = request.input.messages.iter().filter(|message| is_claim(message));
+        let claims = claims.map(|message| message.id().clone()).collect();
+        Ok(self.launch_unstored(request, claims))
+    }
+
+    fn on_disconnect(&self, request: &RunRequest) -> Result<OnDisconnect, StartError> {
+        let requested = match request.input.forwarded_prop("onDisconnect") {
+            None | Some(Value::Null) => None,
+            Some(Value::String(text)) if text == "cancel" => Some(OnDisconnect::Cancel),
+            Some(Value::String(text)) if text == "continue" => Some(OnDisconnect::Continue),
+            Some(_) => {
+                let (path, problem) =
+                    ("forwardedProps.onDisconnect", "expected \"cancel\" or \"continue\"");
+                return Err(StartError::InvalidInput {
+                    path: path.to_owned(),
+                    problem: problem.to_owned(),
+                });
+            }
+        };
+        let options = &self.threads.options;
+        let of_agent = || options.on_disconnect_of.get(request.agent.name()).copied();
+        Ok(requested
+            .or_else(of_agent)
+            .or(request.on_disconnect)
+            .unwrap_or(options.runs.on_disconnect))
+    }
+
+    fn check_roles(&self, messages: &[Message]) -> Result<(), StartError> {
+        if self.threads.options.accept_instructions {
+            return Ok(());
+        }
+        let first = messages.iter().position(Message::is_instruction);
+        first.map_or(Ok(()), |at| {
+            Err(StartError::RoleNotAccepted { path: format!("messages[{at}].role") })
+        })
+    }
+}
+
+impl RunRequest {
+    pub(super) fn entrant(&self) -> Entrant {
+        if self.is_reply || !self.input.resume.is_empty() {
+            Entrant::Reply
+        } else {
+            Entrant::Message
+        }
+    }
+
+    /// Leaves a request of an MCP app to `Agent::answer_app`. It never gets to `Agent::run`.
+    fn leave_to_app(&mut self) {
+        (self.input.messages, self.input.resume) = Default::default();
+        let agent = self.agent.agent.clone();
+        self.agent.agent =
+            Arc::new(move |input: RunAgentInput, cx: RunContext| agent.respond_to_app(input, cx));
+    }
+}
+
+impl ThreadRuns {
+    /// Follows the run of this id, if it is running in this process.
+    fn follow_running(
+        &self,
+        key: &ThreadKey,
+        run_id: &RunId,
+    ) -> Result<Option<StartedRun>, StartError> {
+        let active = self.queue.active(key).filter(|active| active.run_id == *run_id);
+        let Some(active) = active else { return Ok(None) };
+        let log = active.log.clone().ok_or(StartError::RunIsRunning)?;
+        let permit =
+            self.followers.try_take(&key.owner, 1).map_err(|_| StartError::TooManyFollowers)?;
+        tracing::info!(
+            thread = key.id.as_str(),
+            run = active.run_id.as_str(),
+            "following the running run of this id"
+        );
+        let follower = Follower::from_live_log(
+            &self.followed_logs,
+            key.clone(),
+            active.run_id.clone(),
+            log,
+            Some(permit),
+        );
+        Ok(Some(StartedRun::Detached { follower, snapshots: Vec::new() }))
+    }
+
+    async fn wait_for_turn(
+        &self,
+        key: &ThreadKey,
+        run_id: &RunId,
+        entrant: Entrant,
+    ) -> Result<TurnGuard, StartError> {
+        let max_waiting = match self.options.concurrent_runs {
+            ConcurrentRuns::Reject => 0,
+            ConcurrentRuns::Queue | ConcurrentRuns::Supersede => self.options.max_queued,
+        };
+        let turn = self.queue.enter(key, run_id, entrant, max_waiting)?;
+        if self.options.concurrent_runs == ConcurrentRuns::Supersede
+            && entrant == Entrant::Message
+            && let Some(active) = self.queue.active(key)
+        {
+            active.control.cancel();
+        }
+        timeout(self.options.queue_timeout, turn.turn())
+            .await
+            .map_err(|_| StartError::QueueFull)?;
+        Ok(turn)
+    }
+
+    fn detached_permit(&self, principal: Option<&Principal>) -> Result<Permit, StartError> {
+        self.detached.try_take(&owner_of(principal), 1).map_err(|reached| match reached {
+            LimitReached::OfServer => StartError::TooManyDetachedRuns,
+            LimitReached::OfOwner => StartError::TooManyDetachedRunsOfPrincipal,
+        })
+    }
+}
+
+fn check_ids(input: &RunAgentInput) -> Result<(), LongId> {
+    check_id(&input.thread_id, || "threadId".to_owned())?;
+    check_id(&input.run_id, || "runId".to_owned())?;
+    check_id(input.parent_run_id.as_deref().unwrap_or_default(), || "parentRunId".to_owned())?;
+    let mut messages = input.messages.iter().enumerate();
+    messages.try_for_each(|(at, message)| check_message_ids(message, || format!("messages[{at}]")))
+}
+
+impl From<LongId> for StartError {
+    fn from(id: LongId) -> Self {
+        Self::InvalidInput { problem: id.problem(), path: id.path }
+    }
+}

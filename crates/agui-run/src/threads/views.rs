@@ -1,0 +1,444 @@
+//! The operations of an owner on stored threads: list, read, follow, cancel, delete.
+
+use std::{num::NonZeroUsize, sync::Arc, time::Duration};
+
+use tokio::time::{Instant, sleep};
+
+use super::{ThreadError, Threads};
+use crate::{
+    control::Stop,
+    events::thread_event_hub::{ChangedThread, ThreadChange, ThreadChanges},
+    log::{Follower, mark::is_mark},
+};
+use agui_base::complete_on_drop::CompleteOnDrop;
+use agui_protocol::{RunId, ThreadId};
+use agui_store::{
+    CancelRequest, RunRecord, RunStatus, StoreError, Thread, ThreadKey, ThreadPage, ThreadParts,
+    ThreadView,
+};
+
+/// The time that a run may take to end when its thread is deleted or its client has left.
+const RUN_END_TIMEOUT: Duration = Duration::from_secs(3);
+/// The time in which the server usually notices that a client has left.
+const LEAVE_NOTICE: Duration = Duration::from_millis(250);
+const RUN_END_POLL: Duration = Duration::from_millis(20);
+/// The number of threads that are listed at once, to delete all.
+const DELETED_PER_PAGE: usize = 100;
+/// The number of threads in which the thread of a run is searched.
+const MAX_SEARCHED_THREADS: usize = 200;
+/// The runs of which the logs are read together, and the bytes that these logs have at most.
+const MAX_LOGS: usize = 50;
+const MAX_EVENT_BYTES: usize = 4 << 20;
+const PAGE_BYTES: usize = 256 * 1024;
+
+/// A thread for a client that connects to it.
+pub struct ThreadConnection {
+    /// The thread with its messages, without those of a running run. `None` if there is no such thread.
+    pub view: Option<ThreadView>,
+    /// Follows a running detached run from its first event.
+    pub running: Option<Follower>,
+}
+
+impl Threads {
+    /// Lists the threads of an owner, those with the newest run first.
+    ///
+    /// # Errors
+    /// The error of the store.
+    pub async fn list(&self, owner: &str, page: &ThreadPage) -> Result<Vec<Thread>, StoreError> {
+        self.runs.store.call("threads", |store| store.threads(owner, page)).await
+    }
+
+    /// Reads a thread with its messages and its state.
+    ///
+    /// # Errors
+    /// A [`ThreadError`].
+    pub async fn read(&self, key: &ThreadKey) -> Result<ThreadView, ThreadError> {
+        self.wait_if_abandoned(key).await;
+        self.view(key, ThreadParts { messages: true, state: true, ..ThreadParts::default() }).await
+    }
+
+    /// Returns a thread after its changes. The first reader reads it for all of them.
+    pub async fn changed<'a>(
+        &self,
+        owner: &Arc<str>,
+        changes: &'a ThreadChanges,
+    ) -> &'a ChangedThread {
+        let read = async || {
+            if changes.kinds == [ThreadChange::Deleted] {
+                return ChangedThread::Deleted;
+            }
+            match self.thread(&ThreadKey { owner: owner.clone(), id: changes.id.clone() }).await {
+                Ok(thread) => ChangedThread::Summary(Box::new(thread)),
+                Err(ThreadError::NoThread) => ChangedThread::Deleted,
+                Err(error) => {
+                    tracing::warn!(
+                        thread = changes.id.as_str(),
+                        ?error,
+                        "cannot read a thread that has changed"
+                    );
+                    ChangedThread::Unknown
+                }
+            }
+        };
+        changes.thread.get_or_init(read).await
+    }
+
+    /// Finds the thread whose newest run has this id, among the owner's 200 threads with the newest runs. If several
+    /// have such a run, it is the one with the newest. An index of run ids would have to be changed by each run.
+    ///
+    /// # Errors
+    /// A [`ThreadError`].
+    pub async fn thread_of_run(&self, owner: &str, run: &RunId) -> Result<ThreadId, ThreadError> {
+        let newest = self.list(owner, &ThreadPage::first(MAX_SEARCHED_THREADS)).await?;
+        let found = newest.into_iter().find(|thread| thread.run_id == *run);
+        found.map(|thread| thread.key.id).ok_or(ThreadError::NoRun)
+    }
+
+    /// Follows the log of a run after the event with number `after`. Returns `None` if the run has ended and no event follows.
+    ///
+    /// # Errors
+    /// A [`ThreadError`].
+    pub async fn follow(
+        &self,
+        key: &ThreadKey,
+        run: &RunId,
+        after: u64,
+    ) -> Result<Option<Follower>, ThreadError> {
+        let record = self.detached_run(key, run).await?;
+        if record.status != RunStatus::Running {
+            if after >= record.events {
+                return Ok(None);
+            }
+            let page = self
+                .runs
+                .store
+                .call("events", |store| store.events(&key.owner, record.number, after, 1))
+                .await?;
+            if page.is_none_or(|page| page.events.is_empty()) {
+                return Err(ThreadError::LogRemoved);
+            }
+        }
+        self.follower(key, &record, after).map(Some)
+    }
+
+    /// Returns the events of the newest runs whose logs are stored, the oldest first, each as one line of JSON. A log with which they
+    /// would be longer than [`MAX_EVENT_BYTES`], and those before it, are left out.
+    ///
+    /// # Errors
+    /// [`ThreadError::NoThread`] or [`ThreadError::Store`].
+    pub async fn newest_events(&self, key: &ThreadKey) -> Result<Vec<String>, ThreadError> {
+        self.wait_if_abandoned(key).await;
+        let view = self.view(key, ThreadParts { runs: MAX_LOGS, ..ThreadParts::default() }).await?;
+        let (mut logs, mut bytes) = (Vec::new(), 0);
+        'runs: for run in view.runs.iter().filter(|run| run.detached) {
+            let mut log = Vec::new();
+            loop {
+                let after = log.len() as u64;
+                let read = self.runs.store.call("events", |store| {
+                    store.events(&key.owner, run.number, after, PAGE_BYTES)
+                });
+                let Some(page) = read.await?.filter(|page| !page.events.is_empty()) else { break };
+                bytes += page.events.iter().map(String::len).sum::<usize>();
+                if bytes > MAX_EVENT_BYTES {
+                    break 'runs;
+                }
+                log.extend(page.events);
+            }
+            logs.push(log);
+        }
+        Ok(logs.into_iter().rev().flatten().filter(|line| !is_mark(line)).collect())
+    }
+
+    pub async fn detached_run(
+        &self,
+        key: &ThreadKey,
+        run: &RunId,
+    ) -> Result<RunRecord, ThreadError> {
+        self.server.start_tasks();
+        let record = self.run(&self.thread(key).await?, run).await?;
+        if record.detached { Ok(record) } else { Err(ThreadError::NoLog) }
+    }
+
+    pub fn follower(
+        &self,
+        key: &ThreadKey,
+        run: &RunRecord,
+        after: u64,
+    ) -> Result<Follower, ThreadError> {
+        let permit = self
+            .runs
+            .followers
+            .try_take(&key.owner, 1)
+            .map_err(|_| ThreadError::TooManyFollowers)?;
+        let here = self.runs.queue.active(key).filter(|active| active.lease.run == run.number);
+        let live = here.and_then(|active| active.log.clone());
+        Ok(Follower::from_stored_run(&self.runs.followed_logs, key.clone(), run, after, permit)
+            .with_live(live))
+    }
+
+    /// Waits for the end of a run whose client has left or is just leaving. A page that is reloaded leaves its run.
+    pub async fn wait_for_leaving(&self, key: &ThreadKey) {
+        self.wait_within(LEAVE_NOTICE, key).await;
+    }
+
+    /// Waits for the end of a run whose client has left, so that the run's messages are stored.
+    pub(super) async fn wait_if_abandoned(&self, key: &ThreadKey) {
+        self.wait_within(Duration::ZERO, key).await;
+    }
+
+    async fn wait_within(&self, notice: Duration, key: &ThreadKey) {
+        if let Some(active) = self.runs.queue.active(key).filter(|active| active.log.is_none()) {
+            active.wait_if_abandoned(notice, RUN_END_TIMEOUT).await;
+        }
+    }
+
+    /// Returns a thread with its messages, the newest runs as many as `runs` says with their states, and a follower of its running
+    /// detached run.
+    ///
+    /// # Errors
+    /// [`ThreadError::TooManyFollowers`] or [`ThreadError::Store`].
+    pub async fn connect(
+        &self,
+        key: &ThreadKey,
+        runs: NonZeroUsize,
+    ) -> Result<ThreadConnection, ThreadError> {
+        self.server.start_tasks();
+        self.wait_for_leaving(key).await;
+        let include = ThreadParts {
+            messages: true,
+            state: true,
+            runs: runs.get(),
+            run_states: runs > NonZeroUsize::MIN,
+        };
+        let view = self.runs.store.call("thread", |store| store.thread(key, include)).await?;
+        let running =
+            view.as_ref().filter(|view| view.thread.is_running).and_then(|view| view.runs.first());
+        let running =
+            running.filter(|run| run.detached).map(|run| self.follower(key, run, 0)).transpose()?;
+        Ok(ThreadConnection { view, running })
+    }
+
+    /// Cancels a run that is running or waiting. Returns the run if it had already ended.
+    ///
+    /// # Errors
+    /// A [`ThreadError`].
+    pub async fn cancel(
+        &self,
+        key: &ThreadKey,
+        run: &RunId,
+    ) -> Result<Option<RunRecord>, ThreadError> {
+        if let Some(active) = self.runs.queue.active(key).filter(|active| active.run_id == *run) {
+            active.control.cancel();
+            return Ok(None);
+        }
+        if self.runs.queue.cancel_waiting(key, run) {
+            return Ok(None);
+        }
+        self.cancel_stored(&self.thread(key).await?, run).await
+    }
+
+    async fn cancel_stored(
+        &self,
+        thread: &Thread,
+        run: &RunId,
+    ) -> Result<Option<RunRecord>, ThreadError> {
+        if let Some(shared) = self.runs.store.shared() {
+            return match shared.request_cancel(thread.number, run).await? {
+                CancelRequest::Requested => Ok(None),
+                CancelRequest::Ended(record) => Ok(Some(record)),
+                CancelRequest::Unknown => Err(ThreadError::NoRun),
+            };
+        }
+        match self.run(thread, run).await? {
+            // A run of an earlier process, which is about to be closed.
+            record if record.status == RunStatus::Running => Ok(None),
+            record => Ok(Some(record)),
+        }
+    }
+
+    /// Deletes a thread with all its runs. A running run is cancelled first.
+    ///
+    /// # Errors
+    /// A [`ThreadError`].
+    pub async fn delete(&self, key: &ThreadKey) -> Result<(), ThreadError> {
+        self.delete_found(self.thread(key).await?).await
+    }
+
+    async fn delete_found(&self, thread: Thread) -> Result<(), ThreadError> {
+        if thread.is_running {
+            match self
+                .runs
+                .queue
+                .active(&thread.key)
+                .filter(|active| active.lease.run == thread.run)
+            {
+                Some(active) => active.control.cancel(),
+                None => match self.cancel_stored(&thread, &thread.run_id).await {
+                    // `NoRun`: another request has deleted the thread, or replaced the run.
+                    Ok(_) | Err(ThreadError::NoRun) => {}
+                    Err(error) => return Err(error),
+                },
+            }
+            let deadline = Instant::now() + RUN_END_TIMEOUT;
+            while Instant::now() < deadline {
+                match self.run(&thread, &thread.run_id).await {
+                    Ok(run) if run.number == thread.run && run.status == RunStatus::Running => {
+                        sleep(RUN_END_POLL).await;
+                    }
+                    Ok(_) | Err(ThreadError::NoRun) => break,
+                    Err(error) => return Err(error),
+                }
+            }
+        }
+        // All of it, even if the client leaves.
+        CompleteOnDrop::new(self.clone().delete_stored(thread)).await
+    }
+
+    /// Deletes all threads of an owner, also if the client leaves. Returns their number.
+    ///
+    /// # Errors
+    /// The error of the store. The threads deleted until then stay deleted.
+    pub async fn delete_all(&self, owner: Arc<str>) -> Result<u64, ThreadError> {
+        let threads = self.clone();
+        CompleteOnDrop::new(async move {
+            let mut deleted = 0;
+            loop {
+                let page = threads.list(&owner, &ThreadPage::first(DELETED_PER_PAGE)).await?;
+                if page.is_empty() {
+                    let runs = &threads.runs;
+                    deleted +=
+                        runs.store.call("delete_all", |store| store.delete_all(&owner)).await?;
+                    if let Some(files) = &runs.files {
+                        files.delete_objects().await?;
+                    }
+                    return Ok(deleted);
+                }
+                for thread in page {
+                    match threads.delete_found(thread).await {
+                        Ok(()) => deleted += 1,
+                        Err(ThreadError::NoThread) => {}
+                        Err(error) => return Err(error),
+                    }
+                }
+            }
+        })
+        .await
+    }
+
+    async fn delete_stored(self, thread: Thread) -> Result<(), ThreadError> {
+        self.runs.cache.take(&thread.key);
+        let existed = self.runs.store.call("delete", |store| store.delete(thread.number)).await?;
+        // A run that did not end in time, or that began in the meantime.
+        if let Some(active) = self
+            .runs
+            .queue
+            .active(&thread.key)
+            .filter(|active| active.lease.thread == thread.number)
+        {
+            active.control.stop(Stop::LeaseLost);
+        }
+        self.runs.stored_bytes.forget(&thread.key.owner);
+        self.runs.remove_data(&thread.key).await;
+        self.runs.publish(&thread.key, ThreadChange::Deleted);
+        if existed { Ok(()) } else { Err(ThreadError::NoThread) }
+    }
+
+    /// Stores that a follower's client has received its run to the end.
+    pub async fn delivered(&self, follower: &Follower) {
+        if !follower.set_delivered() {
+            let (thread, run) = follower.numbers;
+            self.runs.set_delivered(&follower.key, thread, run, true).await;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use futures::FutureExt as _;
+    use tokio::{sync::Notify, time::timeout};
+
+    use super::*;
+    use crate::{Runs, RunsBuilder, ThreadData, ThreadEvent};
+    use agui_store::{CopiedRun, MemoryStore, Store, ThreadContent};
+
+    /// Data whose removal waits.
+    #[derive(Default)]
+    struct SlowData(Notify);
+
+    #[async_trait::async_trait]
+    impl ThreadData for SlowData {
+        async fn thread_deleted(&self, _: &ThreadKey) {
+            self.0.notified().await;
+        }
+
+        async fn threads_swept(&self, _: &dyn Store) {}
+    }
+
+    /// The content of a thread with one run.
+    fn content(run: &str) -> ThreadContent {
+        let record = RunRecord::new(0, 0, run.into(), "echo".to_owned());
+        let run = CopiedRun {
+            record,
+            head: 0,
+            state: None,
+            interrupts: Vec::new(),
+            answered: Vec::new(),
+        };
+        ThreadContent { runs: vec![run], ..ThreadContent::default() }
+    }
+
+    fn key(owner: &str, id: &str) -> ThreadKey {
+        ThreadKey { owner: owner.into(), id: id.into() }
+    }
+
+    #[tokio::test]
+    async fn a_thread_is_found_by_its_newest_run_among_200() {
+        let store = Arc::new(MemoryStore::new());
+        let threads = Threads::of(&RunsBuilder { store: store.clone(), ..Runs::builder() }.build());
+        let insert = async |owner: &str, id: &str, run: &str| {
+            assert!(store.insert(&key(owner, id), &content(run)).await.unwrap());
+        };
+        let found = async |run: &str| match threads
+            .thread_of_run(ThreadKey::ANONYMOUS, &run.into())
+            .await
+        {
+            Ok(thread) => Some(thread.to_string()),
+            Err(error) => {
+                assert!(matches!(error, ThreadError::NoRun), "{error:?}");
+                None
+            }
+        };
+        for (id, run) in [("a", "r"), ("b", "s"), ("c", "r")] {
+            insert(ThreadKey::ANONYMOUS, id, run).await;
+        }
+        insert("key:ann", "d", "r").await;
+        assert_eq!(found("r").await.as_deref(), Some("c"), "the newest of the owner");
+        assert_eq!((found("s").await.as_deref(), found("other").await), (Some("b"), None));
+        for number in 0..MAX_SEARCHED_THREADS {
+            assert_eq!(found("s").await.is_some(), number < MAX_SEARCHED_THREADS - 1, "{number}");
+            insert(ThreadKey::ANONYMOUS, &number.to_string(), "newer").await;
+        }
+    }
+
+    #[tokio::test]
+    async fn a_deletion_completes_when_its_client_leaves() {
+        let (store, data) = (MemoryStore::new(), Arc::<SlowData>::default());
+        let key = key(ThreadKey::ANONYMOUS, "t");
+        assert!(store.insert(&key, &content("r")).await.unwrap());
+        let threads =
+            Threads::of(&RunsBuilder { store: Arc::new(store), ..Runs::builder() }.build());
+        threads.runs.set_data(data.clone());
+        let mut changes = threads.follow_changes(key.owner.clone());
+        let mut delete = Box::pin(threads.delete(&key));
+        assert!((&mut delete).now_or_never().is_none());
+        drop(delete);
+        data.0.notify_one();
+        let change = timeout(Duration::from_secs(9), changes.next()).await.unwrap();
+        let Some(ThreadEvent::Changes(change)) = change else {
+            panic!("the deletion is announced")
+        };
+        assert_eq!(change.kinds, [ThreadChange::Deleted]);
+    }
+}

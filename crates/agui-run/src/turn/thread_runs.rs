@@ -1,0 +1,255 @@
+//! [`ThreadRuns`]: the store of a server, with the queue, cache and background tasks of the runs on its threads.
+
+use std::sync::{
+    Arc, OnceLock,
+    atomic::{AtomicBool, AtomicU64, Ordering},
+};
+
+use async_trait::async_trait;
+use tokio::{sync::Notify, task::AbortHandle};
+
+use super::queue::ThreadQueue;
+use crate::{
+    conversation::branch::{BranchCache, LoadedThread},
+    events::thread_event_hub::{Announcement, ThreadChange, ThreadEventHub},
+    limits::{
+        quota::PrincipalLimits, recovery_backoff::RecoveryBackoff, stored_bytes::StoredBytes,
+    },
+    log::{FollowedLogs, LogWriter},
+    measured_store::MeasuredStore,
+    options::ThreadOptions,
+};
+use agui_agent::{
+    Principal,
+    files::Files,
+    host::{AgentEntry, UpstreamKey, owner_of},
+};
+use agui_base::permits::Permits;
+use agui_observe::metrics::Metrics;
+use agui_protocol::ThreadId;
+use agui_store::{
+    Millis, Store, StoreError, ThreadKey, ThreadParts, ThreadSize, ThreadVersion, ThreadView,
+};
+
+/// The number of titles that are made at a time.
+const MAX_TITLES: usize = 4;
+
+/// Data of threads outside of the store, such as files. It is removed with its thread.
+#[async_trait]
+pub trait ThreadData: Send + Sync + 'static {
+    /// A thread was deleted. A new thread with its key begins without the data once this has returned; one that begins
+    /// meanwhile can lose its own.
+    async fn thread_deleted(&self, key: &ThreadKey);
+
+    /// Threads may have been removed: at the start, by retention, or by other servers.
+    async fn threads_swept(&self, store: &dyn Store);
+}
+
+/// The stored threads of a server, as its runs share them.
+pub struct ThreadRuns {
+    pub store: MeasuredStore,
+    pub options: ThreadOptions,
+    /// `None` if the store keeps no files.
+    pub files: Option<Files>,
+    pub upstream_key: Arc<UpstreamKey>,
+    pub holder: Arc<str>,
+    pub queue: Arc<ThreadQueue>,
+    pub cache: BranchCache,
+    pub log_writer: Arc<LogWriter>,
+    pub(crate) followed_logs: Arc<FollowedLogs>,
+    pub detached: Arc<Permits>,
+    pub followers: Arc<Permits>,
+    pub stored_bytes: StoredBytes,
+    new_threads: AtomicU64,
+    pub(crate) sweep_due: Arc<Notify>,
+    pub tasks: OnceLock<[AbortHandle; 3]>,
+    pub data: OnceLock<Arc<dyn ThreadData>>,
+    pub events: Arc<ThreadEventHub>,
+    pub title_agent: Option<AgentEntry>,
+    pub titles: Arc<Permits>,
+    pub(crate) recovery_backoff: RecoveryBackoff,
+    is_stopping: AtomicBool,
+    pub metrics: Metrics,
+}
+
+/// A sweep is due when 1/20 of the maximum number of threads was created since the last one.
+const SWEEP_DIVISOR: u64 = 20;
+
+impl ThreadRuns {
+    pub fn new(
+        store: MeasuredStore,
+        options: ThreadOptions,
+        title_agent: Option<AgentEntry>,
+        limits: PrincipalLimits,
+        metrics: Metrics,
+    ) -> Arc<Self> {
+        Arc::new(Self {
+            files: store.files(options.files.clone()),
+            upstream_key: UpstreamKey::of(store.store.clone()),
+            followed_logs: FollowedLogs::new(store.clone()),
+            store,
+            holder: uuid::Uuid::new_v4().simple().to_string().into(),
+            queue: Arc::default(),
+            cache: BranchCache::default(),
+            log_writer: Arc::default(),
+            detached: Permits::new(
+                options.runs.max_detached(),
+                limits.share_of(options.runs.max_detached()),
+            ),
+            followers: Permits::new(
+                options.runs.max_followers,
+                limits.share_of(options.runs.max_followers),
+            ),
+            stored_bytes: StoredBytes::default(),
+            new_threads: AtomicU64::new(0),
+            sweep_due: Arc::default(),
+            tasks: OnceLock::new(),
+            data: OnceLock::new(),
+            events: Arc::default(),
+            title_agent,
+            titles: Permits::new(MAX_TITLES, limits.share_of(MAX_TITLES)),
+            recovery_backoff: RecoveryBackoff::default(),
+            is_stopping: AtomicBool::new(false),
+            metrics,
+            options,
+        })
+    }
+
+    /// Takes over no more runs of other servers, and closes none that this one has handed over.
+    pub(crate) fn begin_stop(&self) {
+        self.is_stopping.store(true, Ordering::Relaxed);
+    }
+
+    pub(crate) fn is_stopping(&self) -> bool {
+        self.is_stopping.load(Ordering::Relaxed)
+    }
+
+    /// Sets the data that is removed with threads. Only the first call has an effect.
+    pub fn set_data(&self, data: Arc<dyn ThreadData>) {
+        let _ = self.data.set(data);
+    }
+
+    pub(crate) async fn remove_data(&self, key: &ThreadKey) {
+        if let Some(data) = self.data.get() {
+            data.thread_deleted(key).await;
+        }
+    }
+
+    pub fn key(&self, owner: Option<&Principal>, id: &ThreadId) -> ThreadKey {
+        ThreadKey { owner: owner_of(owner), id: id.clone() }
+    }
+
+    /// Returns the size of a stored thread, of all its branches.
+    pub async fn size(&self, key: &ThreadKey) -> Result<Option<ThreadSize>, StoreError> {
+        let view =
+            self.store.call("thread", |store| store.thread(key, ThreadParts::default())).await?;
+        Ok(view.map(|ThreadView { thread, .. }| ThreadSize {
+            messages: thread.messages,
+            bytes: thread.bytes,
+        }))
+    }
+
+    pub async fn load(&self, key: &ThreadKey) -> Result<Option<LoadedThread>, StoreError> {
+        let view = self
+            .store
+            .call("thread", |store| {
+                store.thread(
+                    key,
+                    ThreadParts { messages: true, state: true, ..ThreadParts::default() },
+                )
+            })
+            .await?;
+        Ok(view.map(LoadedThread::from))
+    }
+
+    pub async fn set_delivered(&self, key: &ThreadKey, thread: i64, run: i64, delivered: bool) {
+        match self
+            .store
+            .call("set_delivered", |store| store.set_delivered(thread, run, delivered))
+            .await
+        {
+            Ok(Some(version)) => {
+                self.cache.set_delivered(
+                    key,
+                    ThreadVersion { number: thread, version },
+                    run,
+                    delivered,
+                );
+            }
+            // The thread was deleted.
+            Ok(None) => {}
+            Err(error) => tracing::warn!(?error, "could not store whether a run was delivered"),
+        }
+    }
+
+    /// Reports a change to the readers of this process and of all others.
+    pub(crate) fn publish(&self, key: &ThreadKey, change: ThreadChange) {
+        self.events.send(key, change);
+        self.announce(|| Announcement::Change {
+            owner: key.owner.clone(),
+            id: key.id.clone(),
+            change,
+        });
+    }
+
+    /// Tells all readers, of this process and of all others, to read their lists again.
+    pub(crate) fn publish_missed(&self) {
+        self.events.send_missed();
+        self.announce(|| Announcement::Missed);
+    }
+
+    fn announce(&self, announcement: impl FnOnce() -> Announcement) {
+        if let Some(shared) = self.store.shared()
+            && let Ok(json) = serde_json::to_string(&announcement())
+        {
+            shared.announce(json);
+        }
+    }
+
+    pub fn lease_until(&self, now: Millis) -> Millis {
+        now.saturating_add(Millis::try_from(self.options.lease.as_millis()).unwrap_or(Millis::MAX))
+    }
+
+    pub(crate) fn count_new_thread(&self) {
+        let retention = &self.options.retention;
+        let Some(max) = retention.owner_threads.into_iter().chain(retention.threads).min() else {
+            return;
+        };
+        if self.new_threads.fetch_add(1, Ordering::Relaxed) + 1 >= (max / SWEEP_DIVISOR).max(1) {
+            self.sweep_due.notify_one();
+        }
+    }
+
+    /// Returns the number of removed threads.
+    pub async fn sweep(&self) -> Result<u64, StoreError> {
+        self.new_threads.store(0, Ordering::Relaxed);
+        let swept = self
+            .store
+            .call("sweep", |store| store.sweep(&self.options.retention, agui_store::host::now()))
+            .await?;
+        self.metrics.store.removed(swept.threads, swept.logs);
+        if swept != agui_store::SweepResult::default() {
+            tracing::info!(
+                threads = swept.threads,
+                logs = swept.logs,
+                "removed threads and logs by retention"
+            );
+        }
+        if let Some(files) = &self.files {
+            let removed = files.sweep().await?;
+            if removed > 0 {
+                tracing::info!(files = removed, "removed files that no thread uses");
+            }
+        }
+        if swept.threads > 0 {
+            self.publish_missed();
+        }
+        Ok(swept.threads)
+    }
+}
+
+impl Drop for ThreadRuns {
+    fn drop(&mut self) {
+        self.tasks.get().into_iter().flatten().for_each(AbortHandle::abort);
+    }
+}

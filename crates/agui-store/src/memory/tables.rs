@@ -1,0 +1,284 @@
+//! The tables of the store in memory.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+use serde_json::Value;
+
+use super::file_table::FileTable;
+use crate::{
+    BeginOutcome, BranchWrite, EventBatch, Lease, MessageNode, MessageOrigin, MessagePage,
+    MessageQuery, Millis, NewRun, Retention, RunRecord, Thread, ThreadKey, ThreadParts, ThreadSize,
+    ThreadVersion, ThreadView, files::named_files, json_len, now, retention::surplus,
+    sealed::SealedValue, search, search::searched_text,
+};
+use agui_protocol::{Interrupt, ResumeEntry};
+
+#[derive(Debug, Default)]
+pub(super) struct Tables {
+    pub(super) threads: HashMap<i64, ThreadEntry>,
+    pub(super) numbers: HashMap<ThreadKey, i64>,
+    /// The thread of each run, both by number.
+    pub(super) threads_of_runs: HashMap<i64, i64>,
+    /// The last number of a thread, a run or a state.
+    pub(super) last_number: i64,
+    pub(super) files: FileTable,
+    /// Those of an owner, by their names.
+    pub(super) sealed: HashMap<String, Vec<SealedValue>>,
+}
+
+#[derive(Debug)]
+pub(super) struct ThreadEntry {
+    pub(super) thread: Thread,
+    pub(super) nodes: Vec<MessageNode>,
+    pub(super) states: BTreeMap<i64, Value>,
+    pub(super) runs: Vec<RunEntry>,
+    pub(super) state: Option<i64>,
+    pub(super) lease: Option<Lease>,
+    /// The ids of the files that its messages name.
+    pub(super) files: BTreeSet<String>,
+}
+
+#[derive(Debug, Default)]
+pub(super) struct RunEntry {
+    pub(super) record: RunRecord,
+    pub(super) head: i64,
+    pub(super) first_run: Option<i64>,
+    pub(super) interrupts: Vec<Interrupt>,
+    pub(super) answered: Vec<ResumeEntry>,
+    /// The time and the JSON of each event.
+    pub(super) log: Vec<(u64, String)>,
+    pub(super) start: Option<StartEntry>,
+}
+
+/// What a detached run was given: the last message, the number of the state, the rest as JSON.
+#[derive(Debug)]
+pub(super) struct StartEntry {
+    pub(super) head: i64,
+    pub(super) state: Option<i64>,
+    pub(super) request: String,
+}
+
+impl Tables {
+    pub(super) fn next_number(&mut self) -> i64 {
+        self.last_number += 1;
+        self.last_number
+    }
+
+    pub(super) fn thread(&self, key: &ThreadKey) -> Option<&ThreadEntry> {
+        self.threads.get(self.numbers.get(key)?)
+    }
+
+    /// Returns why the run does not begin; `None` if it may.
+    pub(super) fn refusal(&self, run: &NewRun<'_>) -> Option<BeginOutcome> {
+        let entry = self.thread(run.key);
+        if let Some(entry) = entry
+            && let Some(lease) = &entry.lease
+            && let Some(busy) = entry.runs.iter().find(|it| it.record.number == lease.run)
+        {
+            let lost = (lease.holder != *run.holder).then(|| lease.clone());
+            return Some(BeginOutcome::Busy { run: busy.record.clone(), lost });
+        }
+        let thread = entry.map(|entry| &entry.thread);
+        let version = thread.map(ThreadVersion::of);
+        if version != run.expected {
+            return Some(BeginOutcome::Changed);
+        }
+        let new = run
+            .branch
+            .new
+            .iter()
+            .map(|(message, _)| json_len(message))
+            .chain(run.state.map(json_len));
+        let updated = run.branch.updated.iter().map(|(_, message)| json_len(message));
+        let size = ThreadSize {
+            messages: thread.map_or(0, |thread| thread.messages) + run.branch.new.len() as u64,
+            bytes: thread.map_or(0, |thread| thread.bytes) + new.chain(updated).sum::<u64>(),
+        };
+        size.exceeds(run.max_size).then_some(BeginOutcome::TooLarge(size))
+    }
+
+    pub(super) fn remove(&mut self, thread: i64) -> bool {
+        let Some(entry) = self.threads.remove(&thread) else { return false };
+        self.numbers.remove(&entry.thread.key);
+        for run in &entry.runs {
+            self.threads_of_runs.remove(&run.record.number);
+        }
+        for id in &entry.files {
+            if let Some(file) = self.files.find(Some(&entry.thread.key.owner), id) {
+                file.unused_since = now();
+            }
+        }
+        true
+    }
+
+    /// Returns how many threads use a file.
+    pub(super) fn uses(&self, owner: &str, id: &str) -> u64 {
+        let uses = self
+            .threads
+            .values()
+            .filter(|entry| *entry.thread.key.owner == *owner && entry.files.contains(id));
+        uses.count() as u64
+    }
+
+    pub(super) fn run_mut(&mut self, run: i64) -> Option<&mut RunEntry> {
+        let entry = self.threads.get_mut(self.threads_of_runs.get(&run)?)?;
+        entry.runs.iter_mut().find(|entry| entry.record.number == run)
+    }
+
+    pub(super) fn leased(&mut self, lease: &Lease) -> Option<&mut ThreadEntry> {
+        self.threads.get_mut(&lease.thread).filter(|entry| entry.lease.as_ref() == Some(lease))
+    }
+
+    pub(super) fn surplus_threads(&self, retention: &Retention, now: Millis) -> Vec<i64> {
+        let oldest = oldest(retention.thread_age, now);
+        let (outdated, kept): (Vec<_>, Vec<_>) = self
+            .threads
+            .values()
+            .map(|entry| &entry.thread)
+            .partition(|thread| !thread.is_running && thread.updated_at < oldest);
+        let mut by_owner: HashMap<&str, Vec<&Thread>> = HashMap::new();
+        kept.into_iter()
+            .for_each(|thread| by_owner.entry(&thread.key.owner).or_default().push(thread));
+        let counts = by_owner
+            .iter()
+            .map(|(owner, threads)| ((*owner).to_owned(), threads.len() as u64))
+            .collect();
+        let mut numbers: Vec<_> = outdated.iter().map(|thread| thread.number).collect();
+        for (owner, count) in surplus(counts, retention.owner_threads, retention.threads) {
+            let mut idle = by_owner.remove(&*owner).unwrap_or_default();
+            idle.retain(|thread| !thread.is_running);
+            idle.sort_by_key(|thread| thread.run);
+            numbers.extend(idle.iter().take(limit(Some(count))).map(|thread| thread.number));
+        }
+        numbers
+    }
+}
+
+impl ThreadEntry {
+    pub(super) fn write(&mut self, branch: &BranchWrite<'_>) {
+        for (number, message) in &branch.updated {
+            if let Some(node) = self.nodes.iter_mut().find(|node| node.number == *number) {
+                self.thread.bytes =
+                    (self.thread.bytes + json_len(message)).saturating_sub(json_len(&node.message));
+                node.message = (*message).clone();
+            }
+        }
+        let messages = branch
+            .new
+            .iter()
+            .map(|(message, _)| *message)
+            .chain(branch.updated.iter().map(|(_, it)| *it));
+        self.files.extend(named_files(messages));
+        let mut parent = branch.base;
+        for (message, run) in &branch.new {
+            let origin = run
+                .map_or(MessageOrigin::Client, |run| MessageOrigin::Run { run, delivered: true });
+            let number = self.nodes.len() as i64 + 1;
+            self.thread.bytes += json_len(message);
+            self.nodes.push(MessageNode {
+                number,
+                parent,
+                origin,
+                message: (*message).clone(),
+                feedback: None,
+            });
+            parent = number;
+        }
+        self.thread.head = parent;
+        self.thread.messages = self.nodes.len() as u64;
+        self.thread.version += 1;
+    }
+
+    pub(super) fn set_state(&mut self, number: i64, state: Option<&Value>) {
+        if let Some(state) = state {
+            self.thread.bytes += json_len(state);
+            self.states.insert(number, state.clone());
+            self.state = Some(number);
+        }
+    }
+
+    pub(super) fn stored_state(&self, number: Option<i64>) -> Option<(i64, Value)> {
+        let number = number?;
+        Some((number, self.states.get(&number)?.clone()))
+    }
+
+    pub(super) fn view(&self, include: ThreadParts) -> ThreadView {
+        let mut nodes = if include.messages { self.nodes.clone() } else { Vec::new() };
+        self.set_delivered(&mut nodes);
+        let newest = self.runs.iter().rev().take(include.runs);
+        let runs = newest.clone().map(|run| run.record.clone()).collect();
+        let numbers: BTreeSet<_> =
+            newest.filter(|_| include.run_states).filter_map(|run| run.record.state).collect();
+        let run_states =
+            numbers.into_iter().filter_map(|number| self.stored_state(Some(number))).collect();
+        let state = self.stored_state(self.state.filter(|_| include.state));
+        let first_run = self
+            .runs
+            .last()
+            .filter(|run| run.head == self.thread.head)
+            .and_then(|run| run.first_run);
+        let thread = Thread { state, first_run, ..self.thread.clone() };
+        ThreadView { thread, nodes, runs, run_states }
+    }
+
+    fn set_delivered(&self, nodes: &mut [MessageNode]) {
+        // Runs are in the order of their numbers.
+        let position = |run: i64| self.runs.binary_search_by_key(&run, |it| it.record.number);
+        for node in nodes {
+            if let MessageOrigin::Run { run, delivered } = &mut node.origin {
+                *delivered = position(*run).map_or(true, |at| self.runs[at].record.delivered);
+            }
+        }
+    }
+
+    pub(super) fn page(&self, query: MessageQuery) -> MessagePage {
+        let mut page = MessagePage::select(&self.nodes, query);
+        self.set_delivered(&mut page.nodes);
+        page
+    }
+
+    pub(super) fn has_all(&self, terms: &[String]) -> bool {
+        let has_all = |text: &str| search::has_all(text, terms);
+        let in_title =
+            || self.thread.title.as_ref().is_some_and(|title| has_all(&title.to_lowercase()));
+        let in_message =
+            |node: &MessageNode| searched_text(&node.message).is_some_and(|text| has_all(&text));
+        !terms.is_empty() && (in_title() || self.nodes.iter().any(in_message))
+    }
+}
+
+impl RunEntry {
+    pub(super) fn new(
+        thread: i64,
+        number: i64,
+        run: &NewRun<'_>,
+        head: i64,
+        state: Option<i64>,
+    ) -> Self {
+        let record = RunRecord::new(number, thread, run.run_id.clone(), run.agent.to_owned());
+        let events = run.started.iter().len() as u64;
+        let record =
+            RunRecord { detached: run.detached, started_at: run.now, events, state, ..record };
+        let answered = run.answered.clone();
+        let start =
+            run.request.map(|request| StartEntry { head, state, request: request.to_owned() });
+        let log = run.started.iter().map(|line| (0, (*line).to_owned())).collect();
+        let first_run = run.first_run.or(Some(number));
+        Self { record, head, first_run, answered, start, log, ..Self::default() }
+    }
+
+    pub(super) fn append(&mut self, batch: &EventBatch) {
+        let next = self.log.len() as u64 + 1;
+        let known = usize::try_from(next.saturating_sub(batch.first)).unwrap_or(usize::MAX);
+        self.log.extend(batch.times.iter().copied().zip(batch.events.iter().cloned()).skip(known));
+        self.record.events = self.log.len() as u64;
+    }
+}
+
+pub(super) fn oldest(age: Option<u64>, now: Millis) -> Millis {
+    age.and_then(|age| now.checked_sub_unsigned(age)).unwrap_or(Millis::MIN)
+}
+
+pub(super) fn limit(count: Option<u64>) -> usize {
+    count.and_then(|count| usize::try_from(count).ok()).unwrap_or(usize::MAX)
+}

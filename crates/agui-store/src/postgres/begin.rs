@@ -1,0 +1,58 @@
+//! Begins a run with one statement. If that writes nothing, a second one finds out why.
+
+use sqlx::{Row as _, postgres::PgRow};
+
+use super::{file_rows::use_files, pool::PostgresPool, words::INDEXING};
+use crate::{
+    BeginOutcome, Lease, NewRun, StoreResult, ThreadSize, ThreadVersion, columns::BeginColumns,
+    rows, text::to_json,
+};
+
+const BEGIN_NEW: &str = include_str!("sql/begin_new.sql");
+const BEGIN: &str = include_str!("sql/begin.sql");
+
+const FIND: &str = include_str!("sql/find.sql");
+
+pub(super) async fn begin(pool: &PostgresPool, run: &NewRun<'_>) -> StoreResult<BeginOutcome> {
+    let new = BeginColumns::new(run, INDEXING)?;
+    let sql = if run.expected.is_some() { BEGIN } else { BEGIN_NEW };
+    let size = new.branch.size_after(ThreadSize::default());
+    if run.expected.is_none() && size.exceeds(run.max_size) {
+        return Ok(BeginOutcome::TooLarge(size));
+    }
+    let mut operation = pool.write(&new.owner, new.bytes()).await?;
+    if !new.branch.files.is_empty() {
+        operation.begin("BEGIN").await?;
+    }
+    if let Some(row) = operation.first(sqlx::query(sql).bind(to_json(&new))).await? {
+        let thread = row.try_get(0)?;
+        use_files(&mut operation, thread, &new.branch.files).await?;
+        operation.commit().await?;
+        return Ok(BeginOutcome::Begun {
+            lease: Lease { thread, run: row.try_get(1)?, holder: new.holder },
+            version: run.expected.map_or(1, |known| known.version + 1),
+            last_message: row.try_get(2)?,
+            state_number: row.try_get(3)?,
+            replaced: row.try_get(4)?,
+        });
+    }
+    operation.commit().await?;
+    let found = operation.first(sqlx::query(FIND).bind(&*new.owner).bind(&new.id)).await?;
+    found.map_or(Ok(BeginOutcome::Changed), |row| refusal(&row, &new))
+}
+
+/// Returns why nothing was written, from the row of the thread and its newest run.
+fn refusal(row: &PgRow, new: &BeginColumns) -> StoreResult<BeginOutcome> {
+    let run = rows::run(row)?;
+    if let Some(holder) = row.try_get::<Option<String>, _>("holder")? {
+        let is_lost =
+            row.try_get::<Option<i64>, _>("lease_until")?.is_none_or(|until| until < new.now);
+        let lease = Lease { thread: run.thread, run: run.number, holder: holder.into() };
+        return Ok(BeginOutcome::Busy { run, lost: is_lost.then_some(lease) });
+    }
+    let version =
+        ThreadVersion { number: run.thread, version: rows::count(row, "version")?.cast_signed() };
+    let size = new.branch.size_after(rows::size(row)?);
+    let is_too_large = new.expected == Some(version) && size.exceeds(new.max_size);
+    Ok(if is_too_large { BeginOutcome::TooLarge(size) } else { BeginOutcome::Changed })
+}

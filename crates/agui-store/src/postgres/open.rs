@@ -1,0 +1,122 @@
+//! Opens the first connection, and creates or checks the tables.
+
+use std::str::FromStr as _;
+
+use sqlx::{ConnectOptions as _, Connection as _, PgConnection, postgres::PgConnectOptions};
+use tokio::time::timeout;
+
+use super::{
+    error::{message, open_error},
+    pool::{CONNECT_TIMEOUT, DatabaseRoute, PostgresPool},
+};
+use crate::OpenError;
+
+const SCHEMA_VERSION: i64 = 4;
+
+const SCHEMA: &str = include_str!("schema.sql");
+
+const ENCODING: &str = "SELECT current_setting('server_encoding')";
+/// Keeps servers that start at the same time from creating the tables twice. The number is arbitrary.
+const LOCK: &str = "SELECT pg_advisory_xact_lock(4702121837)";
+const HAS_TABLES: &str = "SELECT to_regclass('agui_schema') IS NOT NULL";
+const VERSION: &str = "SELECT version FROM agui_schema";
+
+/// Whether the pooler keeps prepared statements: then this one has the name that PgBouncer gives it.
+const KEEPS_STATEMENTS: &str =
+    "SELECT EXISTS (SELECT 1 FROM pg_prepared_statements WHERE name LIKE 'PGBOUNCER%')";
+/// The statements rely on it. A pooler keeps no setting of a connection.
+const ISOLATION: &str = "SELECT current_setting('default_transaction_isolation')";
+
+/// With a `listen_url`, `url` is that of a pooler.
+pub(super) async fn open(url: &str, listen_url: Option<&str>) -> Result<PostgresPool, OpenError> {
+    let (options, direct) = (options(url)?, options(listen_url.unwrap_or(url))?);
+    let place = place(&direct);
+    // Not through the pool, which would retry and lose the cause of the error.
+    let mut conn = connect(&direct, &place).await?;
+    let prepared = timeout(CONNECT_TIMEOUT, prepare(&mut conn, &place));
+    prepared.await.unwrap_or_else(|_| Err(no_response(&place)))?;
+    let route = match listen_url {
+        None => DatabaseRoute::Direct,
+        Some(_) => {
+            let isolation: String = sqlx::query_scalar(ISOLATION)
+                .fetch_one(&mut conn)
+                .await
+                .map_err(|error| open_error(&place, &error))?;
+            if isolation != "read committed" {
+                let why = format!(
+                    "default_transaction_isolation of the role is {isolation}, not read committed"
+                );
+                return Err(OpenError::Tables { place, why });
+            }
+            route_of(&options).await?
+        }
+    };
+    // An error does not matter here: the connection is not used again.
+    let _ = conn.close().await;
+    Ok(PostgresPool::new(options, direct, route))
+}
+
+fn options(url: &str) -> Result<PgConnectOptions, OpenError> {
+    if !url.starts_with("postgres://") && !url.starts_with("postgresql://") {
+        return Err(OpenError::Url { why: "it does not begin with postgres://".to_owned() });
+    }
+    let options =
+        PgConnectOptions::from_str(url).map_err(|error| OpenError::Url { why: message(&error) })?;
+    // PgBouncer rejects this start-up parameter, and no column is a float.
+    Ok(options.extra_float_digits(None).disable_statement_logging())
+}
+
+async fn connect(options: &PgConnectOptions, place: &str) -> Result<PgConnection, OpenError> {
+    let connected =
+        timeout(CONNECT_TIMEOUT, options.connect()).await.map_err(|_| no_response(place))?;
+    connected.map_err(|error| open_error(place, &error))
+}
+
+fn no_response(place: &str) -> OpenError {
+    OpenError::Unreachable { place: place.to_owned(), why: "no response in time".to_owned() }
+}
+
+/// Finds out what a pooler can do.
+async fn route_of(options: &PgConnectOptions) -> Result<DatabaseRoute, OpenError> {
+    let mut conn = connect(options, &place(options)).await?;
+    let asked = timeout(CONNECT_TIMEOUT, async {
+        let mut tx = conn.begin().await?;
+        let keeps_statements: bool =
+            sqlx::query_scalar(KEEPS_STATEMENTS).fetch_one(&mut *tx).await?;
+        tx.commit().await?;
+        Ok::<_, sqlx::Error>(keeps_statements)
+    });
+    // An old pooler may fail, because another process has left a statement of the same name on its connection.
+    let keeps_statements = asked.await.is_ok_and(|asked| asked.is_ok_and(|keeps| keeps));
+    Ok(if keeps_statements { DatabaseRoute::Pooler } else { DatabaseRoute::OldPooler })
+}
+
+/// Returns host and database, without user and password.
+fn place(options: &PgConnectOptions) -> String {
+    let database = options.get_database().unwrap_or_else(|| options.get_username());
+    match options.get_socket() {
+        Some(socket) => format!("{}, database {database}", socket.display()),
+        None => format!("{}:{}, database {database}", options.get_host(), options.get_port()),
+    }
+}
+
+async fn prepare(conn: &mut PgConnection, place: &str) -> Result<(), OpenError> {
+    let tables = |why: String| OpenError::Tables { place: place.to_owned(), why };
+    let to_error = |error: sqlx::Error| tables(message(&error));
+    let encoding: String =
+        sqlx::query_scalar(ENCODING).fetch_one(&mut *conn).await.map_err(to_error)?;
+    if encoding != "UTF8" {
+        return Err(tables(format!("the encoding of the database is {encoding}, not UTF8")));
+    }
+    let mut tx = conn.begin().await.map_err(to_error)?;
+    sqlx::query(LOCK).execute(&mut *tx).await.map_err(to_error)?;
+    if !sqlx::query_scalar(HAS_TABLES).fetch_one(&mut *tx).await.map_err(to_error)? {
+        sqlx::raw_sql(SCHEMA).execute(&mut *tx).await.map_err(to_error)?;
+    }
+    let found = sqlx::query_scalar(VERSION).fetch_one(&mut *tx).await.map_err(to_error)?;
+    tx.commit().await.map_err(to_error)?;
+    match found {
+        SCHEMA_VERSION => Ok(()),
+        found => Err(OpenError::Version { place: place.to_owned(), found, known: SCHEMA_VERSION }),
+    }
+}

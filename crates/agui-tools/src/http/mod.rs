@@ -1,0 +1,20 @@
+//! Tools that call a web service, as the configuration declares them.
+//!
+//! A call is one request. Arguments are inserted into the places of the URL; the others go into the body as JSON, or
+//! into the query if the method has no body. A list in the query is repeated (`tag=a&tag=b`); a missing argument
+//! leaves its whole pair out.
+//!
+//! **Only the configured host.** Scheme, host and port are those of the configuration for all arguments, redirects are
+//! not followed, and proxies from the environment are not used. Secrets in headers reach neither a log nor a model:
+//! they are removed from responses that repeat them.
+
+pub mod fuzzing;
+mod options;
+mod response;
+mod tool;
+mod url_template;
+
+pub use self::{
+    options::{HttpMethod, HttpToolOptions},
+    tool::HttpTool,
+};

@@ -1,0 +1,41 @@
+//! Tools that a model can call: the [`Tool`] trait, [`tool_fn`] for tools made of closures, and the server's own tools.
+//!
+//! Nothing here knows models: an agent offers tools to one, checks the arguments against the schema, and calls.
+//! Dropping the future of a call stops it. A [`Toolbox`] holds the tools of one agent.
+
+mod approval;
+mod arguments;
+pub mod builtin;
+mod call_digest;
+mod caller_headers;
+mod context;
+mod error;
+mod function;
+#[doc(hidden)]
+pub mod http;
+#[doc(hidden)]
+pub mod login;
+#[doc(hidden)]
+pub mod options;
+mod question;
+mod schema;
+mod secrets;
+mod session;
+mod tool;
+mod toolbox;
+
+pub(crate) use self::caller_headers::CallerHeader;
+pub(crate) use self::descriptors::close_descriptors_on_exec;
+pub use self::{
+    approval::ApprovalRule,
+    context::ToolContext,
+    error::ToolError,
+    function::{FnTool, IntoToolResult, tool_fn},
+    question::Question,
+    schema::Validator,
+    tool::{Approval, Repeat, Tool, ToolSource, ToolSpec},
+    toolbox::{OfferedTool, Toolbox},
+};
+
+#[doc(hidden)]
+pub mod host;

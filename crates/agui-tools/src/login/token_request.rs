@@ -1,0 +1,122 @@
+//! Requests to the token endpoint of an authorization server.
+
+use std::time::Duration;
+
+use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
+use reqwest::{Client, RequestBuilder, header::CONTENT_TYPE};
+use serde::Deserialize;
+
+use super::authorization::{ClientAuth, ClientCredentials, TokenSource};
+use agui_base::{text::shortened, upstream::body::read_whole};
+
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(30);
+const MAX_RESPONSE_BYTES: usize = 64 * 1024;
+const MAX_ERROR_CHARS: usize = 200;
+
+#[derive(Deserialize)]
+pub struct TokenResponse {
+    pub access_token: String,
+    #[serde(default)]
+    token_type: String,
+    pub expires_in: Option<f64>,
+    pub refresh_token: Option<String>,
+    pub scope: Option<String>,
+}
+
+impl TokenResponse {
+    pub fn lifetime(&self) -> Option<Duration> {
+        self.expires_in.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok())
+    }
+}
+
+/// There is no token. The text has no secret of the client.
+#[derive(Debug)]
+pub struct TokenRefusal {
+    /// The authorization server refuses what the client has: a code, or a refresh token.
+    pub(crate) is_invalid_grant: bool,
+    pub text: String,
+}
+
+#[derive(Deserialize)]
+struct ErrorResponse {
+    error: String,
+    error_description: Option<String>,
+}
+
+/// Asks for a token. `grant` are the parameters without the client and the resource.
+pub async fn ask_for_token(
+    http: &Client,
+    TokenSource { token_endpoint, client, resource, .. }: &TokenSource,
+    grant: &[(&str, &str)],
+) -> Result<TokenResponse, TokenRefusal> {
+    let resource = resource.as_deref().map(|resource| ("resource", resource));
+    let parameters: Vec<_> = grant.iter().copied().chain(resource).collect();
+    let response =
+        form(http, token_endpoint, client, &parameters).timeout(REQUEST_TIMEOUT).send().await;
+    let refused = |text| TokenRefusal { is_invalid_grant: false, text };
+    let response = response.map_err(|error| match error.is_timeout() {
+        true => refused(format!("it does not answer within {} s", REQUEST_TIMEOUT.as_secs())),
+        false => refused(error.without_url().to_string()),
+    })?;
+    let status = response.status();
+    let body = read_whole(response, MAX_RESPONSE_BYTES)
+        .await
+        .map_err(|error| refused(error.to_string()))?;
+    if !status.is_success() {
+        let refusal = serde_json::from_slice::<ErrorResponse>(&body).ok();
+        let is_invalid_grant =
+            refusal.as_ref().is_some_and(|refusal| refusal.error == "invalid_grant");
+        let text =
+            refusal.map(|it| format!("{}: {}", it.error, it.error_description.unwrap_or_default()));
+        let mut text = text.unwrap_or_default().replace(char::is_control, " ");
+        let secrets =
+            grant.iter().filter(|(name, _)| *name != "grant_type").map(|(_, value)| *value);
+        for secret in secrets.chain(client.secret.as_deref()).filter(|secret| secret.len() >= 8) {
+            text = text.replace(secret, "[redacted]");
+        }
+        return Err(TokenRefusal {
+            is_invalid_grant,
+            text: format!("{status} {}", shortened(&text, MAX_ERROR_CHARS)),
+        });
+    }
+    let token: TokenResponse = serde_json::from_slice(&body)
+        .map_err(|_| refused("its response is not a token response".to_owned()))?;
+    if !token.token_type.eq_ignore_ascii_case("bearer") || !is_bearer_token(&token.access_token) {
+        return Err(refused("its token is not a bearer token".to_owned()));
+    }
+    Ok(token)
+}
+
+/// Returns a request with a form, in the name of a client.
+pub(super) fn form(
+    http: &Client,
+    endpoint: &str,
+    client: &ClientCredentials,
+    parameters: &[(&str, &str)],
+) -> RequestBuilder {
+    let mut body = parameters.to_vec();
+    let request = http.post(endpoint).header(CONTENT_TYPE, "application/x-www-form-urlencoded");
+    let request = match (&client.secret, client.auth) {
+        (Some(secret), ClientAuth::Basic) => {
+            request.basic_auth(encoded(&client.id), Some(encoded(secret)))
+        }
+        (secret, _) => {
+            body.push(("client_id", &client.id));
+            body.extend(secret.as_deref().map(|secret| ("client_secret", secret)));
+            request
+        }
+    };
+    let pairs: Vec<_> =
+        body.iter().map(|(name, value)| format!("{name}={}", encoded(value))).collect();
+    request.body(pairs.join("&"))
+}
+
+fn encoded(text: &str) -> String {
+    utf8_percent_encode(text, NON_ALPHANUMERIC).to_string()
+}
+
+/// The form of a bearer token (RFC 6750, section 2.1).
+fn is_bearer_token(token: &str) -> bool {
+    !token.is_empty()
+        && token.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-._~+/=".contains(&byte))
+}
