@@ -1,7 +1,5 @@
 //! What the other crates of the workspace need of this one. Not a part of the interface: it changes without notice.
 
 pub use crate::agent::{StatePrediction, SystemPrompt};
-#[cfg(test)]
-pub use crate::known_models::tests::ProfileNameOrTable;
 pub use crate::providers::openai::api::OpenAiApi;
 pub use crate::transport::{CloudCredentials, RecordedApi, RecordedExchanges};

@@ -28,9 +28,6 @@ pub use options::{ModelOptions, Thinking, ToolChoice};
 pub use providers::{anthropic::Anthropic, gemini::Gemini, openai::OpenAi};
 pub use transport::{Connection, SetupError};
 
-#[cfg(test)]
-pub(crate) use known_models::tests::ProfileNameOrTable;
-
 #[doc(hidden)]
 pub mod host;
 

@@ -71,7 +71,10 @@ pub struct ModelOptions {
     pub extra_body: JsonObject,
     /// The request format of a server with chat completions: a profile's name, or a table that replaces members of one.
     /// Default: the profile that fits `base_url`.
-    #[cfg_attr(feature = "schema", schemars(with = "Option<crate::ProfileNameOrTable>"))]
+    #[cfg_attr(
+        feature = "schema",
+        schemars(with = "Option<crate::known_models::ProfileNameOrTable>")
+    )]
     pub profile: Option<ProfileOptions>,
     /// What is known of models and servers, by their names.
     #[serde(skip)]

@@ -41,7 +41,7 @@ impl TryFrom<ConfiguredRule> for McpApproval {
 }
 
 /// The form in a configuration.
-#[cfg(test)]
+#[cfg(feature = "schema")]
 impl schemars::JsonSchema for McpApproval {
     fn schema_name() -> std::borrow::Cow<'static, str> {
         "McpApproval".into()

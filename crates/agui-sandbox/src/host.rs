@@ -1,5 +1,4 @@
 //! What the other crates of the workspace need of this one. Not a part of the interface: it changes without notice.
 
 pub use crate::descriptors::close_descriptors_on_exec;
-#[cfg(test)]
 pub use crate::options::TOOL_NAMES;

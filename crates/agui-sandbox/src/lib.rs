@@ -17,8 +17,6 @@ use std::{fmt, io};
 
 use serde::{Deserialize, Serialize};
 
-#[cfg(test)]
-pub(crate) use self::options::TOOL_NAMES;
 pub use self::{linux::Sandbox, options::SandboxOptions};
 use agui_protocol::ThreadId;
 

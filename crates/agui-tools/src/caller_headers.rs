@@ -59,11 +59,11 @@ enum ConfiguredHeader {
 }
 
 /// The sources that [`CallerValue::parse`] accepts, for the JSON Schema.
-#[cfg(test)]
+#[cfg(feature = "schema")]
 const SOURCE: &str = r"^(principal|principal_id|claim:[\s\S]+|header:[!#$%&'*+.^_`|~0-9A-Za-z-]+)$";
 
 /// The form in a configuration.
-#[cfg(test)]
+#[cfg(feature = "schema")]
 impl schemars::JsonSchema for CallerHeader {
     fn schema_name() -> std::borrow::Cow<'static, str> {
         "CallerHeader".into()

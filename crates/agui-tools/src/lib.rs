@@ -25,7 +25,6 @@ mod tool;
 mod toolbox;
 
 pub(crate) use self::caller_headers::CallerHeader;
-pub(crate) use self::descriptors::close_descriptors_on_exec;
 pub use self::{
     approval::ApprovalRule,
     context::ToolContext,

@@ -109,7 +109,7 @@ impl Files {
     }
 }
 
-#[cfg(all(test, feature = "sqlite"))]
+#[cfg(test)]
 mod tests {
     use std::sync::Arc;
 

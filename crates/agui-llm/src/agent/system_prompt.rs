@@ -122,7 +122,7 @@ impl TryFrom<String> for SystemPrompt {
 }
 
 /// The form in a configuration.
-#[cfg(test)]
+#[cfg(feature = "schema")]
 impl schemars::JsonSchema for SystemPrompt {
     fn schema_name() -> std::borrow::Cow<'static, str> {
         "SystemPrompt".into()

@@ -2,6 +2,8 @@
 //!
 //! The types of the data are in this folder. What follows from them for a request is decided by the providers.
 
+#[cfg(feature = "schema")]
+mod profile_schema;
 mod rule_table;
 mod server_profile;
 mod tool_limits;
@@ -16,6 +18,8 @@ use indexmap::IndexMap;
 use reqwest::Url;
 use serde::Deserialize;
 
+#[cfg(feature = "schema")]
+pub(crate) use self::profile_schema::ProfileNameOrTable;
 pub use self::server_profile::ProfileOptions;
 pub(crate) use self::server_profile::{
     Documents, ReasoningMember, StructuredOutputs, SystemMessages, ThinkTags, ThinkingMember,
@@ -305,4 +309,4 @@ impl Known {
 }
 
 #[cfg(test)]
-pub(crate) mod tests;
+mod tests;

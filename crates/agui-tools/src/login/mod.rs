@@ -21,11 +21,12 @@ pub mod options;
 mod seal;
 mod server;
 mod service;
+#[cfg(any(test, feature = "testing"))]
+#[allow(clippy::unwrap_used, clippy::missing_panics_doc)]
+pub mod test_logins;
 mod token_request;
 mod tokens;
 
-#[cfg(test)]
-pub use self::tokens::tests as test_logins;
 pub use self::{
     authorization::{Authorization, ClientAuth, ClientCredentials, TokenSource, callback_of},
     server::LoginServer,

@@ -32,16 +32,16 @@ const RENEWAL_POLL: Duration = Duration::from_millis(200);
 #[derive(Clone, Serialize, Deserialize)]
 pub(super) struct StoredLogin {
     /// Another one after each login; the same after a renewal.
-    id: String,
+    pub(super) id: String,
     pub(super) access: String,
     pub(super) refresh: Option<String>,
-    renew_at: Option<Millis>,
+    pub(super) renew_at: Option<Millis>,
     pub(super) expires_at: Option<Millis>,
     pub(super) scope: Option<String>,
     pub(super) since: Millis,
     pub(super) source: TokenSource,
     /// Until then, one server renews the token.
-    renewing_until: Millis,
+    pub(super) renewing_until: Millis,
 }
 
 impl StoredLogin {
@@ -246,7 +246,7 @@ impl PersonTokens {
 }
 
 #[cfg(test)]
-pub mod tests {
+mod tests {
     use std::sync::atomic::AtomicUsize;
 
     use axum::{Router, http::StatusCode, routing::post};
@@ -254,7 +254,7 @@ pub mod tests {
     use indexmap::IndexMap;
 
     use super::*;
-    use crate::login::{ClientAuth, ClientCredentials, LoginPlace, LoginServer, LoginService};
+    use crate::login::test_logins::{log_in_as, replica, token_source};
     use agui_store::{MemoryStore, Store};
 
     const OWNER: &str = "key:ann";
@@ -284,58 +284,12 @@ pub mod tests {
         (url, count)
     }
 
-    /// A server of several with one store.
-    pub fn replica(store: &Arc<dyn Store>) -> PersonLogin {
-        let server =
-            LoginServer::discovered("http://127.0.0.1:9/mcp", &[], None, None, vec![]).unwrap();
-        let servers = IndexMap::from([("notes".to_owned(), server)]);
-        let service = LoginService::new(&"k".repeat(32), servers).unwrap();
-        service.set_place(LoginPlace {
-            store: store.clone(),
-            base_url: "http://localhost".to_owned(),
-        });
-        PersonLogin::new(Arc::new(service), "notes".into())
-    }
-
-    pub(crate) fn token_source(token_endpoint: String) -> TokenSource {
-        TokenSource {
-            token_endpoint,
-            revocation_endpoint: None,
-            client: ClientCredentials {
-                id: "agui".to_owned(),
-                secret: None,
-                auth: ClientAuth::Basic,
-            },
-            resource: Some("http://127.0.0.1:9/mcp".to_owned()),
-        }
-    }
-
     fn tokens(login: &PersonLogin) -> PersonTokens {
         PersonTokens::new(login.clone(), Some(OWNER.into()))
     }
 
     async fn log_in(login: &PersonLogin, token_endpoint: String, lifetime: Millis) {
         log_in_as(login, OWNER, token_endpoint, lifetime).await;
-    }
-
-    pub async fn log_in_as(
-        login: &PersonLogin,
-        owner: &str,
-        token_endpoint: String,
-        lifetime: Millis,
-    ) {
-        let stored = StoredLogin {
-            id: "1".to_owned(),
-            access: "old".to_owned(),
-            refresh: Some("refresh".to_owned()),
-            renew_at: Some(now()),
-            expires_at: Some(now() + lifetime),
-            scope: None,
-            since: 0,
-            source: token_source(token_endpoint),
-            renewing_until: 0,
-        };
-        login.service.write(owner, "login:notes", &stored, None, ExpectedValue::Any).await.unwrap();
     }
 
     #[tokio::test]
