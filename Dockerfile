@@ -25,25 +25,39 @@ RUN set -eu; native=$(dpkg --print-architecture); target=${TARGETARCH:-$native};
     apt-get update; apt-get install -y --no-install-recommends $packages; rm -rf /var/lib/apt/lists/*
 ENV CARGO_PROFILE_RELEASE_STRIP=symbols
 
-# The dependencies, in a layer of their own, which lasts until one of these two files changes. Cargo wants
-# a file for every target that Cargo.toml names, a benchmark say, so each gets one that does nothing.
+# How the server is compiled: `dist`, as in a release, or `release`, which takes less time.
+ARG PROFILE=dist
+
+# The dependencies, in a layer of their own, which lasts until one of these files changes. Each crate of crates/ has a line.
+# Cargo wants a file for every target that a Cargo.toml names, a benchmark say, so each gets one that does nothing.
 COPY Cargo.toml Cargo.lock ./
-RUN mkdir src \
- && awk -F'"' ' \
+COPY crates/agui-agent/Cargo.toml crates/agui-agent/
+COPY crates/agui-agents/Cargo.toml crates/agui-agents/
+COPY crates/agui-base/Cargo.toml crates/agui-base/
+COPY crates/agui-llm/Cargo.toml crates/agui-llm/
+COPY crates/agui-mcp/Cargo.toml crates/agui-mcp/
+COPY crates/agui-observe/Cargo.toml crates/agui-observe/
+COPY crates/agui-protocol/Cargo.toml crates/agui-protocol/
+COPY crates/agui-run/Cargo.toml crates/agui-run/
+COPY crates/agui-sandbox/Cargo.toml crates/agui-sandbox/
+COPY crates/agui-store/Cargo.toml crates/agui-store/
+COPY crates/agui-tools/Cargo.toml crates/agui-tools/
+RUN set -eu; mkdir src; echo 'fn main() {}' > src/main.rs; touch src/lib.rs; \
+    for member in crates/*; do mkdir "$member/src"; touch "$member/src/lib.rs"; done; \
+    awk -F'"' ' \
         /^\[/ { target = ""; if (gsub(/^\[\[|\]\].*$/, "")) target = $0 } \
         target && /^(name|path) *=/ { print (/^path/ ? $2 : (target == "bench" ? "benches" : target "s") "/" $2 ".rs") } \
-    ' Cargo.toml | while read -r file; do mkdir -p "$(dirname "$file")"; echo 'fn main() {}' > "$file"; done \
- && echo 'fn main() {}' > src/main.rs \
- && touch src/lib.rs \
- && cargo build --profile dist --features jemalloc,object-store,otel --locked --bin agui-server
+    ' Cargo.toml | while read -r file; do mkdir -p "$(dirname "$file")"; echo 'fn main() {}' > "$file"; done; \
+    cargo build --profile "$PROFILE" --features jemalloc,object-store,otel --locked --bin agui-server
 
 # The server itself. The files keep the times they have outside, which may lie before the build above:
-# without a new time Cargo would take it for up to date. For another processor, its folder in `target` has a folder `dist`.
+# without a new time Cargo would take it for up to date. For another processor, its folder in `target` has the profile's folder.
+COPY crates crates
 COPY src src
 COPY config config
-RUN touch src/lib.rs src/main.rs \
- && cargo build --profile dist --features jemalloc,object-store,otel --locked --bin agui-server \
- && cp "$(find target -path '*/dist/agui-server')" .
+RUN touch src/lib.rs src/main.rs crates/*/src/lib.rs \
+ && cargo build --profile "$PROFILE" --features jemalloc,object-store,otel --locked --bin agui-server \
+ && cp "$(find target -path "*/$PROFILE/agui-server")" .
 
 FROM debian:bookworm-slim
 LABEL org.opencontainers.image.title="agui-server" \

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Lists the files and the types of `src` that one POST /send-message crosses, with the script agent and the memory store.
+"""Lists the files and the types of all crates that one POST /send-message crosses, with the script agent and the memory store.
 
     cargo build && benches/request_path.py [--list]
 
 The debug binary runs under callgrind (Debian: valgrind), which collects during one request, the second one. A file counts
-if a function of it ran. A type counts if it is declared in `src` and a function that ran names it, also as a parameter.
+if a function of it ran. A type counts if it is declared there and a function that ran names it, also as a parameter.
 What the background does in that time (renewals of leases, signals) counts as well: two or three files.
 """
 import collections
@@ -74,19 +74,20 @@ def names(lines, keys, definitions):
 def main():
     with tempfile.TemporaryDirectory() as folder:
         lines = collect(pathlib.Path(folder))
-    sources = {str(path.relative_to(ROOT)): path.read_text() for path in (ROOT / "src").rglob("*.rs")}
+    sources = {str(path.relative_to(ROOT)): path.read_text() for path in sorted(ROOT.glob("src/**/*.rs")) + sorted(ROOT.glob("crates/*/src/**/*.rs"))}
     ran = names(lines, "fl|fi|fe", "fl|fi|fe|cfi|cfl")
     files = {path for path in sources if any(name.endswith("/" + path) or name == path for name in ran)}
     code = [text.split("#[cfg(test)]\nmod tests")[0] for path, text in sources.items() if not path.endswith("tests.rs")]
     declared = {name for text in code for name in re.findall(r"\b(?:struct|enum|trait|type|union)\s+([A-Z]\w*)", text)}
     types = {}
     for function in names(lines, "fn|cfn", "fn|cfn"):
-        for module, name in re.findall(r"agui_server::([a-z0-9_:]*?)::([A-Z]\w*)", function):
+        for module, name in re.findall(r"(agui_[a-z]+(?:::[a-z0-9_]+)*)::([A-Z]\w*)", function):
             if name in declared:
                 types[name] = module
+    crate = lambda path: path.split("/")[1] if path.startswith("crates/") else "agui-server"
     by_room = lambda rooms: ", ".join(f"{room} {number}" for room, number in collections.Counter(rooms).most_common())
-    print(f"{len(files)} files: {by_room(path.split('/')[1] for path in files)}")
-    print(f"{len(types)} types: {by_room(module.split('::')[0] for module in types.values())}")
+    print(f"{len(files)} files: {by_room(crate(path) for path in files)}")
+    print(f"{len(types)} types: {by_room(module.split('::')[0].replace('_', '-') for module in types.values())}")
     if "--list" in sys.argv:
         print("\n".join(sorted(files) + sorted(f"{module}::{name}" for name, module in types.items())))
 

@@ -9,7 +9,7 @@ import { fileURLToPath } from "node:url";
 
 const root = fileURLToPath(new URL("..", import.meta.url));
 const options = ["--format-version", "1", "--locked", "--features", "jemalloc,object-store,otel"];
-const { packages, resolve } = JSON.parse(execFileSync("cargo", ["metadata", ...options], { cwd: root, maxBuffer: 2 ** 28 }));
+const { packages, resolve, workspace_members: own } = JSON.parse(execFileSync("cargo", ["metadata", ...options], { cwd: root, maxBuffer: 2 ** 28 }));
 const [byId, nodes] = [packages, resolve.nodes].map((list) => new Map(list.map((it) => [it.id, it])));
 
 /** What a binary of any platform is linked with: no crate of builds and tests. */
@@ -32,7 +32,7 @@ function licensesIn(folder, depth = 1) {
 
 /** The names of crates by the text that they share. */
 const crates = new Map();
-for (const { name, version, license, manifest_path: manifest } of [...linked].filter((id) => id !== resolve.root).map((id) => byId.get(id))) {
+for (const { name, version, license, manifest_path: manifest } of [...linked].filter((id) => !own.includes(id)).map((id) => byId.get(id))) {
   const files = licensesIn(dirname(manifest));
   const texts = files.length > 0 ? files.map((file) => readFileSync(file, "utf8").replace(/\r\n/g, "\n").trim()) : [""];
   for (const text of texts) crates.set(text, [...(crates.get(text) ?? []), `${name} ${version} (${license})`]);

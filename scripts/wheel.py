@@ -55,7 +55,9 @@ def record_line(name: str, content: bytes) -> str:
 
 
 def main(target: str, binary: str, licenses: str, out: str) -> None:
-    package = tomllib.loads((ROOT / "Cargo.toml").read_text())["package"]
+    manifest = tomllib.loads((ROOT / "Cargo.toml").read_text())
+    # The version and others stand in the workspace's part, for all crates.
+    package = manifest["package"] | manifest["workspace"]["package"]
     content = Path(binary).read_bytes()
     name = f"{package['name'].replace('-', '_')}-{package['version']}"
     tag = f"py3-none-{platform_tag(target, content)}"

@@ -161,13 +161,15 @@ python_environment() { # python_environment FOLDER REQUIREMENTS
 can_isolate() { bwrap --unshare-net --unshare-pid --ro-bind / / --proc /proc true; }
 
 # The arguments of `cargo test` that choose the Rust tests: all of them, or all but servers under load with faults (chaos),
-# measurements of memory (memory), and the examples in the documentation.
-programs=()
-[ -n "$all" ] || programs=(--lib --test rooms --test architecture)
+# measurements of memory (memory), and the examples in the documentation. The unit tests are those of all crates.
+programs=(--workspace)
+[ -n "$all" ] || programs+=(--lib --test rooms --test architecture)
 
 # The examples are a server of the npm clients, and the rules of their models. All programs together have it already.
+# Always the whole workspace: with one package alone, the crates would be built again with fewer features.
 build() {
-    cargo test --locked --no-run "${programs[@]}" && { [ -n "$all" ] || cargo build --locked --example dojo --example strict_providers; }
+    cargo test --locked --no-run "${programs[@]}" &&
+        { [ -n "$all" ] || cargo build --locked --workspace --example dojo --example strict_providers; }
 }
 
 rust_tests() {
@@ -184,18 +186,18 @@ rust_tests() {
     cargo test --locked --no-fail-fast "${programs[@]}" -- "${without[@]}"
 }
 
-clippy() { nice -n 19 cargo clippy --locked --all-targets -- -D warnings; }
+clippy() { nice -n 19 cargo clippy --locked --workspace --all-targets -- -D warnings; }
 
 # Servers under load, for five minutes with faults. With --soak for an hour, and also without faults, where nothing may grow.
 chaos() {
     local seconds=300 tests=nothing_acknowledged_is_lost
     [ -z "$soak" ] || seconds=3600 tests=''
     AGUI_CHAOS_SECONDS=$seconds AGUI_SOAK_SECONDS=$seconds \
-        cargo test --locked --test chaos -- --nocapture --test-threads=4 $tests
+        cargo test --locked --workspace --test chaos -- --nocapture --test-threads=4 $tests
 }
 
 # Events as the server encodes them, for the npm clients.
-corpus() { cargo test --locked --test rooms -- protocol::corpus::; }
+corpus() { cargo test --locked --workspace --test rooms -- protocol::corpus::; }
 
 npm_clients() {
     local files=(tests/js/*.test.mjs)
@@ -216,16 +218,19 @@ python_models() {
         tests/.venv/bin/python tests/py/validate.py "$target/tmp/captured" "$target/tmp/corpus"
 }
 
-# Each feature alone without warnings, and the number of crates that a router without features needs.
+# crates_of_others PACKAGE: the number of crates from outside of this workspace that the package without features compiles.
+crates_of_others() {
+    cargo tree --locked --package "$1" -e normal --no-default-features --prefix none | sed 's/ (.*//' | sort -u | grep -vc '^agui-'
+}
+
+# Each feature of each crate alone without warnings, and the number of crates that a router without features and a program
+# with the protocol alone compile. The build of the tests has all features together.
 features() {
-    cargo hack --version >/dev/null 2>&1 || cargo install --quiet --locked cargo-hack || return
-    # The build of the tests has all the others together. Without --no-dev-deps, which rewrites Cargo.toml while it runs.
-    # clippy, because it refuses warnings in this crate alone: with RUSTFLAGS, all dependencies would be built again.
-    cargo hack clippy --locked --each-feature --exclude-all-features --skip default,full,jemalloc -- -D warnings
-    local code=$? crates
-    crates=$(cargo tree --locked -e normal --no-default-features --prefix none | sed 's/ (.*//' | sort -u | wc -l)
-    echo "without features: $crates crates"
-    ((code == 0 && crates <= 160))
+    tests/features.sh
+    local code=$? router protocol
+    router=$(crates_of_others agui-server) protocol=$(crates_of_others agui-protocol)
+    echo "crates of others: $router without features (at most 162), $protocol with agui-protocol alone (at most 40)"
+    ((code == 0 && router <= 162 && protocol <= 40))
 }
 
 fuzz_targets() {
@@ -238,10 +243,10 @@ fuzz_targets() {
 extras() {
     local s3="$target/s3s"
     cargo install --quiet --locked --debug s3s-fs@0.14.1 --features binary --root "$s3" || return
-    AGUI_S3S_FS=$s3/bin/s3s-fs cargo test --locked --features object-store,otel --test rooms -- observe::telemetry:: server::object_store::
+    AGUI_S3S_FS=$s3/bin/s3s-fs cargo test --locked --workspace --features object-store,otel --test rooms -- observe::telemetry:: server::object_store::
 }
 
-documentation() { RUSTDOCFLAGS='-D warnings' cargo doc --locked --no-deps; }
+documentation() { RUSTDOCFLAGS='-D warnings' cargo doc --locked --no-deps --workspace; }
 
 # --- The checks of every run ----------------------------------------------------------------------
 
@@ -254,7 +259,7 @@ if [ -n "$all" ]; then
     start 'Python packages' python_packages
 fi
 command -v promtool >/dev/null || left_out+=("the Rust tests of deploy/: promtool is missing")
-[ -z "$all" ] || step 'format' cargo fmt --check
+[ -z "$all" ] || step 'format' cargo fmt --all --check
 step 'build' build
 finish 'npm packages' || left_out+=("the Rust tests with MCP servers of npm: the step 'npm packages' failed")
 finish 'web pages'
@@ -308,7 +313,7 @@ if [ -n "$all" ]; then
 else
     left_out+=(
         "the Rust tests in tests/chaos and tests/memory, those of several replicas, of damaged rows and of neighbours under load, and the examples in the documentation; the npm clients with a part in Python; the pages in Chromium; the Python models; the packages of a release"
-        "format, clippy, each feature alone, rustdoc, traces and object stores (features that are not in the default), fuzz targets, the Docker image"
+        "format, clippy, each feature of each crate alone, rustdoc, traces and object stores (features that are not in the default), fuzz targets, the Docker image"
     )
 fi
 

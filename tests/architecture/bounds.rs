@@ -3,11 +3,12 @@
 //! The table is `docs/operations.md#bounds`. A row without a metric, a metric that does not exist, and an option that
 //! `config/default.toml` lacks are errors. Its tests are in `docs/promises.md`, which `promises.rs` checks.
 
-use std::{collections::BTreeSet, fs, path::Path};
+use std::{collections::BTreeSet, fs};
+
+use super::workspace::repository;
 
 pub(crate) fn read(path: &str) -> String {
-    fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(path))
-        .unwrap_or_else(|e| panic!("{path}: {e}"))
+    fs::read_to_string(repository().join(path)).unwrap_or_else(|e| panic!("{path}: {e}"))
 }
 
 /// Returns the text below a heading of any level.
@@ -38,7 +39,7 @@ fn options(cell: &str) -> impl Iterator<Item = &str> {
 #[test]
 fn every_bound_has_a_metric_that_shows_it() {
     let document = read("docs/operations.md");
-    // `src/observe/metrics` compares its table with what the server serves.
+    // `crates/agui-observe/src/metrics` compares its table with what the server serves.
     let metrics: BTreeSet<_> =
         rows(section(&document, "Metrics")).into_iter().map(|row| row[0].clone()).collect();
     for row in rows(section(&document, "Bounds")).into_iter().filter(|row| row[4] != "none") {

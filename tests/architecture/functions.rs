@@ -9,7 +9,7 @@ use syn::{
     visit::{self, Visit},
 };
 
-use super::{imports::source_folder, syntax::modules};
+use super::{syntax::modules, workspace::shown};
 
 /// A longer function has several steps, each of which can have a name.
 const MAX_FUNCTION_LINES: usize = 80;
@@ -76,7 +76,7 @@ impl Conditions {
 }
 
 fn place(file: &Path, span: Span) -> String {
-    format!("{}:{}", file.strip_prefix(source_folder()).unwrap().display(), span.start().line)
+    format!("{}:{}", shown(file), span.start().line)
 }
 
 #[test]

@@ -1,172 +1,20 @@
-//! Imports between modules, and the length of a file.
+//! Imports between the modules of a crate. Cargo sees to it that crates use each other in one direction.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
     fs,
-    path::{Path, PathBuf},
 };
 
-/// The rooms of `src` from the lowest to the highest. A room uses the rooms of the rows above its own, and none of its row.
-const ORDER: &[&[&str]] = &[
-    &["base"],
-    &["protocol"],
-    &["upstream"],
-    &["auth"],
-    &["observe", "store"],
-    &["files"],
-    &["agent"],
-    &["surfaces", "tools"],
-    &["llm"],
-    &["run"],
-    &["threads"],
-    &["http"],
-    &["server"],
-];
-
-/// Agents with a model are agents like any other, and what they draw are activities like any other: only `server`, which puts
-/// them together, knows of models, tools and surfaces.
-const NEVER: &[(&str, &[&str])] = &[
-    ("run", &["surfaces", "tools", "llm"]),
-    ("threads", &["surfaces", "tools", "llm"]),
-    ("http", &["surfaces", "tools", "llm"]),
-];
-
-/// Returns the rooms that a room may use.
-fn allowed(room: &str) -> Vec<&'static str> {
-    let below =
-        ORDER.iter().take_while(|row| !row.contains(&room)).flat_map(|row| row.iter().copied());
-    let never = NEVER.iter().find(|(name, _)| *name == room).map_or(&[][..], |(_, rooms)| *rooms);
-    below.filter(|name| !never.contains(name)).collect()
-}
-
-/// A longer file probably has two responsibilities.
-const MAX_LINES: usize = 500;
-
-fn sources(folder: &Path) -> Vec<PathBuf> {
-    let mut files = Vec::new();
-    for entry in fs::read_dir(folder).unwrap() {
-        let path = entry.unwrap().path();
-        if path.is_dir() {
-            files.extend(sources(&path));
-        } else if path.extension().is_some_and(|extension| extension == "rs") {
-            files.push(path);
-        }
-    }
-    files
-}
-
-pub(crate) fn source_folder() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("src")
-}
-
-fn module_folders() -> Vec<PathBuf> {
-    fs::read_dir(source_folder())
-        .unwrap()
-        .map(|entry| entry.unwrap().path())
-        .filter(|path| path.is_dir())
-        .collect()
-}
-
-/// Returns the modules that a file names as `crate::…` outside of documentation and tests.
-fn imports(text: &str) -> Vec<String> {
-    let code = text.split("#[cfg(test)]").next().unwrap_or_default();
-    let code: String = code.lines().filter_map(|line| line.split("//").next()).collect();
-    let code: String = code.split_whitespace().collect();
-    let mut names = Vec::new();
-    for rest in code.split("crate::").skip(1) {
-        if let Some(group) = rest.strip_prefix('{') {
-            // The first name of each item of the group, at its own level.
-            let (mut depth, mut item) = (0, String::new());
-            for c in group.chars() {
-                match c {
-                    '{' => depth += 1,
-                    '}' if depth == 0 => break,
-                    '}' => depth -= 1,
-                    ',' if depth == 0 => names.push(std::mem::take(&mut item)),
-                    _ if depth == 0 => item.push(c),
-                    _ => {}
-                }
-            }
-            names.push(item);
-        } else {
-            names.push(rest.to_owned());
-        }
-    }
-    let first = |name: String| {
-        name.split(|c: char| !c.is_alphanumeric() && c != '_').next().unwrap_or_default().to_owned()
-    };
-    names.into_iter().map(first).filter(|name| !name.is_empty()).collect()
-}
+use super::{
+    syntax,
+    workspace::{Package, packages},
+};
 
 #[test]
-fn rooms_use_only_the_rooms_below_them() {
-    let mut faults = Vec::new();
-    for room in ORDER.iter().flat_map(|row| row.iter()) {
-        let allowed = allowed(room);
-        let files = sources(&source_folder().join(room));
-        assert!(!files.is_empty(), "{room} has moved");
-        for file in files.iter().filter(|file| !file.ends_with("tests.rs")) {
-            let imports = imports(&fs::read_to_string(file).unwrap());
-            let above = imports
-                .iter()
-                .filter(|import| *import != room && !allowed.contains(&import.as_str()));
-            faults.extend(above.map(|import| format!("{} uses {import}", file.display())));
-        }
-    }
-    assert!(faults.is_empty(), "rooms use rooms that are not below them:\n{}", faults.join("\n"));
-}
-
-#[test]
-fn every_room_has_a_place_in_the_order() {
-    let folders = module_folders();
-    let names = folders.iter().map(|folder| folder.file_name().unwrap().to_str().unwrap());
-    let without: Vec<_> =
-        names.filter(|name| !ORDER.iter().any(|row| row.contains(name))).collect();
-    assert!(without.is_empty(), "add to ORDER: {without:?}");
-}
-
-#[test]
-fn features_select_whole_modules() {
-    for file in sources(&source_folder()) {
-        let declares = file.ends_with("mod.rs") || file.parent() == Some(&source_folder());
-        let in_server = file.starts_with(source_folder().join("server"));
-        let uses_features = fs::read_to_string(&file).unwrap().contains("cfg(feature");
-        assert!(
-            declares || in_server || !uses_features,
-            "{}: put #[cfg(feature)] on the declaration of a module",
-            file.display()
-        );
-    }
-}
-
-#[test]
-fn imports_are_found_in_every_form() {
-    let text = "use crate::{agent::{A, b}, run};\nuse crate::http::x; // crate::no\nlet a = crate::app::f();";
-    assert_eq!(imports(text), ["agent", "run", "http", "app"]);
-}
-
-#[test]
-fn files_have_at_most_500_lines() {
-    for file in sources(&source_folder()) {
-        let lines = fs::read_to_string(&file).unwrap().lines().count();
-        assert!(lines <= MAX_LINES, "{} has {lines} lines: split it", file.display());
-    }
-}
-
-#[test]
-fn every_file_starts_with_a_doc_comment() {
-    for file in sources(&source_folder()).iter().filter(|file| !file.ends_with("tests.rs")) {
-        let text = fs::read_to_string(file).unwrap();
-        assert!(text.starts_with("//! "), "{} has no `//!` comment on its purpose", file.display());
-    }
-}
-
-#[test]
-fn no_files_of_a_module_import_each_other_in_a_cycle() {
-    for folder in module_folders() {
-        let module = folder.file_name().unwrap().to_str().unwrap();
-        if let Some(cycle) = find_cycle(&modules_of(&folder)) {
-            panic!("the files of {module} import each other in a cycle: {}", cycle.join(" → "));
+fn no_files_of_a_crate_import_each_other_in_a_cycle() {
+    for package in packages() {
+        if let Some(cycle) = find_cycle(&modules_of(&package)) {
+            panic!("files of {} import each other in a cycle: {}", package.name, cycle.join(" → "));
         }
     }
 }
@@ -194,40 +42,80 @@ fn cycles_are_found_through_re_exports_and_parents() {
     assert!(found(&[("m", "mod a; struct S; fn f() { a::g(); }"), ("m::a", "use super::S;")]));
 }
 
-/// The layers of a room from the highest to the lowest: its folders, and the files beside them that the folders use. The other
-/// files beside the folders, such as `run/start.rs`, are above all layers. A layer uses only those after it.
-const LAYERS: &[(&str, &[&str])] = &[(
-    "run",
-    &[
-        "persist",
-        "turn",
-        "log",
-        "drive",
-        "conversation",
-        "events",
-        "limits",
-        "control",
-        "options",
-        "measured_store",
-    ],
-)];
+#[test]
+fn cycles_are_found_through_the_root_of_a_crate() {
+    let found = |files: &[(&str, &str)]| find_cycle(&modules(files)).is_some();
+    let root = ("", "mod a; mod b; pub use a::A; pub use b::B;");
+    assert!(!found(&[root, ("a", "use crate::B;"), ("b", "struct B;")]));
+    assert!(found(&[root, ("a", "use crate::B;"), ("b", "use crate::A;")]));
+    assert!(found(&[("", "mod a; struct S; fn f() { a::g(); }"), ("a", "use crate::S;")]));
+    let inline = ("", "mod a; pub struct S; pub mod m { pub use crate::S; }");
+    assert!(!found(&[inline, ("a", "use crate::S;")]));
+    let foreign = ("", "mod a; pub use agui_b::a::A;");
+    assert!(!found(&[foreign, ("a", "use crate::A; use agui_b::a;")]));
+}
+
+/// What stands for the files beside the folders that [`Layers`] does not name.
+const OTHERS: &str = "…";
+
+/// The parts of a folder from the highest to the lowest: its folders, and files beside them. A part uses only those after it.
+/// Files that are not named are above all parts, or where [`OTHERS`] stands.
+struct Layers {
+    package: &'static str,
+    folder: &'static [&'static str],
+    parts: &'static [&'static str],
+}
+
+const LAYERS: &[Layers] = &[
+    Layers { package: "agui_server", folder: &[], parts: &["server", "http", "auth"] },
+    Layers {
+        package: "agui_run",
+        folder: &[],
+        parts: &[
+            "threads",
+            OTHERS,
+            "persist",
+            "turn",
+            "log",
+            "drive",
+            "conversation",
+            "events",
+            "limits",
+            "control",
+            "options",
+            "measured_store",
+        ],
+    },
+];
+
+impl Layers {
+    /// Returns the place of a part, counted from the highest one.
+    fn place(&self, part: &str) -> usize {
+        let place = |part: &str| self.parts.iter().position(|layer| *layer == part);
+        place(part).or_else(|| place(OTHERS)).unwrap_or(0)
+    }
+}
 
 #[test]
-fn the_layers_of_a_room_use_only_the_layers_below_them() {
-    for (room, layers) in LAYERS {
-        let place = |part: &str| layers.iter().position(|layer| *layer == part);
-        for folder in
-            fs::read_dir(source_folder().join(room)).unwrap().map(|entry| entry.unwrap().path())
-        {
-            let name = folder.file_name().unwrap().to_str().unwrap();
-            assert!(!folder.is_dir() || place(name).is_some(), "add {room}/{name} to LAYERS");
+fn layers_use_only_the_layers_below_them() {
+    let packages = packages();
+    for layers in LAYERS {
+        let package = packages.iter().find(|package| package.name == layers.package).unwrap();
+        let path: Vec<_> = layers.folder.iter().map(|name| (*name).to_owned()).collect();
+        let folder = package.sources.join(path.join("/"));
+        for entry in fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().path()) {
+            let name = entry.file_name().unwrap().to_str().unwrap();
+            let is_named = layers.parts.contains(&name);
+            assert!(!entry.is_dir() || is_named, "add {} to LAYERS", entry.display());
         }
-        let uses = uses_of_parts(&[(*room).to_owned()], &modules_of(&source_folder().join(room)));
-        let is_upward = |(from, to): &&(String, String)| {
-            place(from).is_some_and(|from| place(to).is_none_or(|to| to < from))
-        };
-        let upward: Vec<_> = uses.iter().filter(is_upward).collect();
-        assert!(upward.is_empty(), "layers of {room} use layers above them: {upward:?}");
+        let uses = uses_of_parts(&path, &modules_of(package));
+        let upward: Vec<_> =
+            uses.iter().filter(|(from, to)| layers.place(to) < layers.place(from)).collect();
+        assert!(
+            upward.is_empty(),
+            "{}: layers use layers above them: {upward:?}",
+            folder.display()
+        );
     }
 }
 
@@ -237,14 +125,17 @@ fn the_layers_of_a_room_use_only_the_layers_below_them() {
 #[test]
 fn folders_beside_each_other_use_each_other_in_one_direction() {
     let mut faults = Vec::new();
-    for room in module_folders() {
-        let modules = modules_of(&room);
-        let folders: BTreeSet<_> =
-            modules.keys().map(|module| &module[..module.len() - 1]).collect();
-        for folder in folders.into_iter().filter(|folder| !folder.is_empty()) {
+    for package in packages() {
+        let modules = modules_of(&package);
+        let folders: BTreeSet<_> = modules
+            .keys()
+            .filter_map(|module| module.split_last())
+            .map(|(_, folder)| folder)
+            .collect();
+        for folder in folders {
             faults.extend(
                 cycle_of_folders(folder, &modules)
-                    .map(|cycle| format!("{}: {cycle}", folder.join("/"))),
+                    .map(|cycle| format!("{}/{}: {cycle}", package.name, folder.join("/"))),
             );
         }
     }
@@ -277,13 +168,15 @@ fn a_use_back_up_between_folders_is_found_where_no_files_import_each_other() {
     ]));
 }
 
-/// Returns the modules of the files in a folder, without tests.
-fn modules_of(folder: &Path) -> Modules {
-    let files = sources(folder).into_iter().filter(|file| !file.ends_with("tests.rs"));
-    files.map(|file| (module_of(&file), code_of(&fs::read_to_string(&file).unwrap()))).collect()
+/// Returns the modules of a crate, without tests.
+fn modules_of(package: &Package) -> Modules {
+    let files = syntax::files_of(package).into_iter();
+    files
+        .map(|file| (package.module_of(&file), code_of(&fs::read_to_string(&file).unwrap())))
+        .collect()
 }
 
-/// Returns which parts of a folder use which. The part of its `mod.rs` is called `mod`.
+/// Returns which parts of a folder use which. The part of its `mod.rs` or `lib.rs` is called `mod`.
 fn uses_of_parts(folder: &[String], modules: &Modules) -> BTreeSet<(String, String)> {
     let part = |module: &[String]| -> Option<String> {
         let inside = module.strip_prefix(folder)?;
@@ -326,22 +219,16 @@ fn cycle_of_folders(folder: &[String], modules: &Modules) -> Option<String> {
 /// The code of each module by its path, such as `["run", "log", "live"]`.
 type Modules = BTreeMap<Vec<String>, String>;
 
+/// Returns modules by their paths; that of the crate is empty.
 fn modules(files: &[(&str, &str)]) -> Modules {
-    files
-        .iter()
-        .map(|(path, text)| (path.split("::").map(str::to_owned).collect(), code_of(text)))
-        .collect()
-}
-
-/// Returns the path of a file's module.
-fn module_of(file: &Path) -> Vec<String> {
-    let path = file.strip_prefix(source_folder()).unwrap().with_extension("");
-    let names = path.iter().map(|name| name.to_str().unwrap().to_owned());
-    names.filter(|name| name != "mod").collect()
+    let path = |text: &str| -> Vec<String> {
+        text.split("::").filter(|name| !name.is_empty()).map(str::to_owned).collect()
+    };
+    files.iter().map(|(module, text)| (path(module), code_of(text))).collect()
 }
 
 /// Returns the code without comments and tests.
-fn code_of(text: &str) -> String {
+pub(crate) fn code_of(text: &str) -> String {
     let code = text.split("#[cfg(test)]\nmod tests").next().unwrap_or_default();
     let code = code.split("#[cfg(test)] mod").next().unwrap_or_default();
     code.lines().filter_map(|line| line.split("//").next()).collect::<Vec<_>>().join("\n")
@@ -463,8 +350,16 @@ fn target(from: &[String], path: &[String], modules: &Modules) -> Option<Vec<Str
     // If the module re-exports the item, follow the re-export. Otherwise the path names the module or an item of it.
     let re_exports =
         code.split_inclusive(';').filter_map(use_tree).filter(|(is_public, _)| *is_public);
-    let re_exported =
-        re_exports.flat_map(|(_, tree)| flatten(&tree)).find(|path| path.last() == next);
+    // A module in the same file, such as `macros` in `lib.rs`, may re-export an item of the file's module.
+    let itself: Vec<_> = ["crate"]
+        .into_iter()
+        .chain(module.iter().map(String::as_str))
+        .chain(next.map(String::as_str))
+        .map(str::to_owned)
+        .collect();
+    let re_exported = re_exports
+        .flat_map(|(_, tree)| flatten(&tree))
+        .find(|path| path.last() == next && *path != itself);
     match re_exported {
         Some(path) => target(&module, &path, modules),
         None => Some(module),

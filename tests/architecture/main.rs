@@ -3,10 +3,14 @@
 #![allow(clippy::unwrap_used, missing_docs)]
 
 mod bounds;
+mod files;
 mod functions;
 mod imports;
 mod names;
 mod promises;
 mod public_items;
+mod resolve;
 mod states;
 mod syntax;
+mod visibility;
+mod workspace;

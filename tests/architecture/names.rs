@@ -1,18 +1,18 @@
-//! A type's name says what it is without its module. So it is unique in the crate; a type that only its own module sees may
-//! have the name of one in another room.
+//! A type's name says what it is without its module. So it is unique in all crates; a type that only its own module sees may
+//! have the name of one in another room: in another member, or another folder of the root package.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use syn::{Item, Visibility};
 
-use super::syntax::modules;
+use super::{syntax::modules, workspace::ROOT};
 
 /// Names that several modules may have, and why.
 const REPEATED: &[(&str, &str)] = &[];
 
 #[test]
-fn names_of_types_are_unique_in_the_crate() {
-    // The modules of a name, with whether others see the type.
+fn names_of_types_are_unique_in_all_crates() {
+    // The modules of a name, with their crates, with whether others see the type.
     let mut places: BTreeMap<String, BTreeMap<Vec<String>, bool>> = BTreeMap::new();
     for module in modules() {
         for item in &module.items {
@@ -25,7 +25,7 @@ fn names_of_types_are_unique_in_the_crate() {
                 _ => continue,
             };
             let is_seen = !matches!(visibility, Visibility::Inherited);
-            places.entry(name.to_string()).or_default().insert(module.path.clone(), is_seen);
+            places.entry(name.to_string()).or_default().insert(module.full_path(), is_seen);
         }
     }
     let repeats: Vec<_> = places.iter().filter(|(_, places)| is_repeated(places)).collect();
@@ -46,6 +46,10 @@ fn names_of_types_are_unique_in_the_crate() {
 /// Returns whether several types are seen by other modules, or several types of one room have the name.
 fn is_repeated(places: &BTreeMap<Vec<String>, bool>) -> bool {
     let seen = places.values().filter(|is_seen| **is_seen).count();
-    let rooms: BTreeSet<_> = places.keys().map(|path| path.first()).collect();
+    let room = |path: &Vec<String>| {
+        let folder = path.get(1).filter(|_| path[0] == ROOT);
+        (path[0].clone(), folder.cloned())
+    };
+    let rooms: BTreeSet<_> = places.keys().map(room).collect();
     seen > 1 || rooms.len() < places.len()
 }

@@ -1,228 +1,167 @@
 //! The public items of the crate are those of `public_items.txt`: a change that makes an item public, or removes one, changes
 //! this file, too. `UPDATE_PUBLIC_ITEMS=1 cargo test --test architecture` writes the file.
 //!
-//! A line has the kind of an item and the paths under which users find it, the shortest first. Methods, fields and variants
-//! are not listed, nor what is only in a module with `#[doc(hidden)]`. Features are ignored. Items that a macro declares are
-//! found where they are re-exported by name; their kind is `item`.
+//! A line has the kind of an item and the paths under which users of `agui_server` find it, the shortest first. Below a type
+//! are its public methods and fields, and below a trait its items, under the shortest path. Variants are not listed, nor what
+//! is `#[doc(hidden)]`. Features are ignored. Items that a macro declares are found where they are re-exported by name: their
+//! kind is `item`, and the methods and fields that the macro gives them are not found.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
     fs,
-    path::Path,
 };
 
-use syn::{Attribute, Ident, Item, UseTree, Visibility};
+use syn::{Attribute, Fields, ImplItem, Item, ItemImpl, TraitItem, Type, Visibility};
 
-use super::syntax::{Module, ModulePath, modules};
+use super::{
+    resolve::{AllNames, Declared, Entry, is_hidden},
+    syntax::{Module, modules},
+    workspace::{ROOT, repository},
+};
 
-/// An item where it is declared: its kind, and its path.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-struct Declared {
-    kind: &'static str,
-    path: Vec<String>,
+/// The public items with the paths under which users find them.
+type Face = BTreeMap<Declared, BTreeSet<Vec<String>>>;
+
+/// Returns the public items of the root package.
+pub(crate) fn face(names: &AllNames) -> Face {
+    let mut found = Face::new();
+    collect(names, &[ROOT.to_owned()], &[], &mut found);
+    found
 }
 
-/// What a name of a module stands for.
-enum Entry {
-    Item(&'static str),
-    Module,
-    Use(Vec<String>),
-}
-
-#[derive(Default)]
-struct Names {
-    entries: BTreeMap<String, Vec<(bool, Entry)>>,
-    /// `use …::*`, with whether it is public.
-    globs: Vec<(bool, Vec<String>)>,
-    has_macros: bool,
-}
-
-impl Names {
-    fn has_module(&self, name: &str) -> bool {
-        let mut entries = self.entries.get(name).into_iter().flatten();
-        entries.any(|(_, entry)| matches!(entry, Entry::Module))
-    }
-}
-
-struct Crate(BTreeMap<ModulePath, Names>);
-
-impl Crate {
-    fn read() -> Self {
-        let mut all: BTreeMap<_, Names> = BTreeMap::new();
-        for module in modules() {
-            add_names(&module, all.entry(module.path.clone()).or_default());
-        }
-        Self(all)
-    }
-
-    /// Returns what a path means in a module: an absolute path with its kind. `None` for other crates.
-    fn resolve(&self, from: &[String], path: &[String], depth: usize) -> Option<Declared> {
-        let (mut module, mut rest) = (from.to_vec(), path);
-        match path[0].as_str() {
-            "crate" => (module, rest) = (Vec::new(), &path[1..]),
-            "self" => rest = &path[1..],
-            "super" => {}
-            // `use async_trait::async_trait` names another crate, not itself.
-            name if self.0[from].entries.get(name).is_some_and(|entries| {
-                entries.iter().any(|(_, entry)| !matches!(entry, Entry::Use(to) if to == path))
-            }) => {}
-            _ => return None,
-        }
-        while rest.first().is_some_and(|name| name == "super") {
-            module.pop();
-            rest = &rest[1..];
-        }
-        let Some((first, rest)) = rest.split_first() else {
-            return Some(Declared { kind: "mod", path: module });
-        };
-        let found = match self.0[&module].has_module(first) {
-            // The module of a name, also if a function has the same one.
-            true if !rest.is_empty() => {
-                Declared { kind: "mod", path: [&module[..], std::slice::from_ref(first)].concat() }
+/// Collects the public items of a module, which users find at `shown`.
+fn collect(all: &AllNames, module: &[String], shown: &[String], found: &mut Face) {
+    let names = &all.0[module];
+    for (name, entries) in &names.entries {
+        let here = [shown, std::slice::from_ref(name)].concat();
+        for (_, entry) in entries.iter().filter(|(is_public, _)| *is_public) {
+            let own = || [module, std::slice::from_ref(name)].concat();
+            let declared = match entry {
+                Entry::Item(kind) => Declared { kind, path: own() },
+                Entry::Module => Declared { kind: "mod", path: own() },
+                Entry::Use(to) => match all.resolve(module, to, 0) {
+                    Some(declared) => declared,
+                    None => Declared { kind: "use", path: to.clone() },
+                },
+            };
+            let is_new = found.entry(declared.clone()).or_default().insert(here.clone());
+            if declared.kind == "mod" && is_new {
+                collect(all, &declared.path, &here, found);
             }
-            _ => self.lookup(&module, first, depth)?,
-        };
-        match rest {
-            [] => Some(found),
-            _ if found.kind == "mod" => {
-                let inner = [&["self".to_owned()], rest].concat();
-                self.resolve(&found.path, &inner, depth + 1)
-            }
-            // A variant of an enum.
-            _ => None,
         }
     }
-
-    fn lookup(&self, module: &[String], name: &str, depth: usize) -> Option<Declared> {
-        assert!(depth < 30, "{module:?}::{name} leads to itself");
-        let names = &self.0[module];
-        let path = [module, &[name.to_owned()]].concat();
-        let entries = names.entries.get(name).into_iter().flatten();
-        let found = entries.filter_map(|(_, entry)| match entry {
-            Entry::Item(kind) => Some(Declared { kind, path: path.clone() }),
-            Entry::Module => Some(Declared { kind: "mod", path: path.clone() }),
-            Entry::Use(to) => self.resolve(module, to, depth + 1),
-        });
-        found.min().or_else(|| {
-            let globs =
-                names.globs.iter().filter_map(|(_, to)| self.resolve(module, to, depth + 1));
-            let found = globs.filter(|to| to.kind == "mod").find_map(|to| {
-                (to.path != module).then(|| self.lookup(&to.path, name, depth + 1)).flatten()
-            });
-            found.or_else(|| names.has_macros.then_some(Declared { kind: "item", path }))
-        })
+    for (_, to) in names.globs.iter().filter(|(is_public, _)| *is_public) {
+        if let Some(declared) = all.resolve(module, to, 0) {
+            collect(all, &declared.path, shown, found);
+        }
     }
+}
 
-    /// Collects the public items of a module, which users find at `shown`.
-    fn collect(
-        &self,
-        module: &[String],
-        shown: &[String],
-        found: &mut BTreeMap<Declared, BTreeSet<Vec<String>>>,
-    ) {
-        let names = &self.0[module];
-        for (name, entries) in &names.entries {
-            let here = [shown, std::slice::from_ref(name)].concat();
-            for (_, entry) in entries.iter().filter(|(is_public, _)| *is_public) {
-                let own = || [module, std::slice::from_ref(name)].concat();
-                let declared = match entry {
-                    Entry::Item(kind) => Declared { kind, path: own() },
-                    Entry::Module => Declared { kind: "mod", path: own() },
-                    Entry::Use(to) => match self.resolve(module, to, 0) {
-                        Some(declared) => declared,
-                        None => Declared { kind: "use", path: to.clone() },
-                    },
-                };
-                let is_new = found.entry(declared.clone()).or_default().insert(here.clone());
-                if declared.kind == "mod" && is_new {
-                    self.collect(&declared.path, &here, found);
+/// A method, a field or an item of a trait, as a line shows it: its kind and its name.
+type Member = (&'static str, String);
+
+/// Returns the public methods and fields of each type, and the items of each trait, by its absolute path.
+fn members(modules: &[Module], names: &AllNames) -> BTreeMap<Vec<String>, BTreeSet<Member>> {
+    let mut all: BTreeMap<_, BTreeSet<Member>> = BTreeMap::new();
+    for module in modules {
+        let from = module.full_path();
+        for item in &module.items {
+            let (owner, members) = match item {
+                Item::Struct(it) => {
+                    ([&from[..], &[it.ident.to_string()]].concat(), fields(&it.fields))
                 }
-            }
-        }
-        for (_, to) in names.globs.iter().filter(|(is_public, _)| *is_public) {
-            if let Some(declared) = self.resolve(module, to, 0) {
-                self.collect(&declared.path, shown, found);
-            }
+                Item::Trait(it) => {
+                    let members = it.items.iter().filter_map(item_of_trait).collect();
+                    ([&from[..], &[it.ident.to_string()]].concat(), members)
+                }
+                Item::Impl(it) if !it.attrs.iter().any(is_hidden) => {
+                    let Some(owner) = owner_of(it, &from, names) else { continue };
+                    let methods =
+                        public_methods(it).filter(|(_, attrs)| !attrs.iter().any(is_hidden));
+                    (owner, methods.map(|(member, _)| member).collect())
+                }
+                _ => continue,
+            };
+            all.entry(owner).or_default().extend(members);
         }
     }
+    all
 }
 
-fn add_names(module: &Module, names: &mut Names) {
-    for item in &module.items {
-        let mut add = |visibility: &Visibility, name: &Ident, entry| {
-            let is_public = matches!(visibility, Visibility::Public(_));
-            names.entries.entry(name.to_string()).or_default().push((is_public, entry));
+/// Returns the type of an `impl` without a trait.
+pub(crate) fn owner_of(it: &ItemImpl, from: &[String], names: &AllNames) -> Option<Vec<String>> {
+    let Type::Path(path) = &*it.self_ty else { return None };
+    let path: Vec<_> = path.path.segments.iter().map(|name| name.ident.to_string()).collect();
+    let owner = it.trait_.is_none().then(|| names.resolve(from, &path, 0))?;
+    owner.map(|declared| declared.path)
+}
+
+/// Returns the public methods and constants of an `impl`, with their attributes.
+pub(crate) fn public_methods(it: &ItemImpl) -> impl Iterator<Item = (Member, &[Attribute])> {
+    it.items.iter().filter_map(|item| {
+        let (kind, visibility, name, attributes) = match item {
+            ImplItem::Fn(it) => ("fn", &it.vis, &it.sig.ident, &it.attrs),
+            ImplItem::Const(it) => ("const", &it.vis, &it.ident, &it.attrs),
+            _ => return None,
         };
-        match item {
-            Item::Const(it) => add(&it.vis, &it.ident, Entry::Item("const")),
-            Item::Enum(it) => add(&it.vis, &it.ident, Entry::Item("enum")),
-            Item::Fn(it) => add(&it.vis, &it.sig.ident, Entry::Item("fn")),
-            Item::Mod(it) if it.attrs.iter().any(is_hidden) => {
-                add(&Visibility::Inherited, &it.ident, Entry::Module)
-            }
-            Item::Mod(it) => add(&it.vis, &it.ident, Entry::Module),
-            Item::Static(it) => add(&it.vis, &it.ident, Entry::Item("static")),
-            Item::Struct(it) => add(&it.vis, &it.ident, Entry::Item("struct")),
-            Item::Trait(it) => add(&it.vis, &it.ident, Entry::Item("trait")),
-            Item::Type(it) => add(&it.vis, &it.ident, Entry::Item("type")),
-            Item::Union(it) => add(&it.vis, &it.ident, Entry::Item("union")),
-            Item::Use(it) => {
-                let is_public = matches!(it.vis, Visibility::Public(_));
-                add_uses(is_public, &it.tree, &mut Vec::new(), names);
-            }
-            Item::Macro(it) if it.ident.is_none() => names.has_macros = true,
-            _ => {}
-        }
-    }
+        let is_public = matches!(visibility, Visibility::Public(_));
+        is_public.then(|| ((kind, name.to_string()), &attributes[..]))
+    })
 }
 
-/// Whether an attribute is `#[doc(hidden)]`.
-fn is_hidden(attribute: &Attribute) -> bool {
-    attribute.path().is_ident("doc")
-        && attribute.parse_args::<Ident>().is_ok_and(|name| name == "hidden")
-}
-
-fn add_uses(is_public: bool, tree: &UseTree, prefix: &mut Vec<String>, names: &mut Names) {
-    let mut add = |name: &Ident, path: Vec<String>| {
-        names.entries.entry(name.to_string()).or_default().push((is_public, Entry::Use(path)));
+fn item_of_trait(item: &TraitItem) -> Option<Member> {
+    let (kind, name, attributes) = match item {
+        TraitItem::Fn(it) => ("fn", &it.sig.ident, &it.attrs),
+        TraitItem::Const(it) => ("const", &it.ident, &it.attrs),
+        TraitItem::Type(it) => ("type", &it.ident, &it.attrs),
+        _ => return None,
     };
-    match tree {
-        UseTree::Path(it) => {
-            prefix.push(it.ident.to_string());
-            add_uses(is_public, &it.tree, prefix, names);
-            prefix.pop();
-        }
-        UseTree::Name(it) if it.ident == "self" => {
-            let name = Ident::new(prefix.last().unwrap(), it.ident.span());
-            add(&name, prefix.clone());
-        }
-        UseTree::Name(it) => add(&it.ident, [&prefix[..], &[it.ident.to_string()]].concat()),
-        UseTree::Rename(it) if it.ident == "self" => add(&it.rename, prefix.clone()),
-        UseTree::Rename(it) => add(&it.rename, [&prefix[..], &[it.ident.to_string()]].concat()),
-        UseTree::Glob(_) => names.globs.push((is_public, prefix.clone())),
-        UseTree::Group(it) => {
-            it.items.iter().for_each(|tree| add_uses(is_public, tree, prefix, names))
-        }
-    }
+    (!attributes.iter().any(is_hidden)).then(|| (kind, name.to_string()))
 }
 
-/// Returns one line for each public item.
+fn fields(fields: &Fields) -> BTreeSet<Member> {
+    let is_shown = |field: &syn::Field| {
+        matches!(field.vis, Visibility::Public(_)) && !field.attrs.iter().any(is_hidden)
+    };
+    let shown = fields.iter().enumerate().filter(|(_, field)| is_shown(field));
+    let name = |(place, field): (usize, &syn::Field)| {
+        field.ident.as_ref().map_or_else(|| place.to_string(), ToString::to_string)
+    };
+    shown.map(|field| ("field", name(field))).collect()
+}
+
+/// Returns the lines of an item, each with what sorts it.
+fn lines_of(
+    kind: &str,
+    paths: BTreeSet<Vec<String>>,
+    members: Option<&BTreeSet<Member>>,
+) -> Vec<(String, String)> {
+    let mut paths: Vec<_> = paths.into_iter().collect();
+    paths.sort_by_key(|path| (path[0] == "prelude", path.len(), path.clone()));
+    let paths: Vec<_> = paths.iter().map(|path| path.join("::")).collect();
+    let of_members = members.into_iter().flatten().map(|(kind, name)| {
+        let path = format!("{}::{name}", paths[0]);
+        (path.clone(), format!("{kind} {path}\n"))
+    });
+    let own = (paths[0].clone(), format!("{kind} {}\n", paths.join(", ")));
+    [own].into_iter().chain(of_members).collect()
+}
+
+/// Returns one line for each public item, method and field.
 fn public_items() -> Vec<String> {
-    let mut found = BTreeMap::new();
-    Crate::read().collect(&[], &[], &mut found);
-    let line = |(declared, paths): (Declared, BTreeSet<Vec<String>>)| {
-        let mut paths: Vec<_> = paths.into_iter().collect();
-        paths.sort_by_key(|path| (path[0] == "prelude", path.len(), path.clone()));
-        let paths: Vec<_> = paths.iter().map(|path| path.join("::")).collect();
-        (paths[0].clone(), format!("{} {}\n", declared.kind, paths.join(", ")))
-    };
-    let lines: BTreeSet<_> = found.into_iter().map(line).collect();
+    let modules = modules();
+    let names = AllNames::of(&modules);
+    let members = members(&modules, &names);
+    let face = face(&names).into_iter();
+    let lines: BTreeSet<_> = face
+        .flat_map(|(declared, paths)| lines_of(declared.kind, paths, members.get(&declared.path)))
+        .collect();
     lines.into_iter().map(|(_, line)| line).collect()
 }
 
 #[test]
 fn the_public_items_are_those_of_the_list() {
-    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/architecture/public_items.txt");
+    let file = repository().join("tests/architecture/public_items.txt");
     let items = public_items();
     if std::env::var_os("UPDATE_PUBLIC_ITEMS").is_some() {
         fs::write(&file, items.concat()).unwrap();
@@ -236,5 +175,28 @@ fn the_public_items_are_those_of_the_list() {
         new.is_empty() && gone.is_empty(),
         "public and not in {}: {new:#?}\nin the file and not public: {gone:#?}\nUPDATE_PUBLIC_ITEMS=1 writes the file",
         file.display()
+    );
+}
+
+#[test]
+fn methods_and_fields_are_found_and_hidden_ones_are_not() {
+    let text = "
+        pub struct A { pub a: u8, b: u8, #[doc(hidden)] pub c: u8 }
+        pub struct B<T>(pub T);
+        mod inner { impl super::A { pub fn d(&self) {} fn e(&self) {} } }
+        #[doc(hidden)] impl A { pub fn f(&self) {} }
+        impl A { #[doc(hidden)] pub fn g(&self) {} pub const H: u8 = 1; }
+        impl<T> B<T> { pub fn i(&self) {} }
+        impl Clone for A { fn clone(&self) -> Self {} }
+        pub trait C { type J; fn k(&self); #[doc(hidden)] fn l(&self); }
+    ";
+    let modules = super::syntax::modules_of_text("agui_server", text);
+    let members = members(&modules, &AllNames::of(&modules));
+    let found = members.iter().flat_map(|(owner, members)| {
+        members.iter().map(|(kind, name)| format!("{kind} {}::{name}", owner[1..].join("::")))
+    });
+    assert_eq!(
+        found.collect::<Vec<_>>(),
+        ["const A::H", "field A::a", "fn A::d", "field B::0", "fn B::i", "fn C::k", "type C::J"]
     );
 }

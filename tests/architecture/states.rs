@@ -4,11 +4,7 @@
 //! The section is `docs/architecture.md#states`. A state here is a `static`, or a field of a type, whose type has one of
 //! [`WORDS`] in it. What a task keeps in its variables is not found.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    fs,
-    path::Path,
-};
+use std::collections::{BTreeMap, BTreeSet};
 
 use proc_macro2::{TokenStream, TokenTree};
 use syn::{
@@ -17,7 +13,7 @@ use syn::{
     visit::{self, Visit},
 };
 
-use super::{imports::source_folder, syntax::modules};
+use super::{bounds::read, syntax::modules, workspace::shown};
 
 /// The types by which something can be changed that several tasks have, beside `Atomic…`. `Sender`: the queue of a channel.
 const WORDS: [&str; 6] = ["Mutex", "RwLock", "OnceLock", "OnceCell", "Semaphore", "Sender"];
@@ -122,13 +118,13 @@ impl States<'_> {
     }
 }
 
-/// Returns the states by the file in which they are.
+/// Returns the states of all crates by the file in which they are, such as `crates/agui-run/src/runs.rs`.
 fn states_of_sources(words: &BTreeSet<String>) -> BTreeSet<(String, String)> {
     let mut all = BTreeSet::new();
     for module in modules() {
         let mut states = States { words, found: Vec::new() };
         module.items.iter().for_each(|item| states.visit_item(item));
-        let file = module.file.strip_prefix(source_folder()).unwrap().to_str().unwrap().to_owned();
+        let file = shown(&module.file);
         all.extend(states.found.into_iter().map(|name| (file.clone(), name)));
     }
     all
@@ -136,9 +132,7 @@ fn states_of_sources(words: &BTreeSet<String>) -> BTreeSet<(String, String)> {
 
 /// Returns the states of each table by its heading. The first column of a table has names, the second one a link to their file.
 fn documented() -> BTreeMap<String, BTreeSet<(String, String)>> {
-    let document =
-        fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/architecture.md"))
-            .unwrap();
+    let document = read("docs/architecture.md");
     let section = document.split_once("\n## States\n").unwrap().1.split("\n## ").next().unwrap();
     let mut tables = BTreeMap::new();
     for part in section.split("\n### ").skip(1) {
@@ -148,7 +142,7 @@ fn documented() -> BTreeMap<String, BTreeSet<(String, String)>> {
             let cells: Vec<_> = row.trim_matches('|').split('|').map(str::trim).collect();
             assert!(cells.iter().all(|cell| !cell.is_empty()), "a cell is empty: {row}");
             let file = cells[1]
-                .split_once("(../src/")
+                .split_once("](../")
                 .and_then(|(_, link)| link.split_once(')'))
                 .map(|(file, _)| file);
             let file = file.unwrap_or_else(|| panic!("no link to a file: {row}"));

@@ -1,30 +1,59 @@
-//! The modules of the crate, as the compiler would find them from `src/lib.rs`, without tests.
+//! The modules of the crates, as the compiler would find them from their `lib.rs`, without tests.
 
 use std::{
+    collections::BTreeSet,
     fs,
     path::{Path, PathBuf},
 };
 
 use syn::{Attribute, Expr, ExprLit, Item, Lit, Meta};
 
-use super::imports::source_folder;
+use super::workspace::{Package, packages};
 
 /// The path of a module below the crate.
 pub(crate) type ModulePath = Vec<String>;
 
 /// A module with its items. Two modules that exclude each other by features have the same path.
 pub(crate) struct Module {
+    /// The crate, as paths in code write it.
+    pub(crate) package: String,
     pub(crate) path: ModulePath,
     pub(crate) file: PathBuf,
     pub(crate) items: Vec<Item>,
 }
 
-/// Reads the whole crate. Modules for tests are left out.
+impl Module {
+    /// Returns the path of the module with its crate.
+    pub(crate) fn full_path(&self) -> ModulePath {
+        [std::slice::from_ref(&self.package), &self.path].concat()
+    }
+}
+
+/// Reads all crates. Modules for tests are left out.
 pub(crate) fn modules() -> Vec<Module> {
+    packages().iter().flat_map(modules_of).collect()
+}
+
+/// Reads a crate. Modules for tests are left out.
+pub(crate) fn modules_of(package: &Package) -> Vec<Module> {
     let mut modules = Vec::new();
-    let file = source_folder().join("lib.rs");
+    let file = package.sources.join("lib.rs");
     let items = parse(&file).items;
-    collect(Vec::new(), &file, &source_folder(), items, &mut modules);
+    collect(package, Vec::new(), &file, &package.sources, items, &mut modules);
+    modules
+}
+
+/// Returns the files of a crate's modules. Those for tests are left out.
+pub(crate) fn files_of(package: &Package) -> BTreeSet<PathBuf> {
+    modules_of(package).into_iter().map(|module| module.file).collect()
+}
+
+/// Returns the modules of a crate that is one text.
+pub(crate) fn modules_of_text(package: &str, text: &str) -> Vec<Module> {
+    let package = Package { name: package.to_owned(), sources: PathBuf::new() };
+    let items = syn::parse_file(text).unwrap().items;
+    let mut modules = Vec::new();
+    collect(&package, Vec::new(), Path::new("lib.rs"), Path::new(""), items, &mut modules);
     modules
 }
 
@@ -35,6 +64,7 @@ fn parse(file: &Path) -> syn::File {
 }
 
 fn collect(
+    package: &Package,
     path: ModulePath,
     file: &Path,
     folder: &Path,
@@ -49,18 +79,18 @@ fn collect(
         let (child, below) =
             ([&path[..], std::slice::from_ref(&name)].concat(), folder.join(&name));
         match &module.content {
-            Some((_, inline)) => collect(child, file, &below, inline.clone(), modules),
+            Some((_, inline)) => collect(package, child, file, &below, inline.clone(), modules),
             None => {
                 let alone = folder.join(format!("{name}.rs"));
                 let named =
                     module.attrs.iter().find_map(path_of).map(|path| file.with_file_name(path));
                 let file =
                     named.unwrap_or(if alone.exists() { alone } else { below.join("mod.rs") });
-                collect(child, &file, &below, parse(&file).items, modules);
+                collect(package, child, &file, &below, parse(&file).items, modules);
             }
         }
     }
-    modules.push(Module { path, file: file.to_owned(), items });
+    modules.push(Module { package: package.name.clone(), path, file: file.to_owned(), items });
 }
 
 /// Returns the file name of `#[path = "…"]`.

@@ -1,4 +1,4 @@
-// Compares the server's encoders and its model of a client with the reference packages. `cargo test --test protocol corpus`
+// Compares the server's encoders and its model of a client with the reference packages. `cargo test --test rooms protocol::corpus`
 // writes the Rust results for many events and streams; @ag-ui/core, @ag-ui/proto and @ag-ui/client check them here.
 
 import assert from "node:assert/strict";
@@ -19,7 +19,7 @@ const FOLDER = resolve(process.env.AGUI_CORPUS ?? fileURLToPath(new URL("../../t
 
 function read(file) {
   const path = join(FOLDER, file);
-  const hint = "`cargo test --test protocol corpus` writes it; AGUI_CORPUS names another folder";
+  const hint = "`cargo test --test rooms protocol::corpus` writes it; AGUI_CORPUS names another folder";
   assert.ok(existsSync(path), `${path} is not there: ${hint}`);
   const cases = JSON.parse(readFileSync(path, "utf8"));
   assert.ok(Array.isArray(cases) && cases.length > 0, `${path} is a list of cases`);

@@ -2,7 +2,7 @@
 
     python validate.py CAPTURED_FOLDER CORPUS_FOLDER
 
-CAPTURED_FOLDER is written by `node run.mjs` in tests/js, CORPUS_FOLDER by `cargo test --test protocol corpus`. A model
+CAPTURED_FOLDER is written by `node run.mjs` in tests/js, CORPUS_FOLDER by `cargo test --test rooms protocol::corpus`. A model
 must accept each event, declare all its members, and serialize to the same JSON. Prints the problems, and exits with 1
 if there are any.
 """
@@ -80,7 +80,7 @@ def main(arguments: list[str]) -> int:
     if len(arguments) != 2:
         print(__doc__, file=sys.stderr)
         return 2
-    folders = {"captured": (captured, "node run.mjs"), "corpus": (corpus, "cargo test --test protocol corpus")}
+    folders = {"captured": (captured, "node run.mjs"), "corpus": (corpus, "cargo test --test rooms protocol::corpus")}
     problems: list[str] = []
     for (name, (read, writer)), argument in zip(folders.items(), arguments, strict=True):
         count = 0

@@ -115,7 +115,10 @@ mod tests {
     use std::collections::HashSet;
 
     use super::*;
-    use crate::{ContextParts, Principal, RunContext, RunIdentity};
+    use crate::{
+        Principal, RunContext,
+        context::{ContextParts, RunIdentity},
+    };
     use agui_protocol::{RunId, ThreadId};
 
     fn context(owner: &str, agent: &str, thread: &str, conversation: Conversation) -> RunContext {

@@ -77,8 +77,8 @@ mod tests {
 
     /// Returns the codes in the first column of a table.
     fn documented(path: &str, heading: &str) -> Vec<String> {
-        let text =
-            std::fs::read_to_string(format!("{}/{path}", env!("CARGO_MANIFEST_DIR"))).unwrap();
+        let text = std::fs::read_to_string(format!("{}/../../{path}", env!("CARGO_MANIFEST_DIR")))
+            .unwrap();
         let section = text
             .split(&format!("\n{heading}\n"))
             .nth(1)

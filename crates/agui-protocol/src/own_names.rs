@@ -70,7 +70,7 @@ mod tests {
 
     use super::*;
 
-    const DOCUMENT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/docs/protocol.md");
+    const DOCUMENT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/protocol.md");
     const HEAD: &str = "| name | where | meaning |\n|---|---|---|\n";
 
     #[test]

@@ -3,3 +3,6 @@
 pub(crate) mod copilotkit;
 pub mod named_events;
 pub(crate) mod tanstack;
+
+#[cfg(test)]
+mod tests;

@@ -277,7 +277,7 @@ fn windows_are_known_by_names_with_dates_and_variants_and_other_models_have_none
 #[test]
 fn the_documentation_has_the_members_of_rules_and_the_servers() {
     let row = |first: String| {
-        let mut lines = include_str!("../../../docs/models.md").lines();
+        let mut lines = include_str!("../../../../docs/models.md").lines();
         lines
             .find(|line| line.starts_with(&first))
             .unwrap_or_else(|| panic!("docs/models.md has no row {first}"))

@@ -38,7 +38,7 @@ fn the_metrics_are_those_of_the_documentation() {
         text.lines().filter_map(|line| line.strip_prefix("# TYPE agui_")).collect();
 
     let document =
-        std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/operations.md"))
+        std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/operations.md"))
             .unwrap();
     let section = document.split("\n## Metrics\n").nth(1).unwrap().split("\n## ").next().unwrap();
     let rows = section.lines().filter_map(|line| line.strip_prefix("| `"));

@@ -360,7 +360,10 @@ mod tests {
     use tokio::{sync::Notify, time::timeout};
 
     use super::*;
-    use crate::{Runs, RunsBuilder, ThreadData, ThreadEvent};
+    use crate::{
+        Runs,
+        host::{RunsBuilder, ThreadData, ThreadEvent},
+    };
     use agui_store::{CopiedRun, MemoryStore, Store, ThreadContent};
 
     /// Data whose removal waits.

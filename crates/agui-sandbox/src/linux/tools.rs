@@ -326,7 +326,7 @@ mod tests {
 
     #[test]
     fn schemas_are_valid_and_names_are_those_of_the_options() {
-        for ((spec, _), name) in specs().into_iter().zip(crate::TOOL_NAMES) {
+        for ((spec, _), name) in specs().into_iter().zip(crate::options::TOOL_NAMES) {
             assert_eq!(spec.name, name);
             agui_tools::Validator::new(&spec.parameters).unwrap();
         }

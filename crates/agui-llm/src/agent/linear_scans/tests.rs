@@ -10,7 +10,7 @@ use serde_json::json;
 
 use super::super::{partial_json, prediction::StatePredictor};
 use crate::{
-    StatePrediction,
+    agent::StatePrediction,
     fuzzing::{Api, answer, stands_in, tagged_pieces, written_calls},
 };
 use agui_agent::{RunContext, surfaces::arguments::ArgumentsReader};
@@ -18,16 +18,10 @@ use agui_base::{lenient_json, repairs::Partner, upstream::events::StreamLimits};
 use agui_protocol::{
     Event,
     approval::shown_arguments,
-    encode::{Sse, SseDialect},
-    event::{
-        SubagentFinished, SubagentStarted, TextMessageContent, TextMessageStart, ToolCallArgs,
-        ToolCallResult, ToolCallStart,
-    },
+    encode::Sse,
+    event::{TextMessageContent, TextMessageStart, ToolCallArgs, ToolCallStart},
 };
 use agui_run::Transcript;
-use agui_server::http::dialects::{
-    named_events::encoder::NamedEventEncoder, tanstack::TanStackEncoder,
-};
 use agui_tools::host::{CallArguments, ToolSession};
 
 /// The bytes of the smaller text; the larger one has `GROWTH` times as many.
@@ -198,12 +192,6 @@ const SCANS: &[Scan] = &[
         is_stream: true,
         texts: &[("", "x"), ("", "\n"), ("", "\"")],
     },
-    Scan {
-        name: "calls and their results, encoded",
-        run: |pieces| encode_calls(&pieces.concat()),
-        is_stream: false,
-        texts: &[("", "x")],
-    },
 ];
 
 /// Beginnings of arguments.
@@ -245,24 +233,6 @@ fn events(api: Api, pieces: &[&str]) {
     let limits = StreamLimits { max_event_bytes: 16 << 20, idle_timeout: Duration::from_secs(60) };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
     black_box(runtime.block_on(answer(api, http::Response::new(body).into(), limits)));
-}
-
-/// Writes as many calls, results and subagents as there are bytes, in the dialects that keep lists of them.
-fn encode_calls(text: &str) {
-    let ids: Vec<String> = (0..text.len()).map(|n| n.to_string()).collect();
-    let calls = ids.iter().map(|id| ToolCallStart::new(id.as_str(), "f").into());
-    let results =
-        ids.iter().map(|id| ToolCallResult::new(format!("m{id}"), id.as_str(), "").into());
-    let begun = ids.iter().map(|id| SubagentStarted::new(id.as_str(), "s").into());
-    let ended = ids.iter().map(|id| SubagentFinished::new(id.as_str()).into());
-    let events: Vec<Event> = calls.chain(results).chain(begun).chain(ended).collect();
-    let dialects: [Box<dyn SseDialect>; 2] =
-        [Box::<TanStackEncoder>::default(), Box::new(NamedEventEncoder::new("t".into(), "a"))];
-    for mut dialect in dialects {
-        let mut out = Vec::new();
-        events.iter().for_each(|event| dialect.event(event, &mut out));
-        black_box(out);
-    }
 }
 
 fn time(run: fn(&[&str]), pieces: &[&str], times: usize) -> Duration {

@@ -1,5 +1,5 @@
 use super::*;
-use crate::{KnownModels, OpenAiApi};
+use crate::{KnownModels, host::OpenAiApi};
 
 fn of_model(model: &str, configured: Option<&str>, thinks: Option<bool>) -> Option<String> {
     let rules = KnownModels::default().openai(model);
