@@ -13,7 +13,7 @@ use super::{
 #[test]
 fn no_files_of_a_crate_import_each_other_in_a_cycle() {
     for package in packages() {
-        if let Some(cycle) = find_cycle(&modules_of(&package)) {
+        if let Some(cycle) = find_cycle(&imports_of(&package)) {
             panic!("files of {} import each other in a cycle: {}", package.name, cycle.join(" → "));
         }
     }
@@ -21,7 +21,7 @@ fn no_files_of_a_crate_import_each_other_in_a_cycle() {
 
 #[test]
 fn cycles_are_found_through_re_exports_and_parents() {
-    let found = |files: &[(&str, &str)]| find_cycle(&modules(files)).is_some();
+    let found = |files: &[(&str, &str)]| find_cycle(&imports(files)).is_some();
     let root = ("m", "mod a; mod b; pub use a::{A, inner::Deep}; pub use b::B;");
     assert!(!found(&[root, ("m::a", "use super::B; struct A;"), ("m::b", "struct B;")]));
     assert!(found(&[root, ("m::a", "use super::B;"), ("m::b", "use super::{a::A};")]));
@@ -44,7 +44,7 @@ fn cycles_are_found_through_re_exports_and_parents() {
 
 #[test]
 fn cycles_are_found_through_the_root_of_a_crate() {
-    let found = |files: &[(&str, &str)]| find_cycle(&modules(files)).is_some();
+    let found = |files: &[(&str, &str)]| find_cycle(&imports(files)).is_some();
     let root = ("", "mod a; mod b; pub use a::A; pub use b::B;");
     assert!(!found(&[root, ("a", "use crate::B;"), ("b", "struct B;")]));
     assert!(found(&[root, ("a", "use crate::B;"), ("b", "use crate::A;")]));
@@ -64,10 +64,52 @@ struct Layers {
     package: &'static str,
     folder: &'static [&'static str],
     parts: &'static [&'static str],
+    /// Files without a place: a part below uses them, and they use a part above it. `mod` is the file of the folder itself.
+    between: &'static [&'static str],
 }
 
 const LAYERS: &[Layers] = &[
-    Layers { package: "agui_server", folder: &[], parts: &["server", "http", "auth"] },
+    Layers {
+        package: "agui_server",
+        folder: &[],
+        parts: &["server", "http", "auth"],
+        between: &[],
+    },
+    Layers {
+        package: "agui_server",
+        folder: &["http"],
+        parts: &[
+            "dialects",
+            "connect",
+            "agents",
+            "files",
+            "threads",
+            "read_run",
+            "run_response",
+            "follow",
+            "fallback",
+            "options",
+            "accept",
+            "playground",
+            "openapi",
+            "sse_response",
+            "route_list",
+            "etag",
+            "response_budget",
+            "store_probe",
+            "allow",
+            "error",
+        ],
+        between: &[
+            "client_encoder",
+            "mod",
+            "refusal_response",
+            "routes",
+            "run_document",
+            "send_message",
+            "state",
+        ],
+    },
     Layers {
         package: "agui_run",
         folder: &[],
@@ -85,6 +127,25 @@ const LAYERS: &[Layers] = &[
             "options",
             "measured_store",
         ],
+        between: &[],
+    },
+    Layers {
+        package: "agui_llm",
+        folder: &[],
+        parts: &[
+            "agent",
+            "context",
+            "call_meter",
+            "call_content",
+            "history",
+            "providers",
+            "written_syntax",
+            "known_models",
+            "transport",
+            "call_trace",
+            "learned",
+        ],
+        between: &["model", "options"],
     },
 ];
 
@@ -92,7 +153,12 @@ impl Layers {
     /// Returns the place of a part, counted from the highest one.
     fn place(&self, part: &str) -> usize {
         let place = |part: &str| self.parts.iter().position(|layer| *layer == part);
-        place(part).or_else(|| place(OTHERS)).unwrap_or(0)
+        place(part).or_else(|| place(OTHERS)).map_or(0, |place| place + 1)
+    }
+
+    fn is_upward(&self, from: &str, to: &str) -> bool {
+        let has_place = |part: &str| !self.between.contains(&part);
+        has_place(from) && has_place(to) && self.place(to) < self.place(from)
     }
 }
 
@@ -108,9 +174,12 @@ fn layers_use_only_the_layers_below_them() {
             let is_named = layers.parts.contains(&name);
             assert!(!entry.is_dir() || is_named, "add {} to LAYERS", entry.display());
         }
-        let uses = uses_of_parts(&path, &modules_of(package));
-        let upward: Vec<_> =
-            uses.iter().filter(|(from, to)| layers.place(to) < layers.place(from)).collect();
+        for name in layers.parts.iter().chain(layers.between).filter(|name| **name != OTHERS) {
+            let exists = ["", ".rs"].map(|end| folder.join(format!("{name}{end}")).exists());
+            assert!(exists.contains(&true), "{}/{name} is in LAYERS", folder.display());
+        }
+        let uses = uses_of_parts(&path, &imports_of(package));
+        let upward: Vec<_> = uses.iter().filter(|(from, to)| layers.is_upward(from, to)).collect();
         assert!(
             upward.is_empty(),
             "{}: layers use layers above them: {upward:?}",
@@ -126,15 +195,15 @@ fn layers_use_only_the_layers_below_them() {
 fn folders_beside_each_other_use_each_other_in_one_direction() {
     let mut faults = Vec::new();
     for package in packages() {
-        let modules = modules_of(&package);
-        let folders: BTreeSet<_> = modules
+        let imports = imports_of(&package);
+        let folders: BTreeSet<_> = imports
             .keys()
             .filter_map(|module| module.split_last())
             .map(|(_, folder)| folder)
             .collect();
         for folder in folders {
             faults.extend(
-                cycle_of_folders(folder, &modules)
+                cycle_of_folders(folder, &imports)
                     .map(|cycle| format!("{}/{}: {cycle}", package.name, folder.join("/"))),
             );
         }
@@ -156,7 +225,7 @@ fn a_use_back_up_between_folders_is_found_where_no_files_import_each_other() {
             ("m::f::b", "struct B;"),
             ("m::g::c", "struct C;"),
         ];
-        cycle_of_folders(&["m".to_owned()], &modules(&[&files[..], &uses, further].concat()))
+        cycle_of_folders(&["m".to_owned()], &imports(&[&files[..], &uses, further].concat()))
             .is_some()
     };
     assert!(!found(&[]));
@@ -168,46 +237,43 @@ fn a_use_back_up_between_folders_is_found_where_no_files_import_each_other() {
     ]));
 }
 
-/// Returns the modules of a crate, without tests.
-fn modules_of(package: &Package) -> Modules {
+/// Returns the imports between the modules of a crate, without tests.
+fn imports_of(package: &Package) -> Imports {
     let files = syntax::files_of(package).into_iter();
-    files
-        .map(|file| (package.module_of(&file), code_of(&fs::read_to_string(&file).unwrap())))
-        .collect()
+    let modules = files
+        .map(|file| (package.module_of(&file), Code::read(&fs::read_to_string(&file).unwrap())));
+    imports_between(&modules.collect())
 }
 
 /// Returns which parts of a folder use which. The part of its `mod.rs` or `lib.rs` is called `mod`.
-fn uses_of_parts(folder: &[String], modules: &Modules) -> BTreeSet<(String, String)> {
+fn uses_of_parts(folder: &[String], imports: &Imports) -> BTreeSet<(String, String)> {
     let part = |module: &[String]| -> Option<String> {
         let inside = module.strip_prefix(folder)?;
         Some(inside.first().map_or("mod", String::as_str).to_owned())
     };
     let mut uses = BTreeSet::new();
-    for module in modules.keys() {
+    for (module, targets) in imports {
         let Some(from) = part(module) else { continue };
-        uses.extend(
-            imported(module, modules)
-                .iter()
-                .filter_map(|target| Some((from.clone(), part(target)?))),
-        );
+        uses.extend(targets.iter().filter_map(|target| Some((from.clone(), part(target)?))));
     }
     uses.retain(|(from, to)| from != to);
     uses
 }
 
 /// Returns the uses between folders in a folder that lead back to their beginning, if there are some.
-fn cycle_of_folders(folder: &[String], modules: &Modules) -> Option<String> {
+fn cycle_of_folders(folder: &[String], imports: &Imports) -> Option<String> {
     let is_folder = |part: &String| {
         let path = [folder, std::slice::from_ref(part)].concat();
-        modules.keys().any(|module| module.starts_with(&path) && module.len() > path.len())
+        imports.keys().any(|module| module.starts_with(&path) && module.len() > path.len())
     };
-    let mut uses = uses_of_parts(folder, modules);
+    let mut uses = uses_of_parts(folder, imports);
     uses.retain(|(from, to)| is_folder(from) && is_folder(to));
     loop {
-        // A folder that uses no other one is in no cycle.
+        // A folder that uses no other one, or that no other one uses, is in no cycle.
         let users: BTreeSet<_> = uses.iter().map(|(from, _)| from.clone()).collect();
+        let used: BTreeSet<_> = uses.iter().map(|(_, to)| to.clone()).collect();
         let before = uses.len();
-        uses.retain(|(_, to)| users.contains(to));
+        uses.retain(|(from, to)| users.contains(to) && used.contains(from));
         if uses.len() == before {
             break;
         }
@@ -216,15 +282,41 @@ fn cycle_of_folders(folder: &[String], modules: &Modules) -> Option<String> {
     (!shown.is_empty()).then(|| shown.join(", "))
 }
 
-/// The code of each module by its path, such as `["run", "log", "live"]`.
-type Modules = BTreeMap<Vec<String>, String>;
+/// What a module names.
+#[derive(Default)]
+struct Code {
+    used: Vec<Vec<String>>,
+    /// A re-export is not a use.
+    re_exported: Vec<Vec<String>>,
+}
 
-/// Returns modules by their paths; that of the crate is empty.
-fn modules(files: &[(&str, &str)]) -> Modules {
+impl Code {
+    fn read(text: &str) -> Self {
+        let (mut code, mut rest) = (Self::default(), String::new());
+        for statement in code_of(text).split_inclusive(';') {
+            match use_tree(statement) {
+                Some((true, tree)) => code.re_exported.extend(flatten(&tree)),
+                Some((false, tree)) => code.used.extend(flatten(&tree)),
+                None => rest.push_str(statement),
+            }
+        }
+        code.used.extend(inline_paths(&rest));
+        code
+    }
+}
+
+/// The code of each module by its path, such as `["log", "live"]`.
+type Modules = BTreeMap<Vec<String>, Code>;
+
+/// The modules whose items each module uses.
+type Imports = BTreeMap<Vec<String>, BTreeSet<Vec<String>>>;
+
+/// Returns the imports between modules with these texts, by their paths. That of the crate is empty.
+fn imports(files: &[(&str, &str)]) -> Imports {
     let path = |text: &str| -> Vec<String> {
         text.split("::").filter(|name| !name.is_empty()).map(str::to_owned).collect()
     };
-    files.iter().map(|(module, text)| (path(module), code_of(text))).collect()
+    imports_between(&files.iter().map(|(module, text)| (path(module), Code::read(text))).collect())
 }
 
 /// Returns the code without comments and tests.
@@ -235,16 +327,14 @@ pub(crate) fn code_of(text: &str) -> String {
 }
 
 /// Returns a cycle of imports, if there is one.
-fn find_cycle(modules: &Modules) -> Option<Vec<String>> {
-    let edges: BTreeMap<_, _> =
-        modules.keys().map(|module| (module, imported(module, modules))).collect();
+fn find_cycle(imports: &Imports) -> Option<Vec<String>> {
     let mut done = BTreeSet::new();
-    modules.keys().find_map(|module| visit(module, &edges, &mut done, &mut Vec::new()))
+    imports.keys().find_map(|module| visit(module, imports, &mut done, &mut Vec::new()))
 }
 
 fn visit<'m>(
     module: &'m Vec<String>,
-    edges: &'m BTreeMap<&Vec<String>, BTreeSet<Vec<String>>>,
+    imports: &'m Imports,
     done: &mut BTreeSet<&'m Vec<String>>,
     path: &mut Vec<&'m Vec<String>>,
 ) -> Option<Vec<String>> {
@@ -253,7 +343,7 @@ fn visit<'m>(
     }
     if !done.contains(module) {
         path.push(module);
-        let found = edges[module].iter().find_map(|next| visit(next, edges, done, path));
+        let found = imports[module].iter().find_map(|next| visit(next, imports, done, path));
         path.pop();
         done.insert(module);
         return found;
@@ -261,20 +351,13 @@ fn visit<'m>(
     None
 }
 
-/// Returns the modules whose items a module uses. A re-export is not a use.
-fn imported(module: &[String], modules: &Modules) -> BTreeSet<Vec<String>> {
-    let code = &modules[module];
-    let (mut paths, mut rest) = (Vec::new(), String::new());
-    for statement in code.split_inclusive(';') {
-        match use_tree(statement) {
-            Some((true, _)) => {}
-            Some((false, tree)) => paths.extend(flatten(&tree)),
-            None => rest.push_str(statement),
-        }
-    }
-    paths.extend(inline_paths(&rest));
-    let targets = paths.into_iter().filter_map(|path| target(module, &path, modules));
-    targets.filter(|target| target != module).collect()
+/// Returns the modules whose items each module uses.
+fn imports_between(modules: &Modules) -> Imports {
+    let targets = |(module, code): (&Vec<String>, &Code)| {
+        let targets = code.used.iter().filter_map(|path| target(module, path, modules));
+        (module.clone(), targets.filter(|target| target != module).collect())
+    };
+    modules.iter().map(targets).collect()
 }
 
 /// Returns whether a `use` statement is a re-export, and its tree with single spaces.
@@ -347,21 +430,16 @@ fn target(from: &[String], path: &[String], modules: &Modules) -> Option<Vec<Str
         (module, next) = (child, names.next());
     }
     let code = modules.get(&module)?;
-    // If the module re-exports the item, follow the re-export. Otherwise the path names the module or an item of it.
-    let re_exports =
-        code.split_inclusive(';').filter_map(use_tree).filter(|(is_public, _)| *is_public);
-    // A module in the same file, such as `macros` in `lib.rs`, may re-export an item of the file's module.
-    let itself: Vec<_> = ["crate"]
-        .into_iter()
-        .chain(module.iter().map(String::as_str))
-        .chain(next.map(String::as_str))
-        .map(str::to_owned)
-        .collect();
-    let re_exported = re_exports
-        .flat_map(|(_, tree)| flatten(&tree))
-        .find(|path| path.last() == next && *path != itself);
+    // If the module re-exports the item, follow the re-export. Otherwise the path names the module or an item of it. A module
+    // in the same file, such as `macros` in `lib.rs`, may re-export an item of the file's module.
+    let is_itself = |path: &[String]| match path {
+        [first, inside @ .., _] => first == "crate" && *inside == module[..],
+        _ => false,
+    };
+    let mut re_exports = code.re_exported.iter();
+    let re_exported = re_exports.find(|path| path.last() == next && !is_itself(path));
     match re_exported {
-        Some(path) => target(&module, &path, modules),
+        Some(path) => target(&module, path, modules),
         None => Some(module),
     }
 }

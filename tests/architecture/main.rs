@@ -13,4 +13,5 @@ mod resolve;
 mod states;
 mod syntax;
 mod visibility;
+mod words;
 mod workspace;

@@ -88,16 +88,15 @@ fn members(modules: &[Module], names: &AllNames) -> BTreeMap<Vec<String>, BTreeS
     all
 }
 
-/// Returns the type of an `impl` without a trait.
+/// Returns the type of an `impl`, if it is one of the workspace.
 pub(crate) fn owner_of(it: &ItemImpl, from: &[String], names: &AllNames) -> Option<Vec<String>> {
     let Type::Path(path) = &*it.self_ty else { return None };
     let path: Vec<_> = path.path.segments.iter().map(|name| name.ident.to_string()).collect();
-    let owner = it.trait_.is_none().then(|| names.resolve(from, &path, 0))?;
-    owner.map(|declared| declared.path)
+    names.resolve(from, &path, 0).map(|declared| declared.path)
 }
 
-/// Returns the public methods and constants of an `impl`, with their attributes.
-pub(crate) fn public_methods(it: &ItemImpl) -> impl Iterator<Item = (Member, &[Attribute])> {
+/// Returns the public methods and constants of an `impl`, with their attributes. Those of a trait have no visibility.
+fn public_methods(it: &ItemImpl) -> impl Iterator<Item = (Member, &[Attribute])> {
     it.items.iter().filter_map(|item| {
         let (kind, visibility, name, attributes) = match item {
             ImplItem::Fn(it) => ("fn", &it.vis, &it.sig.ident, &it.attrs),

@@ -4,6 +4,7 @@ use std::{
     collections::BTreeSet,
     fs,
     path::{Path, PathBuf},
+    sync::LazyLock,
 };
 
 use syn::{Attribute, Expr, ExprLit, Item, Lit, Meta};
@@ -45,7 +46,10 @@ pub(crate) fn modules_of(package: &Package) -> Vec<Module> {
 
 /// Returns the files of a crate's modules. Those for tests are left out.
 pub(crate) fn files_of(package: &Package) -> BTreeSet<PathBuf> {
-    modules_of(package).into_iter().map(|module| module.file).collect()
+    // Several tests read them, and to parse all sources takes seconds.
+    static FILES: LazyLock<BTreeSet<PathBuf>> =
+        LazyLock::new(|| modules().into_iter().map(|module| module.file).collect());
+    FILES.iter().filter(|file| file.starts_with(&package.sources)).cloned().collect()
 }
 
 /// Returns the modules of a crate that is one text.

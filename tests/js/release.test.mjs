@@ -88,3 +88,8 @@ test("the image of a release is that of the Dockerfile, and runs no command whil
   assert.deepEqual(words(release), words(last("Dockerfile")));
   assert.equal(release.some((line) => line.startsWith("RUN")), false);
 });
+
+test("the Dockerfile copies the manifest of each crate before it compiles the dependencies", () => {
+  const copied = [...read("Dockerfile").matchAll(/^COPY (crates\/[^/]+)\/Cargo\.toml \1\/$/gm)].map(([, crate]) => crate);
+  assert.deepEqual(copied, readdirSync(join(root, "crates")).map((name) => `crates/${name}`).sort());
+});

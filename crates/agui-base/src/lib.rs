@@ -8,6 +8,7 @@ pub mod base64_text;
 #[cfg(feature = "runtime")]
 #[doc(hidden)]
 pub mod complete_on_drop;
+#[cfg(feature = "runtime")]
 #[doc(hidden)]
 pub mod hmac;
 #[doc(hidden)]

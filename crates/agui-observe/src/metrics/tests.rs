@@ -1,5 +1,7 @@
 use std::{collections::BTreeSet, time::Duration};
 
+use agui_base::repairs::{Partner, Repair, repaired};
+
 use super::*;
 
 fn run<'r>(agent: &'r str, code: Option<&'r str>) -> CountedRunEnd<'r> {
@@ -33,6 +35,7 @@ fn the_metrics_are_those_of_the_documentation() {
     metrics.store.removed(1, 0);
     metrics.http.refused(404, "not_found");
     metrics.http.connection_broke(ConnectionEnd::Other);
+    repaired(Partner::Page, Repair::Null);
     let text = metrics.to_text(TextFormat::Prometheus);
     let served: BTreeSet<_> =
         text.lines().filter_map(|line| line.strip_prefix("# TYPE agui_")).collect();

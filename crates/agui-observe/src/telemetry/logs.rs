@@ -130,7 +130,8 @@ pub fn parse(filter: &str) -> io::Result<EnvFilter> {
             format!("{near}write one of {}; for one target \"{word}=debug\"", LEVELS.join(", "));
         return Err(invalid(problem));
     }
-    let parsed = EnvFilter::try_new(filter).map_err(|error| invalid(error.to_string()))?;
+    let parsed =
+        EnvFilter::try_new(with_all_crates(filter)).map_err(|error| invalid(error.to_string()))?;
     let warns = parsed.max_level_hint().is_none_or(|most| most >= LevelFilter::WARN);
     let directives = [
         // The spans of traces would repeat what lines say, and may have content.
@@ -143,9 +144,31 @@ pub fn parse(filter: &str) -> io::Result<EnvFilter> {
     Ok(directives.fold(parsed, EnvFilter::add_directive))
 }
 
+/// Makes directives for the target `agui_server` those of all crates of this server: a directive names the beginning of a target.
+fn with_all_crates(filter: &str) -> String {
+    let widened = filter.split(',').map(|part| match part.trim().strip_prefix("agui_server") {
+        Some(rest) if rest.starts_with(['=', '[']) => format!("agui_{rest}"),
+        _ => part.to_owned(),
+    });
+    widened.collect::<Vec<_>>().join(",")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_filter_for_agui_server_is_one_for_all_of_its_crates() {
+        for (filter, expected) in [
+            ("warn,agui_server=debug", "agui_=debug"),
+            ("agui_server[run]=trace", "agui_[run]=trace"),
+            ("agui_server::http=debug", "agui_server::http=debug"),
+            ("agui_run=debug", "agui_run=debug"),
+        ] {
+            let parsed = parse(filter).unwrap().to_string();
+            assert!(parsed.split(',').any(|part| part == expected), "{filter}: {parsed}");
+        }
+    }
 
     #[test]
     fn the_mcp_library_is_limited_to_warnings_unless_the_filter_names_it() {
