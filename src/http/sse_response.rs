@@ -18,7 +18,7 @@ use futures::{Stream, StreamExt as _};
 use serde::Serialize;
 
 use agui_agent::Principal;
-use agui_base::units::FAR_FUTURE;
+use agui_base::deadline::FAR_FUTURE;
 use agui_protocol::encode::SSE_MEDIA_TYPE;
 
 /// Sent at once, so that the client knows that it misses nothing from now on.

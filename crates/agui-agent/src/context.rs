@@ -54,6 +54,7 @@ impl Forwarded {
         self.trace.as_ref()
     }
 
+    /// Returns the forwarded headers as names and values, in the order of the request.
     pub fn all(&self) -> &[(String, String)] {
         self.headers.as_deref().unwrap_or_default()
     }
@@ -62,10 +63,13 @@ impl Forwarded {
 /// The names of a run, as they are logged.
 #[derive(Debug, Clone)]
 pub struct RunIdentity {
+    /// The id of the thread, unique within its owner.
     pub thread_id: ThreadId,
+    /// The id that the client gave the run, which it may use again for another run.
     pub run_id: RunId,
     /// The name that the agent is served under.
     pub agent: Arc<str>,
+    /// The authenticated caller; `None` on a server without authentication, and for a title's run.
     pub principal: Option<Principal>,
 }
 
@@ -87,9 +91,11 @@ pub struct RunContext {
 
 /// What a run's context has from its start.
 pub struct ContextParts {
+    /// The ids and names of the run.
     pub identity: RunIdentity,
     /// The thread for which models are asked: that of the run, or the one whose title the run makes.
     pub asked_for: ThreadKey,
+    /// The headers of the request that agents may see, with its trace and the run's seed.
     pub forwarded: Forwarded,
     /// Whether the client may give the model instructions, also by its context and state.
     pub accepts_instructions: bool,
@@ -99,6 +105,7 @@ pub struct ContextParts {
     pub observer: Option<RunObserver>,
     /// `None` without stored files.
     pub files: Option<RunFiles>,
+    /// The conversation from which the ids for other servers are made.
     pub conversation: Conversation,
     /// `None` without a store.
     pub upstream_key: Option<Arc<UpstreamKey>>,
@@ -169,7 +176,6 @@ impl From<ContextParts> for RunContext {
 
 impl RunContext {
     /// A context without a server, for tests: of a run without a principal and forwarded headers.
-    #[doc(hidden)]
     pub fn new(thread_id: impl Into<ThreadId>, run_id: impl Into<RunId>, agent: &str) -> Self {
         let (thread_id, run_id) = (thread_id.into(), run_id.into());
         let identity = RunIdentity { thread_id, run_id, agent: agent.into(), principal: None };

@@ -19,6 +19,7 @@ pub trait Journal: Send + Sync {
 
 /// The journal of one run.
 pub struct RunJournal {
+    /// The log that takes the run's marks.
     pub log: Arc<dyn Journal>,
     /// `None` for a run that begins.
     pub continuation: Option<Continuation>,

@@ -31,8 +31,6 @@ pub use context::RunContext;
 pub use emitter::{ActivityHandle, Emitter, TextWriter, ToolCallHandle};
 pub use error::{AgentError, AgentResult};
 pub use journal::Continuation;
-pub(crate) use journal::Journal;
-pub(crate) use logins::Logins;
 pub use upstream_ids::ThreadIds;
 
 use std::sync::Arc;

@@ -45,6 +45,7 @@ pub trait Logins: Send + Sync {
 pub struct OpenedLink {
     /// The name of the server to log in at.
     pub server: String,
+    /// The host of that server, which the page shows.
     pub host: String,
     /// The owner that gets the connection.
     pub owner: String,
@@ -55,18 +56,25 @@ pub struct OpenedLink {
 /// The parameters with which an authorization server sends the browser back.
 #[derive(Default, serde::Deserialize)]
 pub struct Returned {
+    /// The sealed link of the login, as this server sent it; empty if it is missing.
     #[serde(default)]
     pub state: String,
+    /// The authorization code; `None` if the login failed.
     pub code: Option<String>,
+    /// The issuer identifier of the authorization server (RFC 9207), if it sends one.
     pub iss: Option<String>,
+    /// The error code (RFC 6749, section 4.1.2.1); `None` if the login succeeded.
     pub error: Option<String>,
+    /// The authorization server's text about `error`.
     pub error_description: Option<String>,
 }
 
 /// The connection of an owner to a server.
 #[derive(Debug)]
 pub struct Connected {
+    /// The name of the connected server.
     pub server: String,
+    /// The time of the login.
     pub since: Millis,
     /// What the authorization server granted, if it says so.
     pub scope: Option<String>,
@@ -74,6 +82,7 @@ pub struct Connected {
     pub ends_at: Option<Millis>,
 }
 
+/// The reason why an operation of [`Logins`] failed.
 #[derive(Debug, thiserror::Error)]
 pub enum LoginError {
     /// The link, the browser or the state is not the right one.
@@ -82,6 +91,7 @@ pub enum LoginError {
     /// The other server refuses the login, or does not do what it has to.
     #[error("{0}")]
     Failed(String),
+    /// The store failed.
     #[error("the store of this server is not available now")]
     Store(#[from] StoreError),
 }

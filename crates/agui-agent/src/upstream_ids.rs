@@ -43,6 +43,7 @@ pub struct UpstreamKey {
 }
 
 impl UpstreamKey {
+    /// Creates the key of a store, which is read when a run first needs it.
     pub fn of(store: Arc<dyn Store>) -> Arc<Self> {
         Arc::new(Self { store, secret: OnceCell::new() })
     }
@@ -58,7 +59,12 @@ impl UpstreamKey {
 #[derive(Debug, Clone, Copy, Default)]
 pub enum Conversation {
     /// A branch of a stored thread. A thread that is made again after its deletion has another time.
-    Stored { created_at: Millis, first_run: i64 },
+    Stored {
+        /// The time at which the thread was created.
+        created_at: Millis,
+        /// The number of the first run of the branch.
+        first_run: i64,
+    },
     /// That of this run alone, which is not stored: nothing of it belongs into the thread at the other server either.
     #[default]
     Once,

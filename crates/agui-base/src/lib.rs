@@ -10,6 +10,9 @@ pub mod base64_text;
 pub mod complete_on_drop;
 #[cfg(feature = "runtime")]
 #[doc(hidden)]
+pub mod deadline;
+#[cfg(feature = "runtime")]
+#[doc(hidden)]
 pub mod hmac;
 #[doc(hidden)]
 pub mod host;

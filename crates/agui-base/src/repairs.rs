@@ -9,12 +9,15 @@ use std::{
 use crate::named_enum;
 
 named_enum! {
-    /// Whoever sent it.
+    /// The sender of the invalid data.
     Partner {
+        /// A client of this server.
         Page = "page",
         /// A model, or its provider.
         Model = "model",
+        /// The endpoint of a remote agent.
         RemoteAgent = "remote_agent",
+        /// An MCP server, or the author of a tool's schema.
         ToolServer = "tool_server",
     }
 }
@@ -26,6 +29,7 @@ named_enum! {
         Half = "half",
         /// `NaN` or `Infinity`, read as `null`.
         NotANumber = "not_a_number",
+        /// A byte order mark before JSON.
         ByteOrderMark = "byte_order_mark",
         /// `null` where a list, an object or a text is meant.
         Null = "null",
@@ -33,6 +37,7 @@ named_enum! {
         Arguments = "arguments",
         /// A parameter of a request, or earlier thinking, that a provider refused.
         ParameterLeftOut = "parameter_left_out",
+        /// An attachment that was not sent to the model.
         AttachmentSkipped = "attachment_skipped",
         /// A tool that has no form that the provider takes.
         ToolLeftOut = "tool_left_out",

@@ -7,6 +7,7 @@ use crate::named_enum;
 named_enum! {
     /// The code of a failed run or model call, as clients see it in `RUN_ERROR`. To add one, add a line here, use it where
     /// the run fails, and explain it in `docs/protocol.md` or `docs/configuration.md`; a test compares the lists.
+    #[allow(missing_docs, reason = "these documents explain each code")]
     RunErrorCode {
         AgentError = "agent_error",
         AgentPanic = "agent_panic",

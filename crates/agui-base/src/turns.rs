@@ -1,8 +1,9 @@
 //! The order in which owners get what they wait for: who has cost the least goes first.
 //!
-//! The cost of an owner is what it has used, in a unit of the caller, such as time. It is halved every [`HALF_LIFE`]. So an owner
-//! that asks for little now and then waits for the one that is served, and not for a round of all others: behind 199 owners with
-//! searches of 250 ms it waits for one of these in place of 24. Every [`OLDEST_EVERY`]th turn is that of the owner that has
+//! The cost of an owner is what it has used, in a unit of the caller, such as time. It is halved every [`HALF_LIFE`]. An owner
+//! whose cost is unknown is taken to cost as much as the others do on average. So an owner that asks for little now and then waits
+//! for the one that is served, and not for a round of all others, also not for their first one: behind 199 owners with searches
+//! of 250 ms it waits for one of these in place of 24. Every [`OLDEST_EVERY`]th turn is that of the owner that has
 //! waited the longest, so newcomers pass nobody for ever.
 
 use std::{
@@ -15,7 +16,7 @@ use tokio::time::Instant;
 
 const HALF_LIFE: Duration = Duration::from_secs(60);
 const OLDEST_EVERY: u32 = 4;
-/// The owners whose costs are known. The one that has cost the least is forgotten first: it loses nothing.
+/// The owners whose costs are known. The one whose cost is nearest to the average is forgotten first: it loses the least.
 const MAX_OWNERS: usize = 4096;
 
 /// The owners that wait, and what owners have cost.
@@ -24,6 +25,8 @@ pub struct Turns {
     /// The one that has waited the longest first.
     waiting: VecDeque<Arc<str>>,
     costs: HashMap<Arc<str>, u64>,
+    /// The sum of the costs.
+    total: u64,
     halved_at: Instant,
     /// The turns since the last one of the owner that had waited the longest.
     passed: u32,
@@ -34,6 +37,7 @@ impl Turns {
         Self {
             waiting: VecDeque::new(),
             costs: HashMap::new(),
+            total: 0,
             halved_at: Instant::now(),
             passed: 0,
         }
@@ -59,7 +63,11 @@ impl Turns {
         let next = if self.passed + 1 >= OLDEST_EVERY {
             of_all.next()
         } else {
-            of_all.min_by_key(|(_, owner)| self.costs.get(*owner).copied().unwrap_or_default())
+            let average = self.average();
+            of_all.min_by_key(|(_, owner)| match self.costs.get(*owner) {
+                Some(cost) => (*cost, true),
+                None => (average, false),
+            })
         };
         next.map(|(at, owner)| (at, owner.clone()))
     }
@@ -83,19 +91,30 @@ impl Turns {
                     .unwrap_or_default();
                 *cost > 0
             });
+            self.total = self.costs.values().fold(0, |sum, cost| sum.saturating_add(*cost));
         }
         if cost == 0 {
             return;
         }
-        if self.costs.len() >= MAX_OWNERS
-            && !self.costs.contains_key(owner)
-            && let Some(least) =
-                self.costs.iter().min_by_key(|(_, cost)| **cost).map(|(owner, _)| owner.clone())
-        {
-            self.costs.remove(&least);
+        if self.costs.len() >= MAX_OWNERS && !self.costs.contains_key(owner) {
+            self.forget_one();
         }
         let of_owner = self.costs.entry(owner.clone()).or_default();
         *of_owner = of_owner.saturating_add(cost);
+        self.total = self.total.saturating_add(cost);
+    }
+
+    fn average(&self) -> u64 {
+        self.total / (self.costs.len() as u64).max(1)
+    }
+
+    fn forget_one(&mut self) {
+        let average = self.average();
+        let nearest = self.costs.iter().min_by_key(|(_, cost)| cost.abs_diff(average));
+        if let Some(owner) = nearest.map(|(owner, _)| owner.clone()) {
+            let cost = self.costs.remove(&owner).unwrap_or_default();
+            self.total = self.total.saturating_sub(cost);
+        }
     }
 }
 
@@ -123,19 +142,20 @@ mod tests {
             [&ann, &bob, &cat].into_iter().cloned().for_each(|owner| turns.add(owner));
             order(turns).join(" ")
         };
-        assert_eq!(all(&mut turns), "cat bob ann");
+        assert_eq!(all(&mut turns), "bob cat ann", "cat is taken to have cost 55");
         tokio::time::advance(5 * HALF_LIFE).await;
         turns.charge(&"cat".into(), 1);
-        assert_eq!(all(&mut turns), "bob cat ann", "10 was halved five times");
+        assert_eq!(all(&mut turns), "cat bob ann", "10 was halved five times, and is unknown");
         tokio::time::advance(5 * HALF_LIFE).await;
         turns.charge(&"cat".into(), 1);
-        assert_eq!(all(&mut turns), "ann bob cat");
+        assert_eq!(all(&mut turns), "ann bob cat", "all cost the same");
     }
 
     #[test]
     fn one_that_costs_much_is_passed_by_three_at_most() {
         let mut turns = Turns::new();
         turns.charge(&"ann".into(), 100);
+        turns.charge(&"bob".into(), 1);
         turns.add("ann".into());
         (0..9).for_each(|number| turns.add(number.to_string().into()));
         let order = order(&mut turns);

@@ -1,23 +1,11 @@
 //! Units for options whose keys carry them.
 //!
 //! `#[serde(rename = "timeout_secs", with = "units::Seconds")]` reads `timeout_secs = 30` into a `Duration`. The `Optional…`
-//! units read 0 as `None`: no limit. `deadline` is the end of such a time.
+//! units read 0 as `None`: no limit.
 
 use std::time::Duration;
 
 use serde::{Deserialize, Deserializer};
-#[cfg(feature = "runtime")]
-use tokio::time::Instant;
-
-/// Stands for a time that ends later than an [`Instant`] can say, such as `Duration::MAX`.
-pub const FAR_FUTURE: Duration = Duration::from_secs(30 * 365 * 24 * 3600);
-
-/// Returns the end of a time that an operator, an application or a file has chosen. `from + time` panics if the time is too
-/// long for an [`Instant`]; this returns an instant in 30 years.
-#[cfg(feature = "runtime")]
-pub fn deadline(from: Instant, time: Duration) -> Instant {
-    from.checked_add(time).or_else(|| from.checked_add(FAR_FUTURE)).unwrap_or(from)
-}
 
 /// Defines the units: each reads a number into a value, and has the unit in the JSON Schema of the configuration.
 macro_rules! units {
@@ -85,17 +73,3 @@ pub const SOCKET_ADDRESS: &str =
 #[cfg(feature = "schema")]
 pub const NAMED_SOCKET_ADDRESS: &str =
     r"^([A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+(%[0-9]+)?\]):[0-9]{1,5}$";
-
-#[cfg(all(test, feature = "runtime"))]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn no_time_is_too_long_for_a_deadline() {
-        let now = Instant::now();
-        assert_eq!(deadline(now, Duration::from_secs(5)), now + Duration::from_secs(5));
-        for longest in [Duration::MAX, Duration::from_secs(i64::MAX as u64)] {
-            assert_eq!(deadline(now, longest), now + FAR_FUTURE);
-        }
-    }
-}

@@ -11,13 +11,13 @@ use super::{
     Connection, KnownModels, ModelEvent, ModelOptions, ModelRequest, ProfileOptions,
     context::{image_memory, scale_image},
     history,
-    known_models::{MessagesServer, Profile, ThinkTags},
+    known_models::{MessagesServer, Profile},
     providers::{
         anthropic::{
             self,
             decoder::{MessageDecoder, PausedContent},
         },
-        chat::{self, decoder::ChatDecoder, tags::TagReader, written_calls::WrittenCallReader},
+        chat::{self, decoder::ChatDecoder, written_calls::WrittenCallReader},
         gemini::{self, decoder::GeminiDecoder},
         portable_tools::PortableTools,
         responses::{self, decoder::ResponsesDecoder},
@@ -87,12 +87,6 @@ pub fn stands_in(text: &str, (name, arguments): &(String, String)) -> bool {
     SoughtCalls::new([(name.as_str(), arguments.as_str())]).stand_in(text)
 }
 
-/// Returns the number of the texts and thoughts of an answer that begins with tags.
-pub fn tagged_pieces<'p>(pieces: impl IntoIterator<Item = &'p str>) -> usize {
-    let mut reader = TagReader::new(ThinkTags::Paired, profile("vllm").thoughts.clone());
-    pieces.into_iter().map(|piece| reader.read(piece).len()).sum()
-}
-
 /// Returns the body of a request with a conversation.
 pub fn request(api: Api, model: &str, messages: &[Message], tools: &[ToolSpec]) -> Value {
     let options = ModelOptions::new(model, Connection::default());
@@ -135,7 +129,7 @@ pub fn scale(file: &[u8], side: u32) -> bool {
     clippy::expect_used,
     reason = "the callers are tests, with names of profiles that they choose"
 )]
-fn profile(name: &str) -> Arc<Profile> {
+pub(crate) fn profile(name: &str) -> Arc<Profile> {
     let url = Url::parse("http://localhost").expect("a URL");
     KnownModels::default()
         .profile(Some(&ProfileOptions::named(name)), &url)

@@ -22,8 +22,8 @@ use super::{
 };
 use agui_base::{
     InvalidOption,
+    deadline::deadline,
     text::{error_chain, shortened},
-    units::deadline,
 };
 use agui_protocol::own_names::MCP_SERVER;
 use agui_tools::{

@@ -27,7 +27,7 @@ use tokio::{
 
 use super::wanted::Wanted;
 use agui_agent::Principal;
-use agui_base::units::deadline;
+use agui_base::deadline::deadline;
 use agui_protocol::ThreadId;
 
 /// Signals of a server that sends more than a call reads are left out.

@@ -43,7 +43,9 @@ struct Inner {
 /// The place in a list at which each id first occurs. A call has the place of its message, and its position in it.
 #[derive(Debug, Clone, Default)]
 pub struct MessageIndex<P> {
+    /// The place of the first message with an id.
     pub messages: HashMap<MessageId, P>,
+    /// The place of the message that made a call, and the call's position in its `tool_calls`.
     pub calls: HashMap<ToolCallId, (P, usize)>,
 }
 
@@ -129,12 +131,14 @@ impl Messages {
 }
 
 impl<P: Copy + Default> MessageIndex<P> {
+    /// Builds the index of messages, each with its place.
     pub fn of<'m>(messages: impl Iterator<Item = (P, &'m Message)>) -> Self {
         let mut index = Self::default();
         messages.for_each(|(place, message)| index.add(place, message));
         index
     }
 
+    /// Adds a message and its calls. Ids that the index already has keep their place.
     pub fn add(&mut self, place: P, message: &Message) {
         self.messages.entry(message.id().clone()).or_insert(place);
         for (position, call) in message.tool_calls().iter().enumerate() {

@@ -29,17 +29,14 @@ mod start;
 pub mod threads;
 pub(crate) mod turn;
 
-pub(crate) use self::{
-    drive::progress::Drive,
-    events::thread_event_hub::ThreadEvents,
-    log::Follower,
-    runs::Runs,
-    turn::thread_runs::{ThreadData, ThreadRuns},
-};
 pub use self::{
     drive::{driver::Run, guard::Guard, transcript::Transcript},
     limits::quota::PrincipalLimits,
     options::{ConcurrentRuns, OnDisconnect, RunOptions, ThreadOptions},
+};
+pub(crate) use self::{
+    events::thread_event_hub::ThreadEvents, log::Follower, runs::Runs,
+    turn::thread_runs::ThreadRuns,
 };
 
 #[doc(hidden)]

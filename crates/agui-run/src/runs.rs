@@ -50,11 +50,14 @@ pub struct Runs {
     permits: Arc<Permits>,
     rate: RunRate,
     principal_limits: PrincipalLimits,
+    /// The memory that runs may use together.
     pub memory: Arc<RunMemoryBudget>,
     pub(super) live: Arc<LiveRuns>,
     inspector: Arc<DebugHub>,
     pub(super) taps: Taps,
+    /// The stored threads, with what the runs on them share.
     pub threads: Arc<ThreadRuns>,
+    /// The metrics of the server. [`current_metrics`](Self::current_metrics) updates its gauges.
     pub metrics: Metrics,
     pub(super) recordings: Option<RecordingWriter>,
     pub(super) begin_drawing: Option<BeginDrawing>,
@@ -65,9 +68,12 @@ pub struct Runs {
 #[derive(SmartDefault)]
 #[must_use]
 pub struct RunsBuilder {
+    /// The agents that runs can name, and the default agent.
     pub agents: AgentRegistry,
+    /// The store of the threads; a [`MemoryStore`] by default.
     #[default(Arc::new(MemoryStore::new()))]
     pub store: Arc<dyn Store>,
+    /// The options of stored threads and detached runs.
     pub threads: ThreadOptions,
     /// The time limits of each run.
     pub limits: RunLimits,
@@ -76,8 +82,10 @@ pub struct RunsBuilder {
     /// The memory that runs may use together.
     #[default(RunMemoryBudget::new(usize::MAX, 0, false))]
     pub memory: RunMemoryBudget,
+    /// The largest number of runs at a time, including waiting ones; unlimited by default.
     #[default(usize::MAX)]
     pub max_concurrent: usize,
+    /// The metrics that the runs and the store's calls count in.
     pub metrics: Metrics,
     /// Records each run.
     pub recordings: Option<RecordingWriter>,

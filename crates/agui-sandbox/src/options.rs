@@ -10,6 +10,7 @@ use agui_base::InvalidOption;
 use agui_base::units;
 use agui_tools::{ApprovalRule, options::check_not_zero};
 
+/// The names of the sandbox's tools, which are the valid keys of `approval_of`.
 pub const TOOL_NAMES: [&str; 6] =
     ["run_command", "read_file", "write_file", "list_files", "remove_files", "share_file"];
 /// The shell, `prlimit` and a program need at least this much address space, in bytes.

@@ -42,7 +42,6 @@ pub struct MessageQuery {
 
 impl MessageQuery {
     /// Selects messages of the branch that ends with the message `newest`.
-    #[doc(hidden)]
     pub fn new(newest: i64, limit: usize) -> Self {
         Self { newest, run: None, limit }
     }
@@ -137,7 +136,6 @@ pub struct EventPage {
 
 impl EventPage {
     /// Returns a page without events, which follow the event with number `after`.
-    #[doc(hidden)]
     pub fn new(after: u64, status: RunStatus, count: u64) -> Self {
         Self {
             first: after.saturating_add(1),

@@ -29,7 +29,6 @@ pub struct ThreadContent {
     pub head: i64,
     /// The current state, by its position in `states`, or `null`.
     #[serde(default)]
-    #[doc(hidden)]
     pub state: Option<usize>,
     /// The open interrupts of the current branch.
     #[serde(default)]
@@ -38,11 +37,9 @@ pub struct ThreadContent {
     pub messages: Vec<CopiedMessage>,
     /// The states at the begin and the end of runs. At most two for each run.
     #[serde(default)]
-    #[doc(hidden)]
     pub states: Vec<Value>,
     /// The runs, the oldest first. At least one; all have ended.
     #[serde(default)]
-    #[doc(hidden)]
     pub runs: Vec<CopiedRun>,
     /// When the first run began.
     #[serde(with = "time_text")]
@@ -100,7 +97,6 @@ pub struct CopiedRun {
     pub head: i64,
     /// The state at its end, by its position in `states`, or `null`.
     #[serde(default)]
-    #[doc(hidden)]
     pub state: Option<usize>,
     /// The interrupts that were open when it ended.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

@@ -17,6 +17,7 @@ const FENCE: &str = "```";
 /// The arguments of a call.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct CallArguments {
+    /// The arguments by name, after the repairs.
     pub object: JsonObject,
     /// What was repaired, for logs.
     pub repairs: Vec<&'static str>,
@@ -34,7 +35,7 @@ impl CallArguments {
     }
 
     /// Returns the arguments with the members in the form that a schema asks for; `None` if nothing can be repaired.
-    pub fn fitted(&self, schema: &Value) -> Option<Self> {
+    pub(crate) fn fitted(&self, schema: &Value) -> Option<Self> {
         let mut fitted = self.clone();
         let top = Schema { root: schema, here: schema }.at(schema);
         fit_object(&mut fitted.object, top, &mut fitted.repairs);

@@ -87,6 +87,10 @@ impl TryFrom<ConfiguredHeader> for CallerHeader {
 }
 
 impl CallerValue {
+    /// Parses `principal`, `principal_id`, `claim:NAME` or `header:NAME`.
+    ///
+    /// # Errors
+    /// The text is none of these; the message names it and the valid forms.
     pub fn parse(text: &str) -> Result<Self, String> {
         match text.split_once(':') {
             None if text == "principal" => Ok(Self::Principal),

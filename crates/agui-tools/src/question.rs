@@ -94,8 +94,7 @@ impl Question {
         self
     }
 
-    #[doc(hidden)]
-    pub fn expecting<T: JsonSchema>(self) -> Self {
+    pub(crate) fn expecting<T: JsonSchema>(self) -> Self {
         if self.interrupt.response_schema.is_some() {
             self
         } else {
@@ -129,6 +128,7 @@ pub(crate) fn schema_of<T: JsonSchema>() -> Value {
 /// The replies to a call's questions so far, and the arguments of its approval if a person edited them.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct CallReplies {
+    /// The arguments with which a person approved the call; `None` if the model's are used.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub edited: Option<JsonObject>,
     #[serde(default, skip_serializing_if = "IndexMap::is_empty")]
@@ -144,14 +144,19 @@ pub struct CallReplies {
 /// What a call keeps for the server that goes on with its run: an entry `kept` among the run's marks.
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
 pub struct KeptValue {
+    /// The id of the call that keeps the value.
     pub call: ToolCallId,
+    /// The value that replaces the replies so far.
     pub value: Value,
 }
 
+/// A person's reply to a question.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum PersonsReply {
+    /// The payload of the reply; `null` if it has none.
     Resolved(Value),
+    /// The person cancelled the question.
     Cancelled,
 }
 
@@ -207,6 +212,7 @@ impl CallReplies {
         self.bound == bound_call(call, server)
     }
 
+    /// Removes and returns the reply to the question with a key; `None` if it has no reply.
     pub fn take(&mut self, key: &str) -> Option<PersonsReply> {
         self.replies.shift_remove(key)
     }
@@ -226,7 +232,7 @@ impl CallReplies {
         }
     }
 
-    pub fn get(&self, key: &str) -> Option<&PersonsReply> {
+    pub(crate) fn get(&self, key: &str) -> Option<&PersonsReply> {
         self.replies.get(key)
     }
 

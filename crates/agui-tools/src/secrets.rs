@@ -23,6 +23,7 @@ impl Secrets {
         secrets
     }
 
+    /// Adds the words of a value. Words below 8 bytes, such as `Bearer`, are ignored.
     pub fn add(&mut self, value: &str) {
         self.0.extend(
             value
@@ -35,6 +36,7 @@ impl Secrets {
         self.0.dedup();
     }
 
+    /// Adds all words of `other`.
     pub fn extend(&mut self, other: &Self) {
         other.0.iter().for_each(|word| self.add(word));
     }

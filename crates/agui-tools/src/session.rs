@@ -19,6 +19,7 @@ use super::error::ToolError;
 use agui_agent::RunContext;
 use agui_protocol::{Event, patch};
 
+/// The state of a run and the queue of its tools' events. Clones share both.
 #[derive(Clone)]
 pub struct ToolSession(Arc<Shared>);
 
@@ -43,6 +44,7 @@ enum ReaderState {
 }
 
 impl ToolSession {
+    /// Creates a session without a reader, in which emitting does not wait.
     pub fn new(run: RunContext, state: Value) -> Self {
         let inner = SessionState {
             state: Arc::new(state),
@@ -52,10 +54,12 @@ impl ToolSession {
         Self(Arc::new(Shared { run, inner: Mutex::new(inner), drained: Notify::new() }))
     }
 
+    /// Returns the context of the run.
     pub fn run(&self) -> &RunContext {
         &self.0.run
     }
 
+    /// Returns the state as it is now. Later changes do not change the returned value.
     pub fn state(&self) -> Arc<Value> {
         self.0.inner.lock().state.clone()
     }
@@ -110,7 +114,7 @@ impl ToolSession {
     }
 
     /// Completes when the reader has taken all events.
-    pub async fn drained(&self) {
+    pub(crate) async fn drained(&self) {
         loop {
             let drained = self.0.drained.notified();
             {
@@ -155,6 +159,7 @@ fn applied(state: &mut Arc<Value>, event: Event) -> Result<Event, ToolError> {
 pub struct ToolEvents(ToolSession);
 
 impl ToolEvents {
+    /// Polls for the next event. Never completes after the last one, as calls may emit further ones.
     pub fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Event> {
         let mut inner = self.0.0.inner.lock();
         let Some(event) = inner.events.pop_front() else {

@@ -21,7 +21,7 @@ use tokio::{
 use tower::ServiceExt as _;
 
 use super::stall_timeout::StallTimeout;
-use agui_base::units::FAR_FUTURE;
+use agui_base::deadline::FAR_FUTURE;
 use agui_observe::metrics::{ConnectionEnd, GaugeCount, Metrics};
 
 /// The time that connections get to close after their last response. It begins again whenever one has closed: thousands of

@@ -16,7 +16,7 @@ use tokio::{
     time::{Instant, Sleep},
 };
 
-use agui_base::units;
+use agui_base::deadline;
 use agui_observe::metrics::Metrics;
 
 /// A client that lets a write wait for this long is slow.
@@ -48,7 +48,7 @@ impl<T> StallTimeout<T> {
             }
             return result;
         }
-        let deadline = || units::deadline(Instant::now(), self.limit);
+        let deadline = || deadline::deadline(Instant::now(), self.limit);
         let timer = match &mut self.timer {
             Some(timer) => {
                 if !self.is_waiting {
@@ -71,7 +71,7 @@ impl<T> StallTimeout<T> {
     fn count_if_slow(&self) {
         // The timer was set when the write began to wait.
         let waited = self.timer.as_ref().map(|timer| {
-            units::deadline(Instant::now(), self.limit).duration_since(timer.deadline())
+            deadline::deadline(Instant::now(), self.limit).duration_since(timer.deadline())
         });
         if waited.is_some_and(|waited| waited >= SLOW_WRITE) {
             self.metrics.http.slow_writes.inc();

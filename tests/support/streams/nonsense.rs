@@ -256,7 +256,6 @@ fn event_of_type(kind: EventType, dice: &mut Dice<'_>) -> Event {
             SubagentFinished { outcome, result, ..SubagentFinished::new(subagent(dice)) }.into()
         }
         EventType::SubagentError => SubagentError::new(subagent(dice), "no luck").into(),
-        other => unreachable!("no generator for events of the type {other:?}"),
     }
 }
 

@@ -43,7 +43,6 @@ impl A2ui {
     ///
     /// # Errors
     /// If the JSON has another form.
-    #[doc(hidden)]
     pub fn schema(self, json: &Value) -> Result<Self, &'static str> {
         let read = ComponentCatalog::read(json)
             .ok_or("expected {\"catalogId\": …, \"components\": {…}}")?;
@@ -82,7 +81,7 @@ impl RunSurfaces {
         self.options.attempts
     }
 
-    pub fn failures(&self) -> u32 {
+    pub(crate) fn failures(&self) -> u32 {
         self.failures.load(Ordering::Relaxed)
     }
 

@@ -42,13 +42,13 @@ pub enum LoadedFor {
 pub struct Loading<'m> {
     files: Files,
     /// Each with its file, or with the note that stands in the place of one that is not loaded.
-    parts: Vec<(Place<'m>, Result<StoredFile, &'static str>)>,
+    parts: Vec<(FilePlace<'m>, Result<StoredFile, &'static str>)>,
     bytes: u64,
     reader: LoadedFor,
 }
 
 /// Where a file is named.
-enum Place<'m> {
+enum FilePlace<'m> {
     Part(&'m mut ContentPart),
     Activity(&'m mut JsonObject),
 }
@@ -76,7 +76,7 @@ impl Files {
                         "It is left out: the newer files of this conversation have too many bytes.",
                     ),
                     // The URL may be that of another server.
-                    None if matches!(&place, Place::Part(part) if matches!(part.source(), Some(PartSource::Url { .. }))) =>
+                    None if matches!(&place, FilePlace::Part(part) if matches!(part.source(), Some(PartSource::Url { .. }))) =>
                     {
                         continue;
                     }
@@ -129,7 +129,7 @@ impl Loading<'_> {
                     "It cannot be read."
                 }
             };
-            if let Place::Part(part) = place
+            if let FilePlace::Part(part) = place
                 && self.reader != LoadedFor::Export
             {
                 replace_by_note(part, note);
@@ -139,9 +139,9 @@ impl Loading<'_> {
 }
 
 /// Returns where a message may name files.
-fn places(message: &mut Message, reader: LoadedFor) -> Vec<Place<'_>> {
+fn places(message: &mut Message, reader: LoadedFor) -> Vec<FilePlace<'_>> {
     if !matches!(message, Message::Activity(_)) {
-        return message.parts_mut().iter_mut().map(Place::Part).collect();
+        return message.parts_mut().iter_mut().map(FilePlace::Part).collect();
     }
     // Of the files that are handed over, models get the images.
     let is_image = |content: &JsonObject| {
@@ -153,10 +153,10 @@ fn places(message: &mut Message, reader: LoadedFor) -> Vec<Place<'_>> {
     let activity = message
         .file_activity_mut()
         .filter(|content| reader == LoadedFor::Export || is_image(content));
-    activity.map(Place::Activity).into_iter().collect()
+    activity.map(FilePlace::Activity).into_iter().collect()
 }
 
-impl Place<'_> {
+impl FilePlace<'_> {
     fn file(&self) -> Option<&str> {
         match self {
             Self::Part(part) => part.source().and_then(file_of),

@@ -11,7 +11,7 @@ use super::{
     options::{ReplayFault, ReplayOptions},
 };
 use agui_agent::{Agent, AgentError, EventStream, RunContext, event_stream};
-use agui_base::{RunErrorCode, units::deadline};
+use agui_base::{RunErrorCode, deadline::deadline};
 use agui_observe::recording::{RecordingError, read_folder};
 use agui_protocol::{
     AgentCapabilities, Event, RunAgentInput,

@@ -112,7 +112,7 @@ impl BoundedSchema {
 pub fn compile_response_schema(schema: &Map<String, Value>) -> Result<BoundedSchema, String> {
     let mut schema = Value::Object(schema.clone());
     check_size(&schema, SchemaLimits::INTERRUPT)?;
-    patterns::remove_unsupported(&mut schema);
+    patterns::remove_unsupported_patterns(&mut schema);
     BoundedSchema::new(&schema, SchemaLimits::INTERRUPT)
 }
 

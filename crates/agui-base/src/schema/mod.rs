@@ -12,5 +12,5 @@ mod size;
 mod work;
 
 pub use bounded::{BoundedSchema, compile_response_schema};
-pub use patterns::remove_unsupported as remove_unsupported_patterns;
+pub use patterns::remove_unsupported_patterns;
 pub use size::{SchemaLimits, check_size};

@@ -12,9 +12,9 @@ pub(super) fn options() -> PatternOptions<jsonschema::Regex> {
 
 /// Removes the values of `pattern` that are not supported, such as look-ahead, and returns them. Then the schema accepts
 /// more, and its author has to check the values. The nesting of the schema must be limited.
-pub fn remove_unsupported(schema: &mut Value) -> Vec<String> {
+pub fn remove_unsupported_patterns(schema: &mut Value) -> Vec<String> {
     match schema {
-        Value::Array(items) => items.iter_mut().flat_map(remove_unsupported).collect(),
+        Value::Array(items) => items.iter_mut().flat_map(remove_unsupported_patterns).collect(),
         Value::Object(members) => {
             let pattern = members
                 .get("pattern")
@@ -27,7 +27,7 @@ pub fn remove_unsupported(schema: &mut Value) -> Vec<String> {
             let is_data =
                 |name: &str, member: &Value| name == "const" || name == "enum" && member.is_array();
             let schemas = members.iter_mut().filter(|(name, member)| !is_data(name, member));
-            removed.extend(schemas.flat_map(|(_, member)| remove_unsupported(member)));
+            removed.extend(schemas.flat_map(|(_, member)| remove_unsupported_patterns(member)));
             removed
         }
         _ => Vec::new(),
@@ -53,7 +53,7 @@ mod tests {
             "c": { "items": [{ "pattern": r"(a)\1" }] }, "d": { "const": { "pattern": "(?=a)" } },
             "e": { "pattern": "\\p{L}{1000}{1000}" }, "pattern": { "type": "string" }
         } });
-        let mut removed = remove_unsupported(&mut schema);
+        let mut removed = remove_unsupported_patterns(&mut schema);
         removed.sort();
         assert_eq!(removed, [r"(a)\1", "\\p{L}{1000}{1000}", "^(?!x)[a-z]+$"]);
         assert_eq!(

@@ -20,7 +20,7 @@ use super::{
     body::pieces,
     events::{LargeEvent, ServerEvent, ServerEvents, StreamError, StreamLimits},
 };
-use crate::units::deadline;
+use crate::deadline::deadline;
 
 const PRELUDE_BYTES: usize = 12;
 const CHECKSUM_BYTES: usize = 4;

@@ -24,8 +24,8 @@ use super::{
     body::{BodyError, pieces},
 };
 use crate::{
+    deadline::deadline,
     permits::{Permit, Permits},
-    units::deadline,
 };
 
 /// An event of a server.

@@ -29,6 +29,7 @@ const VARYING: &[&str] = &[
 /// The recorded answers of a provider.
 #[derive(Debug)]
 pub struct RecordedExchanges {
+    /// The API that all exchanges use.
     pub api: RecordedApi,
     /// The URL of the first exchange, without its scheme: host and path.
     pub url: String,

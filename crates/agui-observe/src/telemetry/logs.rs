@@ -59,6 +59,7 @@ pub fn init(options: &LogOptions) -> io::Result<()> {
 }
 
 /// Starts logging at the level `info`, or at that of `RUST_LOG`, unless the program has a subscriber.
+#[doc(hidden)]
 pub fn init_unless_set() -> io::Result<()> {
     if tracing::dispatcher::has_been_set() {
         Ok(())
@@ -110,6 +111,7 @@ fn subscribe(options: &LogOptions, traces: Option<BoxedLayer>) -> io::Result<()>
 ///
 /// # Errors
 /// If the text is invalid.
+#[doc(hidden)]
 pub fn parse(filter: &str) -> io::Result<EnvFilter> {
     let invalid = |problem: String| {
         io::Error::new(

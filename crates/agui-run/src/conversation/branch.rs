@@ -68,7 +68,7 @@ impl Branch {
 
     /// Returns the messages that only agents make, but that a client added to the branch: they may name calls and results
     /// that no run has made.
-    pub fn client_claims(&self) -> HashSet<MessageId> {
+    pub(crate) fn client_claims(&self) -> HashSet<MessageId> {
         let of_client = self
             .messages
             .iter()

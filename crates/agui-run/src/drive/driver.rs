@@ -118,8 +118,7 @@ impl Run {
     }
 
     /// Returns the control that cancels the run from another task.
-    #[doc(hidden)]
-    pub fn control(&self) -> Arc<RunControl> {
+    pub(crate) fn control(&self) -> Arc<RunControl> {
         self.control.clone()
     }
 
@@ -152,8 +151,7 @@ impl Run {
     }
 
     /// Drops the run, and returns its permit, with which it counts as running until its end is stored.
-    #[doc(hidden)]
-    pub fn into_permit(mut self) -> Option<RunPermit> {
+    pub(crate) fn into_permit(mut self) -> Option<RunPermit> {
         self.permit.take()
     }
 

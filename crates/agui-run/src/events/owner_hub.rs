@@ -85,7 +85,7 @@ impl<T: Clone, const MAX_BEHIND: usize> OwnerHub<T, MAX_BEHIND> {
     }
 
     /// Returns the number of readers of all owners.
-    pub fn readers(&self) -> usize {
+    pub(crate) fn readers(&self) -> usize {
         self.readers.load(Ordering::Relaxed)
     }
 

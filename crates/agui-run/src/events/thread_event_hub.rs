@@ -73,7 +73,9 @@ pub struct ThreadChanges {
 /// A thread after its changes.
 #[derive(Debug)]
 pub enum ChangedThread {
+    /// The thread, without its messages and its state.
     Summary(Box<Thread>),
+    /// The thread no longer exists.
     Deleted,
     /// The store has failed.
     Unknown,

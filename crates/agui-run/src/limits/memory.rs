@@ -40,7 +40,9 @@ struct Shared {
 /// The size of a request: the bytes of its body and the number of its JSON values.
 #[derive(Debug, Clone, Copy)]
 pub struct RequestSize {
+    /// The length of the body that is decoded, in bytes.
     pub body_bytes: usize,
+    /// The number of JSON values in the body, including nested ones; an empty array counts as two.
     pub values: usize,
 }
 

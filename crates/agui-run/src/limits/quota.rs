@@ -42,8 +42,7 @@ pub struct PrincipalLimits {
 
 impl PrincipalLimits {
     /// Returns one principal's share of what the server has, at least one; `None` if it is not limited.
-    #[doc(hidden)]
-    pub fn share_of(&self, all: usize) -> Option<usize> {
+    pub(crate) fn share_of(&self, all: usize) -> Option<usize> {
         let share = all.saturating_mul(self.share_percent.into()) / 100;
         (self.share_percent < 100).then_some(share.max(1))
     }

@@ -9,8 +9,9 @@ use agui_base::permits::Permit;
 #[must_use = "dropping a permit gives it back"]
 pub struct RunPermit {
     #[allow(dead_code, reason = "held, not read")]
-    pub concurrent: Permit,
-    pub detached: Option<Permit>,
+    pub(crate) concurrent: Permit,
+    pub(crate) detached: Option<Permit>,
+    /// The run's entry among the live runs, which a shutdown stops and waits for.
     pub live: LiveGuard,
     /// `None` for a run that is taken over.
     pub memory: Option<RunMemory>,

@@ -46,14 +46,14 @@ const PAGE_BYTES: usize = 16 * 1024;
 const MAX_RECENT_BYTES: usize = 16 * 1024;
 
 /// The logs of other processes that are followed here.
-pub struct FollowedLogs {
+pub(crate) struct FollowedLogs {
     pub store: MeasuredStore,
     logs: Mutex<HashMap<i64, Weak<FollowedLog>>>,
     due: Arc<Notify>,
 }
 
 /// A log that its followers keep.
-pub struct FollowedLog {
+pub(crate) struct FollowedLog {
     thread: i64,
     run: i64,
     is_due: Arc<AtomicBool>,
@@ -73,12 +73,12 @@ struct FollowedState {
 }
 
 impl FollowedLogs {
-    pub fn new(store: MeasuredStore) -> Arc<Self> {
+    pub(crate) fn new(store: MeasuredStore) -> Arc<Self> {
         Arc::new(Self { store, logs: Mutex::default(), due: Arc::default() })
     }
 
     /// Returns the log of a run. If nobody follows it yet, it begins after the event with number `after`.
-    pub fn join(&self, thread: i64, run: i64, after: u64) -> Arc<FollowedLog> {
+    pub(crate) fn join(&self, thread: i64, run: i64, after: u64) -> Arc<FollowedLog> {
         let mut logs = self.logs.lock();
         if let Some(log) =
             logs.get(&run).and_then(Weak::upgrade).filter(|log| log.state.lock().end.is_none())
@@ -179,7 +179,7 @@ impl FollowedLogs {
 
 impl FollowedLog {
     /// Waits until there is something after the event with number `after`.
-    pub async fn next(&self, after: u64) -> NextChunk {
+    pub(crate) async fn next(&self, after: u64) -> NextChunk {
         next_chunk(&self.changed, || {
             let state = self.state.lock();
             state.recent.next(after, state.last, state.end)

@@ -104,7 +104,7 @@ impl LiveLog {
     }
 
     /// The log of a run that another process began `elapsed` ago, with `stored` lines so far.
-    pub fn continued(self, elapsed: Duration, stored: u64) -> Self {
+    pub(crate) fn continued(self, elapsed: Duration, stored: u64) -> Self {
         self.state.lock().written = stored;
         let begun = self.begun.checked_sub(elapsed).unwrap_or(self.begun);
         Self { begun, ..self }

@@ -12,7 +12,7 @@ pub(crate) mod mark;
 pub(crate) mod taken_back;
 mod writer;
 
-pub use followed::FollowedLogs;
+pub(crate) use followed::FollowedLogs;
 pub use follower::{FollowError, Follower};
 pub use live::{LiveLog, LogEnd};
 pub use writer::LogWriter;

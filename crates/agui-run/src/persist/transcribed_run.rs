@@ -54,7 +54,7 @@ struct Transcription {
 }
 
 /// The result of storing the end of a run.
-pub struct Committed {
+pub(crate) struct Committed {
     pub stored: Result<(), StoreError>,
     pub held: HeldLease,
     /// Comes before the terminal event: with it, the client has files in place of data.
@@ -92,7 +92,7 @@ impl TranscribedRun {
 
     /// Makes files of the media that the run has added. Returns the snapshot that comes before the terminal event: clients that have
     /// data then get the names of the files. They would send the data again with each request.
-    pub async fn absorb(&mut self) -> Option<Event> {
+    pub(crate) async fn absorb(&mut self) -> Option<Event> {
         let Self {
             transcription: Transcription { transcript, owes_snapshot, added_events, .. },
             held,
@@ -144,7 +144,7 @@ impl TranscribedRun {
     }
 
     /// Keeps the permit and the turn until the end is stored. `delivered` says that the response is being sent to a client.
-    pub fn commit(
+    pub(crate) fn commit(
         mut self,
         delivered: bool,
         last_events: Option<EventBatch>,

@@ -28,7 +28,7 @@ impl HeldLease {
     }
 
     /// Gives the turn to the next run, after the end of this one.
-    pub fn end_turn(&mut self) {
+    pub(crate) fn end_turn(&mut self) {
         self.turn = None;
     }
 }

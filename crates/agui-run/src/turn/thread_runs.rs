@@ -47,36 +47,42 @@ pub trait ThreadData: Send + Sync + 'static {
 
 /// The stored threads of a server, as its runs share them.
 pub struct ThreadRuns {
+    /// The store of the threads, whose calls are counted and timed.
     pub store: MeasuredStore,
+    /// The options of threads, runs, retention and files.
     pub options: ThreadOptions,
     /// `None` if the store keeps no files.
     pub files: Option<Files>,
-    pub upstream_key: Arc<UpstreamKey>,
-    pub holder: Arc<str>,
+    pub(crate) upstream_key: Arc<UpstreamKey>,
+    pub(crate) holder: Arc<str>,
+    /// The runs of this process on each thread: the one that has the turn, and those that wait.
     pub queue: Arc<ThreadQueue>,
+    /// The threads as the last runs of this process left them.
     pub cache: BranchCache,
-    pub log_writer: Arc<LogWriter>,
+    pub(crate) log_writer: Arc<LogWriter>,
     pub(crate) followed_logs: Arc<FollowedLogs>,
-    pub detached: Arc<Permits>,
-    pub followers: Arc<Permits>,
+    pub(crate) detached: Arc<Permits>,
+    pub(crate) followers: Arc<Permits>,
+    /// The stored bytes of owners, read from time to time for the limits of `[retention]`.
     pub stored_bytes: StoredBytes,
     new_threads: AtomicU64,
     pub(crate) sweep_due: Arc<Notify>,
-    pub tasks: OnceLock<[AbortHandle; 3]>,
-    pub data: OnceLock<Arc<dyn ThreadData>>,
+    pub(crate) tasks: OnceLock<[AbortHandle; 3]>,
+    pub(crate) data: OnceLock<Arc<dyn ThreadData>>,
+    /// Distributes the changes of threads to their owner's readers.
     pub events: Arc<ThreadEventHub>,
-    pub title_agent: Option<AgentEntry>,
-    pub titles: Arc<Permits>,
+    pub(crate) title_agent: Option<AgentEntry>,
+    pub(crate) titles: Arc<Permits>,
     pub(crate) recovery_backoff: RecoveryBackoff,
     is_stopping: AtomicBool,
-    pub metrics: Metrics,
+    pub(crate) metrics: Metrics,
 }
 
 /// A sweep is due when 1/20 of the maximum number of threads was created since the last one.
 const SWEEP_DIVISOR: u64 = 20;
 
 impl ThreadRuns {
-    pub fn new(
+    pub(crate) fn new(
         store: MeasuredStore,
         options: ThreadOptions,
         title_agent: Option<AgentEntry>,
@@ -135,7 +141,7 @@ impl ThreadRuns {
         }
     }
 
-    pub fn key(&self, owner: Option<&Principal>, id: &ThreadId) -> ThreadKey {
+    pub(crate) fn key(&self, owner: Option<&Principal>, id: &ThreadId) -> ThreadKey {
         ThreadKey { owner: owner_of(owner), id: id.clone() }
     }
 
@@ -149,7 +155,7 @@ impl ThreadRuns {
         }))
     }
 
-    pub async fn load(&self, key: &ThreadKey) -> Result<Option<LoadedThread>, StoreError> {
+    pub(crate) async fn load(&self, key: &ThreadKey) -> Result<Option<LoadedThread>, StoreError> {
         let view = self
             .store
             .call("thread", |store| {
@@ -162,7 +168,13 @@ impl ThreadRuns {
         Ok(view.map(LoadedThread::from))
     }
 
-    pub async fn set_delivered(&self, key: &ThreadKey, thread: i64, run: i64, delivered: bool) {
+    pub(crate) async fn set_delivered(
+        &self,
+        key: &ThreadKey,
+        thread: i64,
+        run: i64,
+        delivered: bool,
+    ) {
         match self
             .store
             .call("set_delivered", |store| store.set_delivered(thread, run, delivered))
@@ -206,7 +218,7 @@ impl ThreadRuns {
         }
     }
 
-    pub fn lease_until(&self, now: Millis) -> Millis {
+    pub(crate) fn lease_until(&self, now: Millis) -> Millis {
         now.saturating_add(Millis::try_from(self.options.lease.as_millis()).unwrap_or(Millis::MAX))
     }
 

@@ -18,7 +18,7 @@ use super::{
     cgroup::CommandCgroup,
     usage::{self, ExceededLimit},
 };
-use agui_base::units;
+use agui_base::deadline;
 
 const DRAIN_TIMEOUT: Duration = Duration::from_secs(1);
 
@@ -46,7 +46,7 @@ pub(super) async fn run(
     max_output_bytes: usize,
     options: &SandboxOptions,
 ) -> io::Result<CommandOutput> {
-    let deadline = units::deadline(Instant::now(), options.timeout);
+    let deadline = deadline::deadline(Instant::now(), options.timeout);
     let mut process = Command::from(process);
     process.stdin(if input.is_some() { Stdio::piped() } else { Stdio::null() });
     process.stdout(Stdio::piped()).stderr(Stdio::piped()).kill_on_drop(true);

@@ -10,6 +10,7 @@ pub use self::{ask_user::ask_user, current_time::current_time, propose_plan::pro
 use super::Tool;
 
 /// Returns all built-in tools.
+#[doc(hidden)]
 pub fn tools() -> [Arc<dyn Tool>; 3] {
     [current_time(), ask_user(), propose_plan()].map(|tool| Arc::new(tool) as Arc<dyn Tool>)
 }

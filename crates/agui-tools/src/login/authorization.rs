@@ -103,7 +103,7 @@ impl Authorization {
 }
 
 /// Returns the end of the redirect address of an issuer.
-pub fn callback_of(issuer: &str) -> String {
+pub(crate) fn callback_of(issuer: &str) -> String {
     let mut digest = hex(&Sha256::digest(issuer.trim_end_matches('/')));
     digest.truncate(CALLBACK_CHARS);
     digest

@@ -296,7 +296,7 @@ fn digest(text: &str) -> String {
 mod tests {
     use super::*;
     use crate::login::{
-        callback_of,
+        authorization::callback_of,
         test_logins::{replica, token_source},
     };
     use agui_store::{MemoryStore, Store};

@@ -27,8 +27,9 @@ pub mod test_logins;
 mod token_request;
 mod tokens;
 
+pub(crate) use self::authorization::callback_of;
 pub use self::{
-    authorization::{Authorization, ClientAuth, ClientCredentials, TokenSource, callback_of},
+    authorization::{Authorization, ClientAuth, ClientCredentials, TokenSource},
     server::LoginServer,
     service::{LoginPlace, LoginService, PersonLogin},
     token_request::ask_for_token,

@@ -251,10 +251,9 @@ mod tests {
 
     use axum::{Router, http::StatusCode, routing::post};
     use futures::future::join_all;
-    use indexmap::IndexMap;
 
     use super::*;
-    use crate::login::test_logins::{log_in_as, replica, token_source};
+    use crate::login::test_logins::{log_in_as, replica};
     use agui_store::{MemoryStore, Store};
 
     const OWNER: &str = "key:ann";

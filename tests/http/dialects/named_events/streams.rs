@@ -44,7 +44,7 @@ impl AguiEventHandler {
             "tool_call_end" => drop(self.calls.complete_tool_call(text("toolCallId"))),
             "tool_result" => self.calls.set_result(text("toolCallId"), text("content")),
             "reasoning_start" => {
-                drop(self.reasoning.entry(text("messageId").to_owned()).or_default())
+                self.reasoning.entry(text("messageId").to_owned()).or_default();
             }
             "reasoning_message_content" => {
                 self.reasoning.get_mut(text("messageId")).unwrap().push_str(text("delta"));

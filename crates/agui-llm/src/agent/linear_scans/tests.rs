@@ -11,7 +11,9 @@ use serde_json::json;
 use super::super::{partial_json, prediction::StatePredictor};
 use crate::{
     agent::StatePrediction,
-    fuzzing::{Api, answer, stands_in, tagged_pieces, written_calls},
+    fuzzing::{Api, answer, profile, stands_in, written_calls},
+    known_models::ThinkTags,
+    providers::chat::tags::TagReader,
 };
 use agui_agent::{RunContext, surfaces::arguments::ArgumentsReader};
 use agui_base::{lenient_json, repairs::Partner, upstream::events::StreamLimits};
@@ -233,6 +235,12 @@ fn events(api: Api, pieces: &[&str]) {
     let limits = StreamLimits { max_event_bytes: 16 << 20, idle_timeout: Duration::from_secs(60) };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
     black_box(runtime.block_on(answer(api, http::Response::new(body).into(), limits)));
+}
+
+/// Returns the number of the texts and thoughts of an answer that begins with tags.
+fn tagged_pieces<'p>(pieces: impl IntoIterator<Item = &'p str>) -> usize {
+    let mut reader = TagReader::new(ThinkTags::Paired, profile("vllm").thoughts.clone());
+    pieces.into_iter().map(|piece| reader.read(piece).len()).sum()
 }
 
 fn time(run: fn(&[&str]), pieces: &[&str], times: usize) -> Duration {

@@ -16,7 +16,7 @@ use agui_protocol::{
 const KIND: &str = "tool call";
 
 impl Guard {
-    pub fn call_start(
+    pub(crate) fn call_start(
         &mut self,
         event: &ToolCallStart,
         out: &mut impl EventSink,

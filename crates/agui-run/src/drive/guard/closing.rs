@@ -53,7 +53,11 @@ impl Guard {
         Ok(())
     }
 
-    pub fn finish(&mut self, finished: &mut RunFinished, out: &mut impl EventSink) -> &'static str {
+    pub(crate) fn finish(
+        &mut self,
+        finished: &mut RunFinished,
+        out: &mut impl EventSink,
+    ) -> &'static str {
         let outcome = finished.outcome.get_or_insert_with(RunOutcome::success);
         self.close_all(&RunClosing::Finished(outcome), out);
         match outcome {

@@ -8,17 +8,17 @@ use super::{
 };
 use agui_protocol::{EventType, MessageId, Role};
 
-pub struct KnownMessage<'g> {
-    pub role: Role,
-    pub owner: Owner,
-    pub name: Option<&'g str>,
+pub(crate) struct KnownMessage<'g> {
+    pub(crate) role: Role,
+    pub(crate) owner: Owner,
+    pub(crate) name: Option<&'g str>,
     pub(crate) made_by_call: bool,
     /// True if an event of this run told the client the owner.
     pub(crate) is_attributed: bool,
 }
 
 impl Guard {
-    pub fn known(&self, id: &str) -> Option<KnownMessage<'_>> {
+    pub(crate) fn known(&self, id: &str) -> Option<KnownMessage<'_>> {
         let attributed = |role, owner: &Owner, name| {
             let owner = owner.clone();
             KnownMessage { role, owner, name, made_by_call: false, is_attributed: true }

@@ -18,7 +18,7 @@ const SPAN: &str = "reasoning span";
 const MESSAGE: &str = "reasoning message";
 
 impl Guard {
-    pub fn reasoning_start(
+    pub(crate) fn reasoning_start(
         &mut self,
         event: &ReasoningStart,
         out: &mut impl EventSink,
@@ -31,7 +31,7 @@ impl Guard {
         Ok(())
     }
 
-    pub fn reasoning_end(&mut self, event: &ReasoningEnd) -> Result<bool, Violation> {
+    pub(crate) fn reasoning_end(&mut self, event: &ReasoningEnd) -> Result<bool, Violation> {
         self.reasoning_spans.close(
             EventType::ReasoningEnd,
             SPAN,
@@ -40,7 +40,7 @@ impl Guard {
         )
     }
 
-    pub fn reasoning_message_start(
+    pub(crate) fn reasoning_message_start(
         &mut self,
         event: &ReasoningMessageStart,
         out: &mut impl EventSink,
@@ -56,7 +56,7 @@ impl Guard {
         Ok(())
     }
 
-    pub fn reasoning_message_content(
+    pub(crate) fn reasoning_message_content(
         &mut self,
         event: &ReasoningMessageContent,
     ) -> Result<bool, Violation> {
@@ -70,7 +70,7 @@ impl Guard {
         Ok(!event.delta.is_empty() || !event.base.is_empty())
     }
 
-    pub fn reasoning_message_end(
+    pub(crate) fn reasoning_message_end(
         &mut self,
         event: &ReasoningMessageEnd,
     ) -> Result<bool, Violation> {
@@ -98,7 +98,10 @@ impl Guard {
         }
     }
 
-    pub fn encrypted_value(&mut self, event: &ReasoningEncryptedValue) -> Result<bool, Violation> {
+    pub(crate) fn encrypted_value(
+        &mut self,
+        event: &ReasoningEncryptedValue,
+    ) -> Result<bool, Violation> {
         let id = event.entity_id.as_str();
         let owner = match event.subtype {
             EncryptedValueSubtype::ToolCall => self

@@ -65,7 +65,10 @@ impl Guard {
         }
     }
 
-    pub fn messages_snapshot(&mut self, event: &MessagesSnapshot) -> Result<bool, Violation> {
+    pub(crate) fn messages_snapshot(
+        &mut self,
+        event: &MessagesSnapshot,
+    ) -> Result<bool, Violation> {
         self.check_snapshot(event)?;
         for message in &event.messages {
             let (id, role, owner) =

@@ -57,7 +57,7 @@ impl Transcript {
         }
     }
 
-    pub fn start_call(&mut self, event: &ToolCallStart, metadata: Option<&JsonObject>) {
+    pub(crate) fn start_call(&mut self, event: &ToolCallStart, metadata: Option<&JsonObject>) {
         // A call that the conversation has already may be started again.
         if let Some(call) = self.call_mut(&event.tool_call_id) {
             call.function.name.clone_from(&event.tool_call_name);
