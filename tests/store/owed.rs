@@ -77,8 +77,7 @@ async fn the_next_sweep_removes_a_deleted_text_while_others_read() {
         let (store, is_over) = (store.clone(), is_over.clone());
         tokio::spawn(async move {
             while !is_over.load(Ordering::Relaxed) {
-                let mut all = ThreadParts::default();
-                all.messages = true;
+                let all = ThreadParts { messages: true, ..ThreadParts::default() };
                 store.thread(&key("large"), all).await.unwrap().unwrap();
             }
         })

@@ -28,7 +28,8 @@ use agui_protocol::{Event, RunAgentInput};
 /// the run is cancelled or its time is over.
 ///
 /// ```
-/// use agui_server::prelude::*;
+/// use agui_agent::{Agent, AgentError, Emitter, agent_fn};
+/// use agui_protocol::RunAgentInput;
 ///
 /// async fn hello(input: RunAgentInput, out: Emitter) -> Result<(), AgentError> {
 ///     let said = input.last_user_text().unwrap_or_default();
@@ -44,14 +45,14 @@ use agui_protocol::{Event, RunAgentInput};
 ///
 /// ```
 /// use std::sync::{Arc, atomic::{AtomicU64, Ordering}};
-/// use agui_server::prelude::*;
+/// use agui_agent::{Agent, AgentError, Emitter, agent_fn};
+/// use agui_protocol::RunAgentInput;
 ///
 /// let runs = Arc::new(AtomicU64::new(0));
 /// let counter = agent_fn(move |_: RunAgentInput, out: Emitter| {
 ///     let runs = runs.clone();
 ///     async move { out.text(format!("This is run {}.", runs.fetch_add(1, Ordering::Relaxed) + 1)).await }
 /// });
-/// let server = Server::new().agent("counter", counter);
 /// ```
 pub fn agent_fn<F, R>(run: F) -> AgentFn
 where
@@ -77,7 +78,8 @@ impl AgentFn {
     /// is, and begin there; what it sent after its last mark is taken back.
     ///
     /// ```
-    /// use agui_server::prelude::*;
+    /// use agui_agent::{AgentError, Emitter, agent_fn};
+    /// use agui_protocol::RunAgentInput;
     ///
     /// async fn write_book(_: RunAgentInput, out: Emitter) -> Result<(), AgentError> {
     ///     let written = out.context().continuation().map_or(0, |earlier| earlier.marks.len());
@@ -88,7 +90,7 @@ impl AgentFn {
     ///     Ok(())
     /// }
     ///
-    /// let server = Server::new().agent("author", agent_fn(write_book).can_continue());
+    /// let author = agent_fn(write_book).can_continue();
     /// ```
     #[must_use]
     pub fn can_continue(mut self) -> Self {

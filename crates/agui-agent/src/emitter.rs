@@ -27,7 +27,8 @@ use agui_protocol::{
 /// closed when its writer is dropped, everything else when the run ends.
 ///
 /// ```
-/// use agui_server::prelude::*;
+/// use agui_agent::{Agent, AgentError, Emitter, RunContext, agent_fn};
+/// use agui_protocol::RunAgentInput;
 /// use serde_json::json;
 ///
 /// async fn clerk(input: RunAgentInput, out: Emitter) -> Result<(), AgentError> {
@@ -43,10 +44,10 @@ use agui_protocol::{
 ///     message.end().await
 /// }
 /// # use futures::StreamExt as _;
-/// # use agui_server::Run;
-/// # let run = Run::alone(std::sync::Arc::new(agent_fn(clerk)), RunAgentInput::new("t", "r", vec![]));
-/// # let events: Vec<_> = futures::executor::block_on(run.into_events().collect());
-/// # assert_eq!(events.len(), 1 + 5 + 4 + 1 + 5 + 1);
+/// # let input = RunAgentInput::new("t", "r", vec![]);
+/// # let events = agent_fn(clerk).run(input, RunContext::new("t", "r", "clerk"));
+/// # let events: Vec<_> = futures::executor::block_on(events.collect());
+/// # assert_eq!(events.len(), 5 + 4 + 1 + 5);
 /// ```
 ///
 /// # Errors

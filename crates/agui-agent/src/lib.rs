@@ -47,8 +47,8 @@ pub type EventStream = BoxStream<'static, Result<Event, AgentError>>;
 /// [`agent_fn`]. Any `Fn(RunAgentInput, RunContext) -> EventStream` is an agent:
 ///
 /// ```
-/// use agui_server::agent::{Agent, RunContext, emit::TextMessage, events};
-/// use agui_server::protocol::RunAgentInput;
+/// use agui_agent::{Agent, RunContext, emit::TextMessage, events};
+/// use agui_protocol::RunAgentInput;
 ///
 /// let greet = |_: RunAgentInput, _: RunContext| events(TextMessage::whole("Hello!"));
 /// fn is_an_agent(_: impl Agent) {}

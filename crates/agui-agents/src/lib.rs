@@ -1,4 +1,4 @@
-//! The built-in agents without a model. Agents with a model are in [`llm`](agui_llm).
+//! The built-in agents without a model. Agents with a model are in `agui-llm`.
 
 mod echo;
 #[cfg(feature = "upstream")]

@@ -71,7 +71,7 @@ pub enum LimitReached {
 impl Permits {
     /// Creates `max` permits, of which an owner has at most `share`; `None` is no limit of an owner.
     pub fn new(max: usize, share: Option<usize>) -> Arc<Self> {
-        let counts = Counts { free: max, owners: HashMap::new(), turns: Turns::new() };
+        let counts = Counts { free: max, owners: HashMap::new(), turns: Turns::default() };
         Arc::new(Self { max, share: share.unwrap_or(max), counts: Mutex::new(counts) })
     }
 

@@ -32,8 +32,8 @@ pub struct Turns {
     passed: u32,
 }
 
-impl Turns {
-    pub fn new() -> Self {
+impl Default for Turns {
+    fn default() -> Self {
         Self {
             waiting: VecDeque::new(),
             costs: HashMap::new(),
@@ -42,7 +42,9 @@ impl Turns {
             passed: 0,
         }
     }
+}
 
+impl Turns {
     pub fn is_empty(&self) -> bool {
         self.waiting.is_empty()
     }
@@ -134,7 +136,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn who_has_cost_the_least_goes_first_until_the_costs_are_forgotten() {
-        let mut turns = Turns::new();
+        let mut turns = Turns::default();
         let [ann, bob, cat]: [Arc<str>; 3] = ["ann", "bob", "cat"].map(Arc::from);
         turns.charge(&ann, 100);
         turns.charge(&bob, 10);
@@ -153,7 +155,7 @@ mod tests {
 
     #[test]
     fn one_that_costs_much_is_passed_by_three_at_most() {
-        let mut turns = Turns::new();
+        let mut turns = Turns::default();
         turns.charge(&"ann".into(), 100);
         turns.charge(&"bob".into(), 1);
         turns.add("ann".into());
@@ -164,7 +166,7 @@ mod tests {
 
     #[test]
     fn an_owner_that_may_have_no_turn_leaves_the_order_of_the_others() {
-        let mut turns = Turns::new();
+        let mut turns = Turns::default();
         let names: Vec<Arc<str>> = (0..9).map(|number| number.to_string().into()).collect();
         turns.add("ann".into());
         for (cost, name) in (1..).zip(names.iter().rev()) {
@@ -183,7 +185,7 @@ mod tests {
 
     #[test]
     fn the_costs_of_a_bounded_number_of_owners_are_known() {
-        let mut turns = Turns::new();
+        let mut turns = Turns::default();
         turns.charge(&"ann".into(), 100);
         (0..3 * MAX_OWNERS).for_each(|number| turns.charge(&number.to_string().into(), 1));
         assert_eq!(turns.costs.len(), MAX_OWNERS);

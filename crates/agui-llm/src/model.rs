@@ -24,7 +24,7 @@ pub type ModelStream = BoxStream<'static, Result<ModelEvent, ModelError>>;
 /// A language model at a provider.
 ///
 /// ```
-/// use agui_server::llm::{BlockStart, LlmAgent, Model, ModelEvent, ModelRequest, ModelStream, StopReason};
+/// use agui_llm::{BlockStart, LlmAgent, Model, ModelEvent, ModelRequest, ModelStream, StopReason};
 /// use futures::{StreamExt as _, stream};
 ///
 /// struct Counter;

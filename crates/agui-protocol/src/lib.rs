@@ -61,3 +61,8 @@ pub fn is_absent(value: &Option<Value>) -> bool {
 
 #[doc(hidden)]
 pub mod host;
+
+/// The example of the README, compiled by `cargo test --doc`.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+mod readme {}

@@ -18,7 +18,7 @@ use super::{Message, MessageId, ToolCall, ToolCallId};
 /// Messages in order. Cloning copies a reference; a change copies the list only if it is shared.
 ///
 /// ```
-/// use agui_server::protocol::{Message, Messages};
+/// use agui_protocol::{Message, Messages};
 ///
 /// let mut messages = Messages::from(vec![Message::user("m1", "Hello")]);
 /// let before = messages.clone();

@@ -13,7 +13,7 @@ use super::JsonObject;
 /// Boxed, because most messages have none: `Option<Metadata>` has the size of a pointer.
 ///
 /// ```
-/// use agui_server::protocol::{JsonObject, Message, Metadata};
+/// use agui_protocol::{JsonObject, Message, Metadata};
 /// let mut message = Message::user("m1", "Hello");
 /// message.metadata_mut().get_or_insert_default().insert("mood".to_owned(), "good".into());
 /// assert_eq!(message.metadata_mut().as_ref().unwrap()["mood"], "good");

@@ -351,3 +351,8 @@ pub trait SharedStore: Send + Sync {
 
 #[doc(hidden)]
 pub mod host;
+
+/// The example of the README, compiled by `cargo test --doc`.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+mod readme {}

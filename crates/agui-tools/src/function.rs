@@ -25,7 +25,7 @@ use agui_protocol::{JsonObject, MessageContent};
 /// without arguments takes a struct without fields.
 ///
 /// ```
-/// use agui_server::tools::{Tool, ToolContext, ToolError, tool_fn};
+/// use agui_tools::{Tool, ToolContext, ToolError, tool_fn};
 /// use schemars::JsonSchema;
 /// use serde::Deserialize;
 /// use serde_json::json;

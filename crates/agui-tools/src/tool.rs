@@ -60,8 +60,8 @@ pub enum Repeat {
 /// and can require approval by its arguments:
 ///
 /// ```
-/// use agui_server::protocol::{JsonObject, MessageContent};
-/// use agui_server::tools::{Approval, Tool, ToolContext, ToolError, ToolSpec};
+/// use agui_protocol::{JsonObject, MessageContent};
+/// use agui_tools::{Approval, Tool, ToolContext, ToolError, ToolSpec};
 /// use serde_json::json;
 ///
 /// struct Refund { spec: ToolSpec }

@@ -9,9 +9,11 @@ use agui_protocol::RunAgentInput;
 /// An agent whose runs render A2UI surfaces, or none, whatever its kind.
 ///
 /// ```
-/// use agui_server::{Server, agent::{A2ui, A2uiAgent, builtin::Echo}};
+/// use agui_agent::{A2ui, A2uiAgent, RunContext, emit::TextMessage, events};
+/// use agui_protocol::RunAgentInput;
 ///
-/// let server = Server::new().agent("echo", A2uiAgent::new(Echo, A2ui::enabled(true)));
+/// let greet = |_: RunAgentInput, _: RunContext| events(TextMessage::whole("Hello!"));
+/// let agent = A2uiAgent::new(greet, A2ui::enabled(true));
 /// ```
 pub struct A2uiAgent {
     agent: Arc<dyn Agent>,

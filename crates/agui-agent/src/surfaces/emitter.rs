@@ -13,7 +13,8 @@ impl Emitter {
     /// A click on the surface starts a run whose `forwardedProps` have an `a2uiAction`.
     ///
     /// ```
-    /// use agui_server::{agent::{A2ui, A2uiAgent}, prelude::*};
+    /// use agui_agent::{A2ui, A2uiAgent, AgentError, Emitter, agent_fn};
+    /// use agui_protocol::RunAgentInput;
     /// use serde_json::json;
     ///
     /// async fn booking(input: RunAgentInput, out: Emitter) -> Result<(), AgentError> {
@@ -33,7 +34,7 @@ impl Emitter {
     ///     }
     /// }
     ///
-    /// let server = Server::new().agent("booking", A2uiAgent::new(agent_fn(booking), A2ui::enabled(true)));
+    /// let agent = A2uiAgent::new(agent_fn(booking), A2ui::enabled(true));
     /// ```
     ///
     /// # Errors

@@ -35,11 +35,10 @@ const MAX_LOGGED_CHARS: usize = 80;
 /// An agent that forwards runs to another AG-UI endpoint.
 ///
 /// ```
-/// use agui_server::{Server, agent::builtin::{Remote, RemoteOptions}};
+/// use agui_agents::{Remote, RemoteOptions};
 ///
 /// let remote = Remote::new(RemoteOptions::new("http://localhost:8000/agent"))?;
-/// let server = Server::new().agent("python", remote);
-/// # Ok::<(), agui_server::options::InvalidOption>(())
+/// # Ok::<(), agui_base::InvalidOption>(())
 /// ```
 pub struct Remote {
     endpoint: Arc<Endpoint>,

@@ -51,8 +51,8 @@ use agui_tools::{OfferedTool, Repeat, Tool, ToolContext, Toolbox};
 /// Answers runs with a language model and tools.
 ///
 /// ```
-/// use agui_server::llm::{LlmAgent, Model};
-/// use agui_server::tools::tool_fn;
+/// use agui_llm::{LlmAgent, Model};
+/// use agui_tools::tool_fn;
 /// use schemars::JsonSchema;
 /// use serde::Deserialize;
 ///

@@ -45,7 +45,7 @@ const EMBEDDED: &str = include_str!("../models.toml");
 /// this version of the server knows. Clones share it.
 ///
 /// ```
-/// use agui_server::llm::{Connection, KnownModels, ModelOptions};
+/// use agui_llm::{Connection, KnownModels, ModelOptions};
 ///
 /// let known = KnownModels::with(r#"
 /// [windows]
@@ -57,7 +57,7 @@ const EMBEDDED: &str = include_str!("../models.toml");
 /// "#)?;
 /// let mut options = ModelOptions::new("our-deployment", Connection::default());
 /// options.known_models = known;
-/// # Ok::<(), agui_server::llm::SetupError>(())
+/// # Ok::<(), agui_llm::SetupError>(())
 /// ```
 #[derive(Clone)]
 pub struct KnownModels(Arc<Known>);

@@ -148,7 +148,7 @@ macro_rules! replaceable_members {
         /// A profile in a configuration: a known one, with some members replaced.
         ///
         /// ```
-        /// use agui_server::llm::ProfileOptions;
+        /// use agui_llm::ProfileOptions;
         ///
         /// let mut profile = ProfileOptions::named("vllm");
         /// profile.stream_options = Some(false);

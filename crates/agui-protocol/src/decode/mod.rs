@@ -55,7 +55,7 @@ pub struct Decoded {
 /// If the bytes are not JSON, are nested too deeply, hold too many values, or contradict the protocol.
 ///
 /// ```
-/// use agui_server::internal::decode;
+/// use agui_protocol::decode::decode;
 ///
 /// let ok = decode(br#"{"threadId":"t","runId":"r","messages":[],"tools":null,"mood":"good"}"#).unwrap();
 /// assert_eq!(ok.ignored.members, 1);

@@ -52,7 +52,7 @@ impl Encoder {
     /// and browsers send `*/*` and cannot show protobuf.
     ///
     /// ```
-    /// use agui_server::internal::Encoder;
+    /// use agui_protocol::encode::Encoder;
     /// let media_type = |accept: &str| Encoder::negotiate([accept]).media_type();
     /// assert_eq!(media_type("*/*"), "text/event-stream");
     /// assert_eq!(media_type("application/vnd.ag-ui.event+proto"), "application/vnd.ag-ui.event+proto");

@@ -53,7 +53,7 @@ enum PatchProblem {
 /// If an operation does not apply. The document is then unchanged.
 ///
 /// ```
-/// use agui_server::{internal::apply, protocol::PatchOperation};
+/// use agui_protocol::{PatchOperation, patch::apply};
 /// let mut state = serde_json::json!({ "steps": [] });
 /// let patch = [PatchOperation::add("/steps/-", "search")];
 /// let changes = apply(&mut state, &patch).unwrap();

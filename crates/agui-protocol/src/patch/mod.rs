@@ -1,4 +1,4 @@
-//! JSON Patch (RFC 6902): changes of states and activities. [`apply`] applies one to a document.
+//! JSON Patch (RFC 6902): changes of states and activities. `apply` applies one to a document.
 
 mod apply;
 mod pointer;
@@ -176,7 +176,7 @@ pub fn check(patch: &[PatchOperation]) -> Result<(), String> {
 /// Returns whether a text is a JSON Pointer: empty, or tokens that begin with `/`, in which `0` or `1` follows each `~`.
 ///
 /// ```
-/// use agui_server::internal::is_pointer;
+/// use agui_protocol::patch::is_pointer;
 /// assert!(is_pointer("") && is_pointer("/a/0/~0b~1"));
 /// assert!(!is_pointer("a") && !is_pointer("/~2") && !is_pointer("/a~"));
 /// ```

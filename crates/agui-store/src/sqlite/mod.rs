@@ -86,7 +86,7 @@ const SWEEP_SEALED: &str = "DELETE FROM agui_sealed WHERE until < ?";
 /// Keeps threads in an SQLite file. Creates its tables, whose names start with `agui_`, if they are missing.
 ///
 /// ```
-/// use agui_server::store::{SqliteStore, Store};
+/// use agui_store::{SqliteStore, Store};
 ///
 /// # async fn example(folder: &std::path::Path) -> Result<(), Box<dyn std::error::Error>> {
 /// let store = SqliteStore::open(&folder.join("threads.db")).await?;

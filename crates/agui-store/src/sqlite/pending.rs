@@ -42,7 +42,7 @@ pub(super) struct Pending<J> {
 
 impl<J> Pending<J> {
     pub(super) fn new() -> Self {
-        Self { queues: HashMap::new(), turns: Turns::new(), server: SERVER.into() }
+        Self { queues: HashMap::new(), turns: Turns::default(), server: SERVER.into() }
     }
 
     pub(super) fn is_empty(&self) -> bool {

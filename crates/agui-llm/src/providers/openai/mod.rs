@@ -41,13 +41,10 @@ const RESPONSES_LACKS: &[&str] = &[
 /// A model of OpenAI, or of a server with OpenAI's API.
 ///
 /// ```no_run
-/// use agui_server::{llm::{LlmAgent, OpenAi}, prelude::*};
+/// use agui_llm::{LlmAgent, OpenAi};
 ///
-/// # async fn run() -> Result<(), Box<dyn std::error::Error>> {
 /// let agent = LlmAgent::new(OpenAi::from_env("gpt-5-mini")?).system_prompt("You are brief.");
-/// Server::new().agent("chat", agent).serve("127.0.0.1:8080").await?;
-/// # Ok(())
-/// # }
+/// # Ok::<(), agui_llm::SetupError>(())
 /// ```
 #[derive(Debug)]
 pub struct OpenAi {

@@ -25,9 +25,9 @@ use agui_protocol::{
 /// The messages and the state of a conversation, to which events are applied.
 ///
 /// ```
-/// use agui_server::agent::emit::TextMessage;
-/// use agui_server::protocol::{Message, RunAgentInput};
-/// use agui_server::internal::Transcript;
+/// use agui_agent::emit::TextMessage;
+/// use agui_protocol::{Message, RunAgentInput};
+/// use agui_run::Transcript;
 ///
 /// let input = RunAgentInput::new("thread", "run", vec![Message::user("m1", "Hello")]);
 /// let mut transcript = Transcript::from_input(&input);
