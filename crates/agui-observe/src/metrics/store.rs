@@ -31,7 +31,7 @@ metrics! { StoreMetrics {
 } }
 
 /// An operation that is under way. Counted when it is dropped.
-pub struct StoreOperation<'m> {
+struct StoreOperation<'m> {
     metrics: &'m StoreMetrics,
     operation: &'static str,
     begun: Instant,
@@ -46,7 +46,8 @@ impl Drop for StoreOperation<'_> {
 }
 
 impl StoreMetrics {
-    pub fn begin(&self, operation: &'static str) -> StoreOperation<'_> {
+    /// Begins an operation, which ends when the returned value is dropped.
+    pub fn begin(&self, operation: &'static str) -> impl Sized {
         self.queue_depth.inc();
         StoreOperation { metrics: self, operation, begun: Instant::now() }
     }

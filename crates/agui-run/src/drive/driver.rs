@@ -78,8 +78,7 @@ impl fmt::Debug for Run {
 
 impl Run {
     /// `permit`: `None` for a run without a server.
-    #[doc(hidden)]
-    pub fn new(
+    pub(crate) fn new(
         agent: Arc<dyn Agent>,
         input: RunAgentInput,
         cx: RunContext,

@@ -7,7 +7,7 @@ use agui_agent::RunContext;
 use agui_protocol::Event;
 
 /// Gets copies of the events of all runs of a server.
-pub trait Tap: Send + Sync {
+pub(crate) trait Tap: Send + Sync {
     /// Returns whether the next events of a run are wanted.
     fn is_open(&self, run: &RunContext) -> bool;
 

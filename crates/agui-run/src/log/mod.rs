@@ -15,4 +15,4 @@ mod writer;
 pub(crate) use followed::FollowedLogs;
 pub use follower::{FollowError, Follower};
 pub use live::{LiveLog, LogEnd};
-pub use writer::LogWriter;
+pub(crate) use writer::LogWriter;

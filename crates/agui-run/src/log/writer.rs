@@ -23,7 +23,7 @@ const TIMES_LONGER: u32 = 10;
 const RETRY_PAUSE: Duration = Duration::from_millis(250);
 
 #[derive(Debug, Default)]
-pub struct LogWriter {
+pub(crate) struct LogWriter {
     scheduled: Mutex<Vec<Arc<LiveLog>>>,
     wake: Notify,
     /// Ends the wait for other events.
@@ -40,7 +40,7 @@ impl LogWriter {
         }
     }
 
-    pub async fn run(&self, store: MeasuredStore) {
+    pub(crate) async fn run(&self, store: MeasuredStore) {
         let [shortest, longest] = WRITE_INTERVALS;
         let shortest = if store.shared().is_some() { longest } else { shortest };
         let (mut last, mut interval) = (Instant::now(), longest);
