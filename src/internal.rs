@@ -1,4 +1,4 @@
-//! What this repository's command, tests, benches and fuzz targets need of private rooms. Not a part of the interface: it
+//! What this repository's command, tests, benches and fuzz targets need of hidden modules. Not a part of the interface: it
 //! changes without notice.
 
 pub use crate::http::dialects::named_events::encoder::NamedEventEncoder;

@@ -1,5 +1,5 @@
-//! The integration tests, with a module for each room of `src`. They are one program, because each program is linked with
-//! the whole crate. Those that load the machine for minutes are programs of their own: `chaos` and `memory`.
+//! The integration tests, with a module for each subject. They are one program, because each program is linked with
+//! all crates. Those that load the machine for minutes are programs of their own: `chaos` and `memory`.
 
 #![allow(
     clippy::unwrap_used,

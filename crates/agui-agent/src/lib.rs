@@ -4,6 +4,9 @@
 //! `run` sends `RUN_STARTED` before it polls the agent, and the terminal event after the agent's last
 //! one.
 
+// `unwrap_used` is in the root's Cargo.toml. A panic would end a run or a request, so each one that stays says why input cannot reach it.
+#![cfg_attr(not(test), warn(clippy::expect_used, clippy::panic, clippy::unreachable))]
+
 mod a2ui;
 mod agent_fn;
 #[doc(hidden)]

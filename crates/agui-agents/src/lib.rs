@@ -1,5 +1,8 @@
 //! The built-in agents without a model. Agents with a model are in `agui-llm`.
 
+// `unwrap_used` is in the root's Cargo.toml. A panic would end a run or a request, so each one that stays says why input cannot reach it.
+#![cfg_attr(not(test), warn(clippy::expect_used, clippy::panic, clippy::unreachable))]
+
 mod echo;
 #[cfg(feature = "upstream")]
 mod remote;

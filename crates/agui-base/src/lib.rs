@@ -3,6 +3,9 @@
 //!
 //! Not a part of the interface of agui-server: it changes without notice.
 
+// `unwrap_used` is in the root's Cargo.toml. A panic would end a run or a request, so each one that stays says why input cannot reach it.
+#![cfg_attr(not(test), warn(clippy::expect_used, clippy::panic, clippy::unreachable))]
+
 #[doc(hidden)]
 pub mod base64_text;
 #[cfg(feature = "runtime")]

@@ -1,5 +1,8 @@
 //! Agents with a language model: [`LlmAgent`], the [`Model`] trait, and the providers' APIs.
 
+// `unwrap_used` is in the root's Cargo.toml. A panic would end a run or a request, so each one that stays says why input cannot reach it.
+#![cfg_attr(not(test), warn(clippy::expect_used, clippy::panic, clippy::unreachable))]
+
 mod agent;
 mod call_content;
 mod call_meter;

@@ -14,6 +14,9 @@
 //! A server is not trusted with memory or time: the sizes of lists, schemas, messages, questions and results are
 //! limited, and a call ends at `max_timeout_secs` whatever progress it reports. `call.rs` has the story of a call.
 
+// `unwrap_used` is in the root's Cargo.toml. A panic would end a run or a request, so each one that stays says why input cannot reach it.
+#![cfg_attr(not(test), warn(clippy::expect_used, clippy::panic, clippy::unreachable))]
+
 mod annotations;
 mod apps;
 mod call;

@@ -1,5 +1,8 @@
 //! What only looks on: logs and traces, metrics, recordings of runs.
 
+// `unwrap_used` is in the root's Cargo.toml. A panic would end a run or a request, so each one that stays says why input cannot reach it.
+#![cfg_attr(not(test), warn(clippy::expect_used, clippy::panic, clippy::unreachable))]
+
 #[doc(hidden)]
 pub mod metrics;
 #[doc(hidden)]

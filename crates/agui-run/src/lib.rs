@@ -8,6 +8,9 @@
 //!
 //! There is no channel and no task between an agent and its response, so a slow client slows its agent.
 
+// `unwrap_used` is in the root's Cargo.toml. A panic would end a run or a request, so each one that stays says why input cannot reach it.
+#![cfg_attr(not(test), warn(clippy::expect_used, clippy::panic, clippy::unreachable))]
+
 mod admission;
 mod continuation;
 pub(crate) mod control;

@@ -5,6 +5,9 @@
 //! the next call of the conversation. Files are read and written by processes in the sandbox, so a link out of the
 //! workspace leads nowhere. Dropping the future of a call kills its processes. Without isolation there are no tools.
 
+// `unwrap_used` is in the root's Cargo.toml. A panic would end a run or a request, so each one that stays says why input cannot reach it.
+#![cfg_attr(not(test), warn(clippy::expect_used, clippy::panic, clippy::unreachable))]
+
 mod descriptors;
 #[cfg(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64")))]
 mod linux;

@@ -3,6 +3,9 @@
 //! Nothing here knows models: an agent offers tools to one, checks the arguments against the schema, and calls.
 //! Dropping the future of a call stops it. A [`Toolbox`] holds the tools of one agent.
 
+// `unwrap_used` is in the root's Cargo.toml. A panic would end a run or a request, so each one that stays says why input cannot reach it.
+#![cfg_attr(not(test), warn(clippy::expect_used, clippy::panic, clippy::unreachable))]
+
 mod approval;
 mod arguments;
 pub mod builtin;
