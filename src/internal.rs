@@ -1,5 +1,5 @@
-//! What this repository's command, tests, benches and fuzz targets need of hidden modules. Not a part of the interface: it
-//! changes without notice.
+//! Items of hidden modules for this repository's command, tests, benches and fuzz targets. Not a part of the interface:
+//! they change without notice.
 
 pub use crate::http::dialects::named_events::encoder::NamedEventEncoder;
 #[cfg(feature = "cli")]

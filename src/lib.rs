@@ -34,7 +34,7 @@
 //! the [`store`] keeps threads. [`llm`] has the agents with a model, [`tools`] their tools. [`auth`] authenticates. The
 //! crates of the workspace and their order are in `docs/architecture.md`. What a [`Server`] can be told is in [`options`].
 
-// What only some features use would need a condition on each function. The build with all features finds dead code.
+// Code that only some features use would need a condition on each function. The build with all features finds dead code.
 #![cfg_attr(not(feature = "full"), allow(dead_code, unused_imports))]
 // `unwrap_used` is in Cargo.toml. A panic would end a run or a request, so each one that stays says why input cannot reach it.
 #![cfg_attr(not(test), warn(clippy::expect_used, clippy::panic, clippy::unreachable))]

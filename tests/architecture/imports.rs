@@ -55,7 +55,7 @@ fn cycles_are_found_through_the_root_of_a_crate() {
     assert!(!found(&[foreign, ("a", "use crate::A; use agui_b::a;")]));
 }
 
-/// What stands for the files beside the folders that [`Layers`] does not name.
+/// The place of the files beside the folders that [`Layers`] does not name.
 const OTHERS: &str = "…";
 
 /// The parts of a folder from the highest to the lowest: its folders, and files beside them. A part uses only those after it.
@@ -282,7 +282,7 @@ fn cycle_of_folders(folder: &[String], imports: &Imports) -> Option<String> {
     (!shown.is_empty()).then(|| shown.join(", "))
 }
 
-/// What a module names.
+/// The names that a module uses.
 #[derive(Default)]
 struct Code {
     used: Vec<Vec<String>>,

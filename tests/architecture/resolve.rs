@@ -1,4 +1,4 @@
-//! What the names in a module stand for, also those of other crates of the workspace.
+//! Resolves the names in a module, also those of other crates of the workspace.
 //!
 //! A path begins with its crate. Features are ignored. What a macro declares is found where it is named.
 
@@ -15,7 +15,7 @@ pub(crate) struct Declared {
     pub(crate) path: Vec<String>,
 }
 
-/// What a name of a module stands for.
+/// The meaning of a name in a module.
 pub(crate) enum Entry {
     Item(&'static str),
     Module,
@@ -25,7 +25,7 @@ pub(crate) enum Entry {
 /// The names of a module.
 #[derive(Default)]
 pub(crate) struct Names {
-    /// What a name stands for, with whether it is public.
+    /// The meaning of a name, and true if it is public.
     pub(crate) entries: BTreeMap<String, Vec<(bool, Entry)>>,
     /// `use …::*`, with whether it is public.
     pub(crate) globs: Vec<(bool, Vec<String>)>,

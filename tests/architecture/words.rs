@@ -25,7 +25,7 @@ pub(crate) struct Code {
 
 /// Returns the words in the code of each crate.
 pub(crate) fn code_of_packages() -> BTreeMap<String, Code> {
-    // What stands in these rules uses nothing.
+    // The text of these rules uses nothing.
     let rules = repository().join("tests/architecture");
     let mut all = BTreeMap::new();
     for package in packages() {

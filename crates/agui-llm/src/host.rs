@@ -1,4 +1,4 @@
-//! What the other crates of the workspace need of this one. Not a part of the interface: it changes without notice.
+//! Items that only the other crates of the workspace need. Not a part of the interface: they change without notice.
 
 pub use crate::agent::{StatePrediction, SystemPrompt};
 pub use crate::providers::openai::api::OpenAiApi;

@@ -1,4 +1,4 @@
-//! What only looks on: logs and traces, metrics, recordings of runs.
+//! Observes runs and changes none: logs and traces, metrics, recordings.
 
 // `unwrap_used` is in the root's Cargo.toml. A panic would end a run or a request, so each one that stays says why input cannot reach it.
 #![cfg_attr(not(test), warn(clippy::expect_used, clippy::panic, clippy::unreachable))]
@@ -12,8 +12,7 @@ pub mod recordings;
 #[doc(hidden)]
 pub mod telemetry;
 
-/// What a run and its calls are counted by and recorded in: the metrics of the server, and the recording of the run if it has
-/// one.
+/// Counts and records a run and its calls: the metrics of the server, and the recording of the run if it has one.
 #[doc(hidden)]
 pub struct RunObserver {
     pub metrics: metrics::Metrics,

@@ -7,7 +7,7 @@
 //! and statements in `sqlite` and `postgres`, and the contract. A statement of more than three lines stands in a file of its
 //! own, and takes named parameters in SQLite, one JSON argument or a few parameters in Postgres.
 
-// What only some features use would need a condition on each function. The build with all features finds dead code.
+// Code that only some features use would need a condition on each function. The build with all features finds dead code.
 #![cfg_attr(not(all(feature = "postgres", feature = "sqlite")), allow(dead_code, unused_imports))]
 // `unwrap_used` is in the root's Cargo.toml. A panic would end a run or a request, so each one that stays says why input cannot reach it.
 #![cfg_attr(not(test), warn(clippy::expect_used, clippy::panic, clippy::unreachable))]

@@ -12,7 +12,7 @@ use agui_protocol::{
 
 const CALLS: usize = 4 << 10;
 const GROWTH: usize = 16;
-/// What more events may take of the time of `GROWTH` times fewer. Quadratic time is `GROWTH` times as much.
+/// The limit of the ratio of both times. Linear time has the ratio 1, quadratic time `GROWTH`.
 const MAX_RATIO: u32 = 5;
 /// Shorter times are noise.
 const NOISE: Duration = Duration::from_millis(10);

@@ -27,7 +27,7 @@ use agui_protocol::{
     event::{RunOutcome, ToolCallResult},
 };
 
-/// What servers draw ([`BeginDrawing`](crate::BeginDrawing)): A2UI surfaces, and HTML in a sandboxed frame.
+/// Surfaces that servers draw ([`BeginDrawing`](crate::BeginDrawing)): A2UI surfaces, and HTML in a sandboxed frame.
 pub fn begin(
     agent: &dyn Agent,
     input: &mut RunAgentInput,
