@@ -3,7 +3,8 @@
 //!
 //! `forwardedProps` controls it: `n` text deltas, and `mode`: `burst` sends them at once, `yield` yields to the runtime
 //! before each, `sleep` waits `delayUs` microseconds before each. The server has its ordinary limits, except for the
-//! number of runs. STORE is `memory`, which is the default, the URL of a Postgres, or the path of a SQLite file.
+//! number of runs. STORE is `memory`, which is the default, the URL of a Postgres, or the path of a
+//! SQLite file.
 //! With `detached`, runs continue when their client leaves. With `spans`, the spans of traces are made, and sent nowhere.
 //! With `record`, runs are recorded in a new folder of the temporary directory.
 

@@ -186,7 +186,7 @@ impl<S: Store> Store for AuditedStore<S> {
         self.inner.check().await
     }
 
-    // Without this, several servers on one database would not know of each other.
+    // Without this, several servers on one database would not notice each other.
     fn shared(&self) -> Option<&dyn SharedStore> {
         self.inner.shared()
     }

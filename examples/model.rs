@@ -4,7 +4,7 @@
 //! word by word. A real one sends a request to a provider that the server does not support.
 
 use agui_server::{
-    llm::{BlockStart, Model, ModelEvent, ModelRequest, ModelStream, StopReason, Turn},
+    llm::{BlockStart, Model, ModelEvent, ModelRequest, ModelStep, ModelStream, StopReason},
     prelude::*,
     protocol::ContentPart,
 };
@@ -46,8 +46,8 @@ impl Model for Parrot {
 
 /// Returns the words of the newest user message, each with the space after it.
 fn newest_words(request: &ModelRequest) -> Vec<String> {
-    let newest = request.turns.iter().rev().find_map(|turn| match turn {
-        Turn::User(parts) => Some(parts),
+    let newest = request.steps.iter().rev().find_map(|step| match step {
+        ModelStep::User(parts) => Some(parts),
         _ => None,
     });
     let texts = newest.into_iter().flatten().filter_map(|part| match part {

@@ -9,7 +9,7 @@
 //! ```
 
 use agui_server::{
-    llm::{Connection, LlmAgent, ModelOptions, OpenAi},
+    llm::{LlmAgent, ModelOptions, OpenAi, ProviderClient},
     prelude::*,
     tools::ApprovalRule,
 };
@@ -29,8 +29,8 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut arguments = std::env::args().skip(1);
     let model = arguments.next().unwrap_or_else(|| "qwen3".to_owned());
     let base_url = arguments.next().unwrap_or_else(|| "http://127.0.0.1:11434/v1".to_owned());
-    let connection = Connection { base_url: Some(base_url), ..Connection::default() };
-    let model = OpenAi::chat(ModelOptions::new(model, connection))?;
+    let client = ProviderClient { base_url: Some(base_url), ..ProviderClient::default() };
+    let model = OpenAi::chat(ModelOptions::new(model, client))?;
 
     let find_order = tool_fn(
         "find_order",

@@ -1,4 +1,5 @@
-//! Agents: the [`Agent`] trait, [`agent_fn`] for agents written as an async function, and what both are given.
+//! Agents: the [`Agent`] trait, [`agent_fn`] for agents written as an async function, and the types
+//! that both get.
 //!
 //! An agent turns one [`RunAgentInput`](crate::protocol::RunAgentInput) into a stream of events. It does not write the run's
 //! frame: the server sends `RUN_STARTED` before it polls the agent, and the terminal event after the agent's last one.

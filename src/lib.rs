@@ -32,7 +32,8 @@
 //! # The path of a request
 //! `http` reads the request and [`protocol`] decodes it. `run` drives the [`agent`] and guards the order of its events, and
 //! the [`store`] keeps threads. [`llm`] has the agents with a model, [`tools`] their tools. [`auth`] authenticates. The
-//! crates of the workspace and their order are in `docs/architecture.md`. What a [`Server`] can be told is in [`options`].
+//! crates of the workspace and their order are in `docs/architecture.md`. The options of a [`Server`]
+//! are in [`options`].
 
 // Code that only some features use would need a condition on each function. The build with all features finds dead code.
 #![cfg_attr(not(feature = "full"), allow(dead_code, unused_imports))]

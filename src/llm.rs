@@ -4,9 +4,8 @@
 pub use agui_llm::fuzzing;
 #[doc(inline)]
 pub use agui_llm::{
-    Anthropic, Artefact, Block, BlockStart, CallTrace, Connection, ContextOptions, ContextPolicy,
-    Gemini, KnownModels, LlmAgent, MediaLimits, Model, ModelError, ModelEvent, ModelOptions,
-    ModelReasoning, ModelRequest, ModelStream, OpenAi, ProfileOptions, SetupError,
-    SkippedAttachment, StopReason, Thinking, ToolChoice, ToolResult, Turn, UnknownOutcome,
-    WrittenCall,
+    Anthropic, Artefact, Block, BlockStart, CallTrace, Gemini, KnownModels, LlmAgent, MediaLimits,
+    Model, ModelError, ModelEvent, ModelOptions, ModelReasoning, ModelRequest, ModelStep,
+    ModelStream, OpenAi, ProfileOptions, ProviderClient, SetupError, SkippedAttachment, StopReason,
+    Thinking, ToolChoice, ToolResult, UnknownOutcome, WindowOptions, WindowPolicy, WrittenCall,
 };

@@ -1,5 +1,6 @@
-//! The integration tests, with a module for each subject. They are one program, because each program is linked with
-//! all crates. Those that load the machine for minutes are programs of their own: `chaos` and `memory`.
+//! The integration tests, with a module for each subject. They are one program, because each
+//! program is linked with all crates. Two programs of their own, `chaos` and `memory`, load the
+//! machine for minutes.
 
 #![allow(
     clippy::unwrap_used,

@@ -1,8 +1,8 @@
 //! `/interrupt`: the agent wants to schedule a meeting and asks a person for the time first.
 //!
-//! The run ends with the call of `schedule_meeting` and an interrupt about it. The next run has the answer in `resume`,
-//! sends the call's result and continues. An answer is either what the dojo's page sends (`chosen_time` and
-//! `chosen_label`, or `cancelled`), or `approved`.
+//! The run ends with the call of `schedule_meeting` and an interrupt about it. The next run has the
+//! answer in `resume`, sends the call's result and continues. An answer has the members of the
+//! dojo's page (`chosen_time` and `chosen_label`, or `cancelled`), or `approved`.
 
 use agui_server::{
     agent::emit::{TextMessage, ToolCallEvents},

@@ -20,7 +20,7 @@ impl Default for Pace {
 impl FromStr for Pace {
     type Err = ParseFloatError;
 
-    /// An infinite or invalid factor means no pauses.
+    /// Parses the factor. An infinite or invalid factor means no pauses.
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let factor: f64 = text.parse()?;
         Ok(Self(if factor.is_finite() { factor.clamp(0.0, 100.0) } else { 0.0 }))

@@ -1,7 +1,7 @@
 //! `/shared_state`: a recipe that the person edits on the page and the agent in its run.
 //!
-//! The agent adds what the recipe lacks: values that are not there, ingredients and preferences, and steps up to the three
-//! that the dojo's own suite counts. What the person has entered stays.
+//! The agent adds missing values, ingredients and preferences, and steps up to the three that the
+//! dojo's own suite counts. It keeps the person's entries.
 
 use agui_server::prelude::*;
 use serde_json::{Map, Value, json};

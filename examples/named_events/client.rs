@@ -281,7 +281,7 @@ impl HitlResponse {
         }
     }
 
-    /// A reply that is decisions about actions.
+    /// A reply with decisions about actions.
     pub fn decisions(interrupt_id: impl Into<InterruptId>, decisions: Vec<HitlDecision>) -> Self {
         Self { interrupt_id: interrupt_id.into(), feedback: None, decisions }
     }
@@ -315,7 +315,7 @@ impl HitlState {
         self.pending.as_ref()
     }
 
-    /// Returns how many questions were answered.
+    /// Returns the number of answered questions.
     pub fn answered(&self) -> usize {
         self.answered
     }

@@ -7,13 +7,14 @@ use http::{HeaderMap, header::AUTHORIZATION, request::Parts};
 
 use crate::auth::{ApiKey, AuthError};
 use agui_agent::{Principal, host::is_valid_name};
+use agui_base::memory_budget::Sharing;
 
 /// Finds the [`Principal`] of a request. Cheap to clone. [`Jwt`](super::Jwt) converts
 /// into one.
 #[derive(Clone, Default)]
 pub struct Authenticator {
     method: Option<Arc<dyn Authenticate>>,
-    /// Whether the requests that the method accepts have no principal either.
+    /// True if the requests that the method accepts have no principal.
     is_anonymous: bool,
 }
 
@@ -23,7 +24,8 @@ impl Authenticator {
         Self::default()
     }
 
-    /// Accepts the same requests, without a principal: those of a command to the server in its own process.
+    /// Accepts the same requests, but without a principal: a command calls the server in its own
+    /// process.
     pub(crate) fn without_principal(self) -> Self {
         Self { is_anonymous: true, ..self }
     }
@@ -80,6 +82,10 @@ impl Authenticator {
         let is_same =
             |keys: &[ApiKey]| keys.windows(2).all(|keys| keys[0].principal == keys[1].principal);
         self.method.as_ref().is_none_or(|method| method.api_keys().is_some_and(is_same))
+    }
+
+    pub(crate) fn sharing(&self) -> Sharing {
+        if self.has_one_principal() { Sharing::SingleOwner } else { Sharing::PerOwner }
     }
 
     /// The API keys that are accepted, if the method has any.

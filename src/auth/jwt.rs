@@ -80,7 +80,7 @@ impl Jwt {
             return Err(KeyError::InsecureUrl);
         }
         let algorithms = match algorithms {
-            [] => JwtAlgorithm::OF_PUBLIC_KEYS.to_vec(),
+            [] => JwtAlgorithm::FOR_PUBLIC_KEYS.to_vec(),
             some if some.contains(&JwtAlgorithm::Hs256) => return Err(KeyError::SecretInSet),
             some => some.to_vec(),
         };

@@ -69,7 +69,7 @@ pub(crate) async fn read_capabilities(
     Ok(Json(declared(&app, &agent)))
 }
 
-/// Returns the capabilities that an agent declares, and those of this server's transport.
+/// Returns the declared capabilities of an agent, and the capabilities of this server's transport.
 pub(crate) fn declared(app: &App, entry: &AgentEntry) -> AgentCapabilities {
     let mut capabilities = entry.capabilities();
     capabilities.transport = Some(TransportCapabilities {
@@ -77,8 +77,8 @@ pub(crate) fn declared(app: &App, entry: &AgentEntry) -> AgentCapabilities {
         http_binary: Some(true),
         websocket: Some(false),
         push_notifications: Some(false),
-        // A run is resumed by the log that it has if it is detached.
-        resumable: Some(app.threads.runs.options.runs.max_detached() > 0),
+        // A detached run is resumed from its log.
+        resumable: Some(app.threads.core.options.runs.max_detached() > 0),
     });
     capabilities
 }

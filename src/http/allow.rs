@@ -17,12 +17,13 @@ pub struct AllowRule {
     pub principals: Vec<String>,
     /// The claim by which other callers are allowed.
     pub claim: Option<String>,
-    /// The values of the claim, one of which a caller needs. Of a claim that is a list, one item has to be a value.
+    /// The values of the claim. A caller needs one of them; if the claim is a list, in one of its
+    /// items.
     pub values: Vec<String>,
 }
 
 impl AllowRule {
-    /// Returns whether the rule allows nobody, and so must be a mistake.
+    /// Returns whether the rule allows no caller, which must be a mistake.
     pub(crate) fn is_incomplete(&self) -> bool {
         self.agents.is_empty()
             || self.claim.is_none() != self.values.is_empty()

@@ -11,8 +11,8 @@ use agui_protocol::{Event, Message, encode::Encoder};
 /// The time that a request waits for the secret of the store, which only the first ones of a process need.
 const SECRET_TIME: Duration = Duration::from_millis(250);
 
-/// Makes the URLs of files for a client. They are seldom needed, so nothing is made before. It holds nothing of the store, which
-/// may be closed while a response is still open.
+/// Makes the URLs of files for a client. They are seldom needed, so they are made on demand. It
+/// holds no part of the store, which may be closed while a response is still open.
 #[derive(Clone)]
 pub(crate) struct ClientFiles {
     /// `None` while the store is not available.
@@ -24,8 +24,8 @@ pub(crate) struct ClientFiles {
 
 impl ClientFiles {
     /// Returns `None` for a server that keeps no files.
-    pub(crate) async fn of(app: &App, caller: &Caller) -> Option<Self> {
-        let files = app.threads.runs.files.as_ref()?;
+    pub(crate) async fn for_caller(app: &App, caller: &Caller) -> Option<Self> {
+        let files = app.threads.core.files.as_ref()?;
         let reached_at = caller.reached_at.clone()?;
         let signer = timeout(SECRET_TIME, files.signer()).await.ok().and_then(Result::ok);
         if signer.is_none() {
@@ -63,7 +63,8 @@ pub(crate) struct ClientEncoder {
 
 impl ClientEncoder {
     pub(crate) async fn new(app: &App, caller: &Caller, encoder: Encoder) -> Self {
-        Self { encoder, files: ClientFiles::of(app, caller).await, without_subagents: false }
+        let files = ClientFiles::for_caller(app, caller).await;
+        Self { encoder, files, without_subagents: false }
     }
 
     /// True leaves out which events are of a subagent, and where it begins and ends.

@@ -1,5 +1,5 @@
-//! All refusals: those of the rooms below, and the variants of [`ApiError`], each with its text, code and status. Their responses
-//! are in `refusal_response.rs`.
+//! All refusals: the errors of the modules below, and the variants of [`ApiError`], each with its
+//! text, code and status. Their responses are in `refusal_response.rs`.
 //!
 //! A client never sees the cause of a failure within the server: it goes to the log, and the client gets a 500 or 503.
 

@@ -131,8 +131,14 @@ pub(crate) struct FollowedRun {
 impl FollowedRun {
     /// All events of a run, for the request that starts it.
     pub(crate) fn new(follower: Follower) -> Self {
-        let (before, permit, after_first) = (Vec::new(), ResponsePermit::NONE, Vec::new());
-        Self { before, permit, skip: 0, after_first, follower, caller: None }
+        Self {
+            before: Vec::new(),
+            permit: ResponsePermit::NONE,
+            skip: 0,
+            after_first: Vec::new(),
+            follower,
+            caller: None,
+        }
     }
 
     pub(crate) fn respond(self, app: &App, mut encoder: ClientEncoder) -> Response {

@@ -79,7 +79,7 @@ pub(crate) async fn describe_server(State(app): State<App>, request: Request) ->
         Ok(caller) => caller,
         Err(error) => return format.refuse(error.into()),
     };
-    let address = OwnAddress::of(&head);
+    let address = OwnAddress::from_head(&head);
     let (scheme, prefix) = (address.scheme(), &address.prefix);
     let url = format!("{scheme}://{}{prefix}", host(&head.headers));
     let playground = app.routes.find("/playground").map(|_| format!("{prefix}/playground"));
@@ -140,7 +140,7 @@ impl Format {
             Self::Html => page(head.status, &format!("<p>{}</p>\n", escape(&message))),
             Self::Text => text(head.status, format!("{message}\n")),
         };
-        // What `shown` does not replace stays: the headers of the status, and the code that the metrics count.
+        // Keeps the headers of the refusal, and the code that the metrics count.
         let (shown, body) = shown.into_parts();
         head.headers.extend(shown.headers);
         Response::from_parts(head, body)

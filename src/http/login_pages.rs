@@ -1,10 +1,12 @@
-//! The pages on which a person logs in at another server, for browsers: `/connections/start` and `/connections/callback`.
+//! The pages on which a person logs in at another server, for browsers: `/accounts/start` and
+//! `/connections/callback`.
 //!
-//! A browser that follows a link has no credential. The link is one: it is sealed, and names its owner. The first browser that
-//! opens it gets a cookie, and is the only one that can go on. The page names the owner, so that who follows a link of somebody
-//! else sees whom the access would be given to.
+//! A browser that follows a link sends no credential, so the link is one: it is sealed, and names
+//! its owner. The first browser that opens it gets a cookie, and all others are refused. The page
+//! names the owner: a person who follows the link of somebody else sees who would get the access.
 //!
-//! **Nobody goes on without this page**: its button sends what only the page has, once, and only the page itself can send it.
+//! **No login begins without this page**: its button sends a value that only the page has, and that
+//! works once.
 
 use std::sync::Arc;
 
@@ -48,7 +50,7 @@ const PRIVATE: [(HeaderName, HeaderValue); 3] = [
 pub(super) fn route_set(logins: Arc<dyn Logins>) -> RouteSet {
     let routes: OpenApiRouter<App> = OpenApiRouter::new().routes(routes!(start_login, go_to_login));
     let routes = routes.routes(routes!(finish_login)).routes(routes!(finish_login_of_issuer));
-    RouteSet::new("connections", RouteAccess::Public, routes.layer(Extension(logins)))
+    RouteSet::new("accounts", RouteAccess::Public, routes.layer(Extension(logins)))
 }
 
 #[derive(Deserialize)]
@@ -59,12 +61,12 @@ struct StartParameters {
     button: String,
 }
 
-/// Is the page that a person opens to log in at another server.
+/// Shows the page on which a person logs in at another server.
 ///
 /// The link is in an interrupt, for one browser and ten minutes.
 #[utoipa::path(
     get,
-    path = "/connections/start",
+    path = "/accounts/start",
     params(("link" = String, Query, description = "From the interrupt.")),
     responses(
         (status = 200, description = "The page.", body = String, content_type = "text/html"),
@@ -87,10 +89,10 @@ async fn start_login(
     }
 }
 
-/// Is the button of that page: it leads to the authorization server of the other server.
+/// Leads from the button of that page to the authorization server.
 #[utoipa::path(
     post,
-    path = "/connections/start",
+    path = "/accounts/start",
     params(
         ("link" = String, Query, description = "From the interrupt."),
         ("button" = String, Query, description = "From the page, once."),

@@ -6,12 +6,12 @@
 //! failures are events in it. To add a route, write the handler, and add it to the `routes!` of its resource.
 
 pub(crate) mod accept;
+#[cfg(feature = "llm")]
+pub(crate) mod accounts;
 pub(crate) mod agents;
 mod allow;
 mod client_encoder;
 pub(crate) mod connect;
-#[cfg(feature = "llm")]
-pub(crate) mod connections;
 pub(crate) mod dialects;
 pub(crate) mod error;
 pub(crate) mod etag;

@@ -20,8 +20,9 @@ pub struct HttpOptions {
     /// threads fit, and with several principals one gets at most half.
     #[default(128 * 1024 * 1024)]
     pub max_response_bytes_in_flight: usize,
-    /// The largest number of streams of what happens from now on: event streams without an end, and WebSockets. With several
-    /// principals, each gets at most its share ([`PrincipalLimits`](agui_run::PrincipalLimits)). More are refused with 503.
+    /// The largest number of streams without an end: event streams, and WebSockets. With several
+    /// principals, each gets at most its share ([`PrincipalLimits`](agui_run::PrincipalLimits)).
+    /// More are refused with 503.
     #[default(2000)]
     pub max_streams: usize,
     /// The silence after which the stream of a followed run gets a keep-alive comment.
@@ -50,12 +51,13 @@ pub struct HttpOptions {
 }
 
 /// The first segments of the server's own paths.
-const RESERVED_SEGMENTS: [&str; 11] = [
+const RESERVED_SEGMENTS: [&str; 12] = [
     "send-message",
     "agents",
     "agent",
     "threads",
     "files",
+    "accounts",
     "connections",
     "healthz",
     "readyz",
@@ -64,7 +66,7 @@ const RESERVED_SEGMENTS: [&str; 11] = [
     "playground",
 ];
 
-/// Checks a path that a configuration adds to those of the server.
+/// Checks a path that a configuration adds.
 ///
 /// # Errors
 /// Returns the rule that the path breaks.

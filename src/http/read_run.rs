@@ -82,7 +82,7 @@ impl ReadRun {
         Ok(ClientEncoder::new(app, caller, encoder).await)
     }
 
-    /// Every request for a run comes by here. A run of an agent that the caller may not use is refused.
+    /// Returns the request for a run. Refuses an agent that the caller may not use, on all routes.
     pub(crate) fn into_request(
         self,
         app: &App,
@@ -104,7 +104,7 @@ impl ReadRun {
     }
 }
 
-/// Returns what agents see of a request's head.
+/// Returns the part of a request's head that agents see.
 fn forwarded(options: &HttpOptions, head: &Parts) -> Forwarded {
     let headers = &head.headers;
     let named = options.pass_headers.iter().flat_map(|name| {

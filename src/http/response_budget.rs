@@ -30,7 +30,7 @@ impl AsRef<[u8]> for CountedBytes {
 }
 
 impl ResponsePermit {
-    /// That of a response that is small.
+    /// The permit of a small response.
     pub(crate) const NONE: Self = Self(Vec::new());
 
     /// Adds the permit of something that the response has beside the messages.

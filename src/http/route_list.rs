@@ -1,5 +1,5 @@
-//! The list of the server's routes, for `GET /` and for errors about unknown paths and methods. It consists of what the
-//! handlers declare.
+//! The list of the server's routes, for `GET /` and for errors about unknown paths and methods. It
+//! consists of the handlers' declarations.
 
 use serde::Serialize;
 use utoipa::{
@@ -13,7 +13,7 @@ const MIN_SIMILARITY: f64 = 0.7;
 const MAX_COMPARED_BYTES: usize = 200;
 const MAX_COMPARED_SEGMENTS: usize = 12;
 
-/// Who checks the callers of a route.
+/// The place of a route's authentication.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum RouteAccess {
     /// The middleware.
@@ -71,11 +71,11 @@ pub(crate) struct RouteList {
 impl RouteList {
     pub(crate) fn new(
         built_in: impl Iterator<Item = Route>,
-        further: impl Iterator<Item = Route>,
+        optional: impl Iterator<Item = Route>,
     ) -> Self {
         let mut routes: Vec<_> = built_in.collect();
         let built_in = routes.len();
-        routes.extend(further);
+        routes.extend(optional);
         Self { routes, built_in }
     }
 

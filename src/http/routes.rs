@@ -28,7 +28,7 @@ use super::{
 use crate::auth::Authenticator;
 use agui_run::host::Runs;
 
-/// The router of the server and those of a listener for metrics alone.
+/// The router of the server, and the routers of a listener for metrics alone.
 pub(crate) struct Routers {
     pub(crate) main: Router,
     /// For loopback addresses.
@@ -110,7 +110,8 @@ fn named_agent() -> UtoipaMethodRouter<App> {
     routes!(send_message::run_agent, join::join_agent)
 }
 
-/// An agent, or without one the default agent, at a path without its name. Its routes are declared as those of a named one.
+/// An agent, or without one the default agent, at a path without its name. Its routes are declared
+/// like those of a named agent.
 fn unnamed_agent(path: &str, agent: Option<Arc<str>>) -> UtoipaMethodRouter<App> {
     let (schemas, mut paths, _) = at(path, named_agent());
     let name = agent
@@ -134,8 +135,8 @@ pub(crate) fn own_path(AgentPath { path, agent }: AgentPath) -> RouteSet {
     RouteSet::new("runs", RouteAccess::Authenticated, routes)
 }
 
-/// `has_metrics`: `GET /metrics` is one of the main routes. The further routes get the same middleware. `dependencies`: the
-/// servers that agents use, for `GET /readyz`.
+/// Builds the routers. With `has_metrics`, `GET /metrics` is a main route. Optional routes get the
+/// same middleware. `GET /readyz` reports `dependencies`, the servers that agents use.
 ///
 /// # Panics
 /// Panics if a path is invalid or already routed.
@@ -145,17 +146,18 @@ pub(crate) fn router(
     options: HttpOptions,
     has_metrics: bool,
     paths: Vec<AgentPath>,
-    mut further: Vec<RouteSet>,
+    mut optional: Vec<RouteSet>,
     dependencies: Dependencies,
 ) -> Routers {
     let mut built_in = built_in(has_metrics);
-    further.extend(paths.into_iter().map(own_path));
+    optional.extend(paths.into_iter().map(own_path));
     let list = RouteList::new(
         built_in.iter_mut().flat_map(RouteSet::list),
-        further.iter_mut().flat_map(RouteSet::list),
+        optional.iter_mut().flat_map(RouteSet::list),
     );
-    let (mut public, mut private, mut declared) = (Router::new(), Router::new(), Vec::new());
-    for RouteSet { tag, access, router, .. } in built_in.into_iter().chain(further) {
+    let (mut public, mut private) = (Router::new(), Router::new());
+    let mut declared = Vec::new();
+    for RouteSet { tag, access, router, .. } in built_in.into_iter().chain(optional) {
         let (routes, openapi) = router.split_for_parts();
         declared.push((tag, access, openapi));
         match access {
@@ -163,7 +165,7 @@ pub(crate) fn router(
             RouteAccess::ChecksItself | RouteAccess::Public => public = public.merge(routes),
         }
     }
-    let credential = Credential::of(&auth);
+    let credential = Credential::for_authenticator(&auth);
     let document =
         LazyDocument::new(Box::new(move || ServedDocument::new(document(declared, credential))));
     let app = Arc::new(AppState::new(runs, auth, options, list, document, dependencies));

@@ -36,10 +36,10 @@ use agui_run::{
 use agui_store::{RunFailure, RunStatus};
 
 const JSON: &str = "application/json";
-/// The number of events after which other connections get their turn: an agent may have all of its events ready.
-const EVENTS_PER_TURN: usize = 64;
+/// The number of events after which the task yields: an agent may have all of its events ready.
+const EVENTS_PER_POLL: usize = 64;
 
-/// What a run has made.
+/// The result of a run.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct RunDocument {
@@ -66,17 +66,16 @@ pub(crate) struct RunDocument {
 impl RunDocument {
     /// Creates the document of a run that has not ended.
     pub(crate) fn running(thread_id: ThreadId, run_id: RunId) -> Self {
-        let (status, messages, usage) = (RunStatus::Running, Vec::new(), Vec::new());
         Self {
             thread_id,
             run_id,
-            status,
+            status: RunStatus::Running,
             outcome: None,
             error: None,
             result: None,
-            messages,
+            messages: Vec::new(),
             state: None,
-            usage,
+            usage: Vec::new(),
         }
     }
 }
@@ -117,8 +116,8 @@ pub(super) fn respond_later(thread_id: ThreadId, run_id: RunId) -> Response {
     (StatusCode::ACCEPTED, headers, Json(RunDocument::running(thread_id, run_id))).into_response()
 }
 
-/// Responds with the document. Until the run ends, there are line ends now and then, so that nothing between takes the connection
-/// for dead.
+/// Responds with the document. Until the run ends, silences are filled with line ends, so that no
+/// proxy closes the connection.
 pub(super) fn respond(
     app: &App,
     started: StartedRun,
@@ -136,7 +135,7 @@ pub(super) fn respond(
                 Some(Some(Ok(Some(event)))) => {
                     reader.read(&event);
                     read += 1;
-                    if read % EVENTS_PER_TURN == 0 {
+                    if read % EVENTS_PER_POLL == 0 {
                         tokio::task::yield_now().await;
                     }
                 }
@@ -226,7 +225,7 @@ pub(crate) struct DocumentReader {
 }
 
 impl DocumentReader {
-    /// Creates the reader for a request: its events begin with what the client lacks.
+    /// Creates the reader for a request: its events begin with the messages that the client lacks.
     pub(super) fn for_input(input: &RunAgentInput) -> Self {
         Self {
             document: RunDocument::running(input.thread_id.clone(), input.run_id.clone()),
@@ -273,7 +272,8 @@ impl DocumentReader {
         self.transcript.apply(event);
     }
 
-    /// A snapshot also has what was there before: all up to the last message that was known, or up to the user's last one.
+    /// A snapshot also has earlier messages: all up to the last known one, or up to the user's last
+    /// one.
     fn know(&mut self, snapshot: &MessagesSnapshot) {
         let added: HashSet<_> = self.added().iter().map(|message| message.id().clone()).collect();
         let messages = &snapshot.messages;

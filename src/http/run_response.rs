@@ -33,9 +33,9 @@ const FIRST_CHUNK_BYTES: u16 = 4 * 1024;
 /// The number of bytes after which the body yields to other connections. hyper takes chunks as long as some are ready,
 /// so an agent that always has events would occupy the thread.
 const BYTES_PER_TURN: u32 = 32 * 1024;
-/// A chunk that follows another within this time waits for more events, one turn of the scheduler at a time, as long as
-/// each turn brings one: an HTTP client hands over one piece of a model's answer a turn. A burst of a model leaves in
-/// 0.02 writes a token instead of one.
+/// A chunk that follows another within this time waits for more events, one round of the scheduler
+/// at a time, as long as each round brings one: an HTTP client hands over one piece of a model's
+/// answer a round. A burst of a model leaves in 0.02 writes a token instead of one.
 const BURST_TIME: Duration = Duration::from_millis(5);
 const BUFFER_BYTES: std::ops::RangeInclusive<u16> = 256..=CHUNK_BYTES + 512;
 
@@ -61,7 +61,7 @@ pub(crate) async fn respond_run(
 struct RunBody<R> {
     turn_bytes: u32,
     chunk_bytes: u16,
-    /// True if the events in `buffer` have waited for a turn that brought no others.
+    /// True if the events in `buffer` have waited for a round that brought no others.
     has_waited: bool,
     /// The time of the last chunk.
     sent_at: Option<Instant>,
@@ -77,8 +77,8 @@ struct RunBody<R> {
 
 impl<R: Drive> RunBody<R> {
     fn new(run: Box<R>, encoder: ClientEncoder) -> Self {
-        // The first chunk ends its turn: hyper writes to the socket when the body has nothing ready, and so the client
-        // gets it before a fast agent has filled hyper's buffer.
+        // The body yields after the first chunk: hyper writes to the socket when the body has
+        // nothing ready, and so the client gets it before a fast agent has filled hyper's buffer.
         Self {
             span: run.span().clone(),
             run,
@@ -150,7 +150,7 @@ impl<R: Drive> RunBody<R> {
                 }
                 Poll::Pending if !self.has_waited && self.is_burst() => {
                     self.has_waited = true;
-                    // hyper polls a body that is pending once more in the same turn.
+                    // hyper polls a body that is pending once more in the same round.
                     self.turn_bytes = 0;
                     cx.waker().wake_by_ref();
                     return Poll::Pending;

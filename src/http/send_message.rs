@@ -113,7 +113,8 @@ pub(crate) async fn run_or_reconnect(
     })
 }
 
-/// Without a message, a reply or a state there is nothing to answer: pages of some other servers get a stored thread so.
+/// True for a request without message, reply and state: pages of some other servers ask so for a
+/// stored thread.
 fn asks_nothing(input: &RunAgentInput) -> bool {
     let is_empty = |value: &Option<Value>| {
         value.as_ref().is_none_or(|value| value.is_null() || *value == json!({}))
@@ -138,8 +139,8 @@ async fn stored_thread(
     Ok(has_messages.then_some((connection, permit)))
 }
 
-/// True for CopilotKit's question for suggestions. Only where its runtime has a route for each request it has one for these, so elsewhere
-/// each would become a thread.
+/// True for CopilotKit's request for suggestions. A runtime with a single endpoint has no route of
+/// its own for it, so each one would become a thread.
 fn asks_for_suggestions(input: &RunAgentInput) -> bool {
     const TOOL: &str = "copilotkitSuggest";
     let forced =

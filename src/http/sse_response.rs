@@ -21,7 +21,7 @@ use agui_agent::Principal;
 use agui_base::deadline::FAR_FUTURE;
 use agui_protocol::encode::SSE_MEDIA_TYPE;
 
-/// Sent at once, so that the client knows that it misses nothing from now on.
+/// Sent at once, so that the client knows that it gets all later events.
 const CONNECTED: &[u8] = b": connected\n\n";
 const KEEP_ALIVE: &[u8] = b": keep-alive\n\n";
 
@@ -35,8 +35,8 @@ pub(crate) fn respond(media_type: &'static str, body: Body) -> Response {
     (headers, body).into_response()
 }
 
-/// Responds with the frames of what happens from now on, until the caller's credential expires. After each silence of
-/// `keep_alive` the client gets a comment.
+/// Responds with the frames of new events, until the caller's credential expires. After each
+/// silence of `keep_alive` the client gets a comment.
 pub(crate) fn respond_live(
     keep_alive: Option<Duration>,
     caller: Option<&Principal>,

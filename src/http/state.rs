@@ -36,7 +36,7 @@ pub(crate) enum Credential {
 }
 
 impl Credential {
-    pub(crate) fn of(auth: &Authenticator) -> Self {
+    pub(crate) fn for_authenticator(auth: &Authenticator) -> Self {
         match (auth.is_disabled(), auth.expects_bearer()) {
             (true, _) => Self::None,
             (false, true) => Self::Bearer,
@@ -71,7 +71,7 @@ impl AppState {
         document: LazyDocument,
         dependencies: Dependencies,
     ) -> Self {
-        let has_shares = !auth.has_one_principal();
+        let sharing = auth.sharing();
         let threads = &runs.threads.options;
         let max_thread_bytes = usize::try_from(threads.max_bytes).unwrap_or(usize::MAX);
         let max_file_bytes = usize::try_from(threads.files.max_file_bytes).unwrap_or(usize::MAX);
@@ -81,13 +81,13 @@ impl AppState {
             body_budget: MemoryBudget::new(
                 options.max_body_bytes_in_flight,
                 max_body_bytes,
-                has_shares,
+                sharing,
             ),
             // A thread can have a little more than its largest size.
             response_budget: MemoryBudget::new(
                 options.max_response_bytes_in_flight,
                 max_thread_bytes,
-                has_shares,
+                sharing,
             ),
             streams: runs.shared_permits(options.max_streams),
             store_probe: StoreProbe::default(),
@@ -120,7 +120,7 @@ impl AppState {
     }
 
     pub(crate) fn credential(&self) -> Credential {
-        Credential::of(&self.auth)
+        Credential::for_authenticator(&self.auth)
     }
 
     /// Waits for the permit of a response with messages of a thread. An unknown thread needs none.
@@ -134,8 +134,8 @@ impl AppState {
         Ok(ResponsePermit(vec![permit.map_err(|_| ApiError::TooManyResponseBytes)?]))
     }
 
-    /// Takes a permit for a stream of what happens from now on: an event stream without an end, or a WebSocket. A new one is
-    /// refused rather than an idle one closed: the server cannot know which of them a page still shows.
+    /// Takes a permit for a stream without an end: an event stream, or a WebSocket. A new one is
+    /// refused, and no idle one is closed: the server cannot know which streams a page still shows.
     pub(crate) fn take_stream(&self, caller: Option<&Principal>) -> ApiResult<Permit> {
         self.streams.try_take(&owner_of(caller), 1).map_err(|_| ApiError::TooManyStreams)
     }

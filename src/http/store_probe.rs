@@ -1,4 +1,5 @@
-//! Probes of the store for `GET /readyz`, which everybody may call. All requests of a second share one probe.
+//! Probes of the store for `GET /readyz`, which needs no credential. All requests of a second share
+//! one probe.
 
 use std::time::Duration;
 
@@ -32,7 +33,8 @@ pub(crate) enum StoreState {
 }
 
 impl StoreProbe {
-    /// Returns the result of the last probe, which is at most a second old. If there is none, `check` is the next probe.
+    /// Returns the result of the last probe, which is at most a second old. Without such a result,
+    /// `check` is the next probe.
     pub(crate) async fn state<F>(&self, check: impl FnOnce() -> F) -> StoreState
     where
         F: Future<Output = Result<(), StoreError>> + Send + 'static,
@@ -42,7 +44,7 @@ impl StoreProbe {
             match &*last {
                 Some(last) if last.begin.elapsed() < PROBE_INTERVAL => last.state.clone(),
                 _ => {
-                    // A task, so that the probe goes on if the client leaves.
+                    // A task, so that the probe continues if the client leaves.
                     let probe = tokio::spawn(probe(check()));
                     let state = async move { probe.await.unwrap_or(StoreState::Unavailable) }
                         .boxed()

@@ -119,8 +119,8 @@ impl Server {
         self
     }
 
-    /// Builds all agents and tools, and throws them away. `agui-server check` is this. Returns what the providers of the
-    /// models will refuse, for people.
+    /// Builds all agents and tools, and throws them away. `agui-server check` does this. Returns
+    /// advice about options that providers will refuse.
     ///
     /// # Errors
     /// The first fault of the configuration, with its file, line and key.

@@ -1,4 +1,4 @@
-//! [`ServerHandle`]: what a mounted server runs in the background, and its shutdown.
+//! [`ServerHandle`]: the background work of a mounted server, and its shutdown.
 
 use std::{sync::Arc, time::Duration};
 
@@ -63,7 +63,7 @@ impl ServerHandle {
         self.runs.drain(time).await;
     }
 
-    /// Stops tools, and writes what is left of recordings.
+    /// Stops tools, and writes the rest of recordings.
     pub(super) async fn stop_tools(&self) {
         self.tools.stop().await;
         if let Some(recordings) = &self.recordings {

@@ -1,7 +1,8 @@
 //! Puts the parts together: [`Server`], by hand or from a configuration.
 //!
-//! `builder.rs` has the builder; `start.rs` builds agents, tools and routes from it when the server starts. What only a
-//! configuration needs is in `configured/`, or `unconfigured.rs` in builds without it, and `from_config.rs`.
+//! `builder.rs` has the builder; `start.rs` builds agents, tools and routes from it when the server
+//! starts. Code that only a configuration needs is in `configured/` (in builds without it:
+//! `unconfigured.rs`) and `from_config.rs`.
 
 mod builder;
 #[cfg(feature = "cli")]
@@ -11,8 +12,8 @@ mod configured;
 mod error;
 #[cfg(feature = "config")]
 mod from_config;
-mod further_routes;
 mod handle;
+mod optional_routes;
 #[cfg(feature = "config")]
 pub(crate) mod options;
 mod shutdown;

@@ -15,6 +15,7 @@ use crate::{
     http::{Connections, HttpOptions, Routers},
 };
 use agui_agent::surfaces;
+use agui_base::memory_budget::Sharing;
 use agui_observe::{metrics::Metrics, recordings::RecordingWriter, telemetry::logs};
 use agui_run::host::{RunLimits, RunMemoryBudget, RunsBuilder};
 
@@ -103,7 +104,7 @@ impl Server {
         Ok(())
     }
 
-    /// `address`: that of the listener, unknown if the server is mounted.
+    /// Builds the routes. `address` is the listener's; `None` if the server is mounted.
     fn start(
         self,
         address: Option<SocketAddr>,
@@ -116,17 +117,17 @@ impl Server {
         if let Some(address) = address {
             log_start(address, &agents.keys().map(String::as_str).collect::<Vec<_>>(), &self);
         }
-        let mut further = self.further_routes(address);
-        further.extend(tools.login_routes(&self.store, address));
+        let mut optional = self.optional_routes(address);
+        optional.extend(tools.login_routes(&self.store, address));
         warnings.iter().for_each(|warning| tracing::warn!("{warning}"));
         let mut principal_limits = self.principal_limits;
-        let has_shares = !self.auth.has_one_principal();
-        if !has_shares {
+        let sharing = self.auth.sharing();
+        if sharing == Sharing::SingleOwner {
             principal_limits.share_percent = 100;
         }
         let limits = self.threads.runs;
         let memory =
-            RunMemoryBudget::new(limits.max_memory_bytes, self.http.max_body_bytes, has_shares);
+            RunMemoryBudget::new(limits.max_memory_bytes, self.http.max_body_bytes, sharing);
         let mut runs = RunsBuilder {
             store: self.store,
             threads: self.threads,
@@ -169,7 +170,7 @@ impl Server {
             http,
             has_metrics,
             self.paths,
-            further,
+            optional,
             dependencies,
         );
         let handle = ServerHandle { runs, tools, recordings, drain: self.drain };

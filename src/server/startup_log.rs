@@ -14,7 +14,7 @@ pub(super) fn log_start(address: SocketAddr, agents: &[&str], server: &Server) {
     let authentication = server.auth.method();
     tracing::info!(%address, %agents, authentication, store = server.store_name, "listening on http://{address}");
     let url = format!("http://{}", reachable(address));
-    tracing::info!(command = %example(&url, Credential::of(&server.auth)), "to try it");
+    tracing::info!(command = %example(&url, Credential::for_authenticator(&server.auth)), "to try it");
     if authentication == "none" && std::env::var_os(KEY_VARIABLE).is_some() {
         tracing::warn!(
             "{KEY_VARIABLE} is set, but no request needs a key: set [auth] api_keys = [{{ name = \"default\", env = \"{KEY_VARIABLE}\" }}]"

@@ -1,4 +1,4 @@
-//! `kind = "replay"`: what a client gets from recordings, and what breaks on request.
+//! `kind = "replay"`: the events that a client gets from recordings, and failures on request.
 
 use std::{fs, path::Path, time::Instant};
 
@@ -121,7 +121,7 @@ async fn a_run_can_be_repeated_in_its_thread() {
     let recorded = record(folder.path(), &[input("Hello")]).await.remove(0);
     let process = replay(folder.path(), "pace = 0.0");
     let mut again = input("Hello");
-    // As a page does that regenerates an answer: the list ends with the user's message.
+    // A page that regenerates an answer sends a list that ends with the user's message.
     for id in ["r1", "r2", "r3"] {
         again["runId"] = id.into();
         let replayed = run(&process, &again).await;

@@ -1,4 +1,4 @@
-//! The length of a file, its first line, and what features select.
+//! The length of a file, its first line, and the items that features select.
 
 use std::fs;
 

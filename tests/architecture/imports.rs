@@ -134,7 +134,7 @@ const LAYERS: &[Layers] = &[
         folder: &[],
         parts: &[
             "agent",
-            "context",
+            "window",
             "call_meter",
             "call_content",
             "history",
@@ -188,9 +188,9 @@ fn layers_use_only_the_layers_below_them() {
     }
 }
 
-/// Two folders in one folder never use each other, also not through a third one. Files beside folders, which put them together
-/// or are what the folders share, may use them and be used by them: the order of single files is checked above. Where these
-/// have places, too, [`LAYERS`] names them.
+/// Two folders in one folder never use each other, also not through a third one. A file beside
+/// folders may use them and be used by them, because it puts them together or has their shared
+/// code: the order of single files is checked above. [`LAYERS`] names files that have places, too.
 #[test]
 fn folders_beside_each_other_use_each_other_in_one_direction() {
     let mut faults = Vec::new();
@@ -245,7 +245,8 @@ fn imports_of(package: &Package) -> Imports {
     imports_between(&modules.collect())
 }
 
-/// Returns which parts of a folder use which. The part of its `mod.rs` or `lib.rs` is called `mod`.
+/// Returns the uses between parts of a folder. The part of its `mod.rs` or `lib.rs` is called
+/// `mod`.
 fn uses_of_parts(folder: &[String], imports: &Imports) -> BTreeSet<(String, String)> {
     let part = |module: &[String]| -> Option<String> {
         let inside = module.strip_prefix(folder)?;
@@ -311,7 +312,7 @@ type Modules = BTreeMap<Vec<String>, Code>;
 /// The modules whose items each module uses.
 type Imports = BTreeMap<Vec<String>, BTreeSet<Vec<String>>>;
 
-/// Returns the imports between modules with these texts, by their paths. That of the crate is empty.
+/// Returns the imports between modules with these texts, by their paths. The crate's path is empty.
 fn imports(files: &[(&str, &str)]) -> Imports {
     let path = |text: &str| -> Vec<String> {
         text.split("::").filter(|name| !name.is_empty()).map(str::to_owned).collect()

@@ -1,5 +1,6 @@
-//! A type's name says what it is without its module. So it is unique in all crates; a type that only its own module sees may
-//! have the name of one in another room: in another member, or another folder of the root package.
+//! A type's name says what it is without its module. So the name is unique in all crates; a type
+//! that only its own module sees may share its name with a type in another room: another member, or
+//! another folder of the root package.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,12 +8,12 @@ use syn::{Item, Visibility};
 
 use super::{syntax::modules, workspace::ROOT};
 
-/// Names that several modules may have, and why.
+/// Names that several modules may have, with the reasons.
 const REPEATED: &[(&str, &str)] = &[];
 
 #[test]
 fn names_of_types_are_unique_in_all_crates() {
-    // The modules of a name, with their crates, with whether others see the type.
+    // The modules of a name, with their crates; true if others see the type.
     let mut places: BTreeMap<String, BTreeMap<Vec<String>, bool>> = BTreeMap::new();
     for module in modules() {
         for item in &module.items {

@@ -1,6 +1,7 @@
 //! Every promise of the documents has a test that goes beyond it, which `docs/promises.md` names.
 //!
-//! A promise that is not there, one that is made nowhere, and a test that does not exist or is not run are errors.
+//! Errors are a promise without a row, a row without a promise, and a test that does not exist or
+//! is not run.
 
 use std::collections::BTreeSet;
 

@@ -1,5 +1,6 @@
-//! The public items of the crate are those of `public_items.txt`: a change that makes an item public, or removes one, changes
-//! this file, too. `UPDATE_PUBLIC_ITEMS=1 cargo test --test architecture` writes the file.
+//! `public_items.txt` lists the public items of the crate: a change that makes an item public, or
+//! removes one, changes this file, too. `UPDATE_PUBLIC_ITEMS=1 cargo test --test architecture`
+//! writes the file.
 //!
 //! A line has the kind of an item and the paths under which users of `agui_server` find it, the shortest first. Below a type
 //! are its public methods and fields, and below a trait its items, under the shortest path. Variants are not listed, nor what
@@ -95,7 +96,8 @@ pub(crate) fn owner_of(it: &ItemImpl, from: &[String], names: &AllNames) -> Opti
     names.resolve(from, &path, 0).map(|declared| declared.path)
 }
 
-/// Returns the public methods and constants of an `impl`, with their attributes. Those of a trait have no visibility.
+/// Returns the public methods and constants of an `impl`, with their attributes. Items of a trait
+/// have no visibility.
 fn public_methods(it: &ItemImpl) -> impl Iterator<Item = (Member, &[Attribute])> {
     it.items.iter().filter_map(|item| {
         let (kind, visibility, name, attributes) = match item {
@@ -129,7 +131,7 @@ fn fields(fields: &Fields) -> BTreeSet<Member> {
     shown.map(|field| ("field", name(field))).collect()
 }
 
-/// Returns the lines of an item, each with what sorts it.
+/// Returns the lines of an item, each with its sort key.
 fn lines_of(
     kind: &str,
     paths: BTreeSet<Vec<String>>,

@@ -1,6 +1,7 @@
 //! Resolves the names in a module, also those of other crates of the workspace.
 //!
-//! A path begins with its crate. Features are ignored. What a macro declares is found where it is named.
+//! A path begins with its crate. Features are ignored. An item of a macro is found where it is
+//! named.
 
 use std::collections::BTreeMap;
 
@@ -27,7 +28,7 @@ pub(crate) enum Entry {
 pub(crate) struct Names {
     /// The meaning of a name, and true if it is public.
     pub(crate) entries: BTreeMap<String, Vec<(bool, Entry)>>,
-    /// `use …::*`, with whether it is public.
+    /// `use …::*`; true if it is public.
     pub(crate) globs: Vec<(bool, Vec<String>)>,
     has_macros: bool,
 }
@@ -51,7 +52,8 @@ impl AllNames {
         Self(all)
     }
 
-    /// Returns what a path means in a module: an absolute path with its kind. `None` for crates outside of the workspace.
+    /// Returns the meaning of a path in a module: an absolute path with its kind. `None` for crates
+    /// outside of the workspace.
     pub(crate) fn resolve(
         &self,
         from: &[String],
@@ -118,7 +120,7 @@ impl AllNames {
     }
 }
 
-/// Adds the names of a module. What is `#[doc(hidden)]` is not public.
+/// Adds the names of a module. An item that is `#[doc(hidden)]` is not public.
 fn add_names(module: &Module, names: &mut Names) {
     for item in &module.items {
         let is_hidden = attributes(item).iter().any(is_hidden);

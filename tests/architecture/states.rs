@@ -1,8 +1,8 @@
-//! Every state that outlives the call which changes it is in one section, with its owner and its bound: what one caller leaves
-//! there, another one meets.
+//! Every state that outlives the call which changes it is in one section, with its owner and its
+//! bound: another caller can meet the data that one caller leaves there.
 //!
-//! The section is `docs/architecture.md#states`. A state here is a `static`, or a field of a type, whose type has one of
-//! [`WORDS`] in it. What a task keeps in its variables is not found.
+//! The section is `docs/architecture.md#states`. A state here is a `static`, or a field of a type,
+//! whose type has one of [`WORDS`] in it. Variables of a task are not found.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,7 +15,8 @@ use syn::{
 
 use super::{bounds::read, syntax::modules, workspace::shown};
 
-/// The types by which something can be changed that several tasks have, beside `Atomic…`. `Sender`: the queue of a channel.
+/// The types of values that several tasks can change, beside `Atomic…`. `Sender`: the queue of a
+/// channel.
 const WORDS: [&str; 6] = ["Mutex", "RwLock", "OnceLock", "OnceCell", "Semaphore", "Sender"];
 
 /// The types whose uses are states, as [`WORDS`]: the second table.
@@ -32,7 +33,7 @@ impl Visit<'_> for HasState<'_> {
         let names: Vec<_> =
             path.path.segments.iter().map(|segment| segment.ident.to_string()).collect();
         let last = names.last().map_or("", String::as_str);
-        // It is used once.
+        // A `oneshot` is used once.
         let is_for_one_value = names.iter().any(|name| name == "oneshot");
         self.found |=
             !is_for_one_value && (last.starts_with("Atomic") || self.words.contains(last));

@@ -44,15 +44,15 @@ pub(crate) fn modules_of(package: &Package) -> Vec<Module> {
     modules
 }
 
-/// Returns the files of a crate's modules. Those for tests are left out.
+/// Returns the files of a crate's modules, without modules for tests.
 pub(crate) fn files_of(package: &Package) -> BTreeSet<PathBuf> {
-    // Several tests read them, and to parse all sources takes seconds.
+    // Cached: several tests read all sources, and parsing them takes seconds.
     static FILES: LazyLock<BTreeSet<PathBuf>> =
         LazyLock::new(|| modules().into_iter().map(|module| module.file).collect());
     FILES.iter().filter(|file| file.starts_with(&package.sources)).cloned().collect()
 }
 
-/// Returns the modules of a crate that is one text.
+/// Returns the modules of a crate with a single source text.
 pub(crate) fn modules_of_text(package: &str, text: &str) -> Vec<Module> {
     let package = Package { name: package.to_owned(), sources: PathBuf::new() };
     let items = syn::parse_file(text).unwrap().items;

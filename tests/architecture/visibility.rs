@@ -1,4 +1,5 @@
-//! An item of a member is `pub` for another crate, or for users of the root package: else it is `pub(crate)`.
+//! An item of a member is `pub` for another crate, or for users of the root package. Other items
+//! are `pub(crate)`.
 //!
 //! An item counts as used if a crate above has its name as a word in code, in its sources, tests, benches, examples or fuzz
 //! targets, or if an exported macro of its own crate has it. A method needs a `.` or `::` before it. The lists of `host.rs` name
@@ -32,7 +33,7 @@ struct Offer {
     path: Vec<String>,
     kind: Kind,
     is_hidden: bool,
-    /// The names in its signature: a type that is one of them is as public.
+    /// The names in the item's signature. Types with these names have to be as public.
     signature: Words,
 }
 

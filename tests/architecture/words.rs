@@ -19,13 +19,13 @@ const BESIDE: [&str; 4] = ["benches", "examples", "fuzz", "tests"];
 #[derive(Default)]
 pub(crate) struct Code {
     pub(crate) words: BTreeSet<String>,
-    /// Those after `.` or `::`.
+    /// The words after `.` or `::`.
     pub(crate) called: BTreeSet<String>,
 }
 
 /// Returns the words in the code of each crate.
 pub(crate) fn code_of_packages() -> BTreeMap<String, Code> {
-    // The text of these rules uses nothing.
+    // A name in the text of these rules is not a use.
     let rules = repository().join("tests/architecture");
     let mut all = BTreeMap::new();
     for package in packages() {
@@ -44,7 +44,8 @@ pub(crate) fn code_of_packages() -> BTreeMap<String, Code> {
 }
 
 impl Code {
-    /// Adds the words of a text, without comments. A list of what a crate offers is without its `use`s.
+    /// Adds the words of a text, without comments. The `use`s in a crate's list of offered items
+    /// are left out.
     fn add(&mut self, text: &str, is_list: bool) {
         let text: Vec<_> = text.lines().filter_map(|line| line.split("//").next()).collect();
         let text = text.join("\n");

@@ -1,4 +1,4 @@
-//! The crates of the workspace, their files, and what no compiler checks of them as a whole.
+//! The crates of the workspace and their files, and rules about them that no compiler checks.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -19,7 +19,7 @@ const DRAWS: &str = "crates/agui-run/src/drive/test_run.rs";
 
 /// A crate of the workspace.
 pub(crate) struct Package {
-    /// As paths in code write it, such as `agui_run`.
+    /// The name in paths of code, such as `agui_run`.
     pub(crate) name: String,
     /// Its folder `src`.
     pub(crate) sources: PathBuf,

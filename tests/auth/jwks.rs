@@ -116,7 +116,7 @@ async fn keys_are_fetched_once_and_cached() {
         assert_eq!(ask(&server, &es256("ec", "b", &claims("eve"))).await, Ok("eve".to_owned()));
     }
     assert_eq!(provider.asked(), 1);
-    // The right name over the wrong key, and the name of a key for another algorithm.
+    // The right name with the wrong key, and the name of a key for another algorithm.
     assert_refused(&server, &ada("rsa2", "a"), "the token's signature is not valid").await;
     let other = "the token is signed with an algorithm that is not accepted";
     assert_refused(&server, &ada("rsa", "b"), other).await;
@@ -125,7 +125,7 @@ async fn keys_are_fetched_once_and_cached() {
         let forged = sign(&header, &claims("ada"), |message| by_secret(secret.as_bytes(), message));
         assert_refused(&server, &forged, other).await;
     }
-    // Without a name there has to be one key for the algorithm.
+    // A token without a key's name is accepted if there is one key for the algorithm.
     let nameless = sign(&json!({ "alg": "RS256" }), &claims("ada"), |message| {
         by_rsa(&fixture("rsa"), message)
     });

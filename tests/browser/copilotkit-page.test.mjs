@@ -1,4 +1,4 @@
-// What the page examples/web/copilotkit has beside CopilotKit's chat: branches, files, tokens, errors. SHOTS names a folder for
+// The parts of the page examples/web/copilotkit beside CopilotKit's chat: branches, files, tokens, errors. SHOTS names a folder for
 // screenshots.
 
 import assert from "node:assert/strict";

@@ -26,7 +26,7 @@ const stages = [];
 /** Waits until the model stops at a stage. */
 const stopAt = (text) => new Promise((done) => void stages.push({ text, stopped: done }));
 
-/** What the model answers: it draws after a request or a click, and writes a text after the result of a call. */
+/** The model's answers: it draws after a request or a click, and writes a text after the result of a call. */
 function answer(messages) {
   const text = ({ content }) => (Array.isArray(content) ? content.map((part) => part.text).join("") : (content ?? ""));
   const asked = messages.findLastIndex(({ role, ...rest }) => role === "user" && /^(draw|show the cities)$/.test(text(rest)));

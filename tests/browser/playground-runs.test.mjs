@@ -1,4 +1,4 @@
-// What the playground shows of runs and lets a user change: numbers, events, times, the request, the state, other clients.
+// The parts of runs that the playground shows, and those that a user can change: numbers, events, times, the request, the state, other clients.
 
 import assert from "node:assert/strict";
 import { execFile } from "node:child_process";

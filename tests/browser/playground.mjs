@@ -1,4 +1,4 @@
-// What the tests of the playground share: its server, its tabs, and where a user looks.
+// Shared by the tests of the playground: its server, its tabs, and where a user looks.
 
 import assert from "node:assert/strict";
 import { afterEach } from "node:test";

@@ -853,7 +853,7 @@ test("the keyboard reaches everything, and each control has a name", async () =>
   await page.keyboard.press("ArrowDown");
   await page.keyboard.press("Enter");
   assert.equal(await page.locator(".event").nth(1).getAttribute("aria-expanded"), "true");
-  await page.getByRole("status").filter({ hasText: "The agent waits for your answer" }).waitFor({ state: "attached" });
+  await page.getByRole("status").filter({ hasText: "The agent is asking you" }).waitFor({ state: "attached" });
 });
 
 test("a narrow screen shows one part at a time, without scrolling sideways", async () => {

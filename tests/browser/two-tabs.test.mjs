@@ -12,7 +12,7 @@ import { endedThread, useBrowser } from "./browser.mjs";
 import { button } from "./chat.mjs";
 import { startModel } from "./model.mjs";
 
-/** What the tool has done. */
+/** The effects of the tool. */
 const trips = [];
 const service = createServer((request, response) => {
   trips.push(request.url);

@@ -13,9 +13,9 @@ use crate::{
     worker::{Request, Worker},
 };
 
-/// The time in which a healed server must end the runs of a thread, end a new run, and return logs and lists. Until then
-/// it may refuse: connections to a restarted database are opened again. Longer than the time for which a run waits in the
-/// queue of its thread.
+/// The time in which a healed server must end the runs of a thread, end a new run, and return logs
+/// and lists. Until then it may refuse requests, because it reconnects to the database. The time is
+/// longer than a run's wait in the queue of its thread.
 const HEALING_TIMEOUT: Duration = Duration::from_secs(40);
 const POLL: Duration = Duration::from_millis(100);
 /// The number of logs of a thread that are checked again after the next rounds.
@@ -62,7 +62,7 @@ impl Worker {
         self.client.report.count("thread checks");
     }
 
-    /// Waits until no run is running on a thread, and no earlier request takes effect any more.
+    /// Waits until no run is running on a thread, and no earlier request can take effect.
     async fn settled_view(&mut self, at: usize) -> Option<Value> {
         let mut last = None;
         loop {

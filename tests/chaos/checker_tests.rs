@@ -1,4 +1,4 @@
-//! The checker itself: what it must report.
+//! The violations that the checker must report.
 
 use serde_json::{Value, json};
 use tokio::{
@@ -24,7 +24,7 @@ async fn read_events(response: &[u8]) -> Result<Vec<String>, Broken> {
         let _ = client.read(&mut [0; 1024]).await.unwrap();
         client.write_all(response).await.unwrap();
         client.shutdown().await.unwrap();
-        // Until the client has closed: otherwise it may see a reset.
+        // Waits until the client has closed: otherwise it may see a reset.
         let _ = client.read(&mut [0; 1024]).await;
     };
     let read = async {

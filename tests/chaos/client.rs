@@ -21,7 +21,7 @@ pub(crate) struct Client {
     pub(crate) report: Arc<Report>,
 }
 
-/// How a client reads a stream.
+/// The way in which a client reads a stream.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Manner {
     /// Leaves after this number of events.
@@ -139,7 +139,7 @@ impl Client {
         let code = text(&body["error"]["code"]);
         self.report.count(&format!("refusals {code}"));
         match code {
-            "shutting_down" | "too_many_runs" | "too_many_detached_runs" | "too_many_waiting" => {
+            "shutting_down" | "too_many_runs" | "too_many_detached_runs" | "too_many_queued" => {
                 Answer::Refused
             }
             "run_is_running" | "store_unavailable" | "lease_lost" => Answer::Unknown,

@@ -67,7 +67,7 @@ pub(crate) async fn send(
 impl Response {
     async fn read_head(&mut self) -> Result<(), Broken> {
         let line = self.line().await?;
-        // With `1 20` repeated, the line of a 200 is `HTTP/1.1 201 200 OK`.
+        // If the proxy repeats `1 20`, the line of a 200 is `HTTP/1.1 201 200 OK`.
         let is_whole = |(status, reason): &(&str, &str)| {
             status.len() == 3 && !reason.contains(|c: char| c.is_ascii_digit())
         };

@@ -1,4 +1,5 @@
-//! What clients know of their threads, and the check of a server against it. Uses no code of the server.
+//! The clients' knowledge of their threads, and the check of a server against it. Uses no code of
+//! the server.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -71,7 +72,7 @@ pub(crate) struct Thread {
     pub(crate) runs: BTreeMap<String, RunFacts>,
 }
 
-/// What a client has read of a run.
+/// The facts that a client has read of a run.
 #[derive(Debug, Default)]
 pub(crate) struct RunFacts {
     pub(crate) is_detached: bool,

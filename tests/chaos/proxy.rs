@@ -18,7 +18,7 @@ use tokio::{
 
 use crate::dice::Dice;
 
-/// What the proxy does to the bytes that it forwards.
+/// The fault that the proxy adds to the bytes that it forwards.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Trouble {
     Nothing,
@@ -77,7 +77,7 @@ impl Proxy {
         *self.shared.trouble.lock().unwrap() = trouble;
     }
 
-    /// Returns how many connections were cut, and in how many bytes were repeated.
+    /// Returns the number of connections that were cut, and of those in which bytes were repeated.
     pub(crate) fn counts(&self) -> (usize, usize) {
         (self.shared.cut.load(Ordering::Relaxed), self.shared.duplicated.load(Ordering::Relaxed))
     }

@@ -52,7 +52,7 @@ play = [{ text = "It fails now" }, { fail = "as asked", code = "asked" }]
 play = [{ text = ["You said: ", "{text}"] }]
 "#;
 
-/// The servers and what is around them.
+/// The servers, their store, and their proxies.
 pub(crate) struct Site {
     pub(crate) servers: Vec<Server>,
     pub(crate) database: Option<Database>,
@@ -114,7 +114,8 @@ impl Site {
         self.servers.iter().map(|server| server.proxy.address).collect()
     }
 
-    /// Returns how many connections of clients were cut, and in how many bytes were repeated.
+    /// Returns the number of clients' connections that were cut, and of those in which bytes were
+    /// repeated.
     pub(crate) fn proxy_counts(&self) -> (usize, usize) {
         let counts = self.servers.iter().map(|server| server.proxy.counts());
         counts.fold((0, 0), |all, one| (all.0 + one.0, all.1 + one.1))

@@ -16,13 +16,14 @@ const BURST: Duration = Duration::from_secs(2);
 const WARM_UP: u32 = 3;
 /// The smallest number of samples after the warm-up.
 const MIN_SAMPLES: usize = 5;
-/// The largest growth after the warm-up that is taken for noise: of memory in KiB, and the share of the memory.
+/// The largest growth after the warm-up that counts as noise: of memory, in KiB, and as a share of
+/// the memory.
 const MEMORY_NOISE_KIB: f64 = 6.0 * 1024.0;
 const MEMORY_NOISE_SHARE: f64 = 0.05;
 /// Connections that are being closed, and idle threads of a pool.
 const COUNT_NOISE: f64 = 12.0;
 
-/// What a process uses while it has nothing to do.
+/// The resources that an idle process uses.
 #[derive(Debug, Clone, Copy)]
 struct Sample {
     /// Seconds since the start.
@@ -91,7 +92,8 @@ async fn soak(name: &str, site: Site, mut dice: Dice) {
     let measured = |samples: &[Sample]| {
         samples.iter().copied().filter(|it| it.at >= warm_up).collect::<Vec<_>>()
     };
-    // Also after the time, because a slow machine takes few samples, and a line needs several.
+    // Samples continue after the time if there are few: a slow machine takes fewer than the line
+    // needs.
     let is_complete =
         |samples: &[Sample]| begin.elapsed() >= duration && measured(samples).len() >= MIN_SAMPLES;
     while !is_complete(&samples) && report.violations().is_empty() {

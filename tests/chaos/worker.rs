@@ -332,7 +332,7 @@ impl Worker {
         }
     }
 
-    /// Reads a thread, a list, or what belongs to another principal.
+    /// Reads a thread, a list, or a thread of another principal.
     async fn look(&mut self) {
         let known = self.threads.len();
         if self.dice.chance(3) || known == 0 {

@@ -130,7 +130,8 @@ async fn a_body_that_is_not_json_is_refused() {
     assert_eq!(refusal(zipped.send().await.unwrap()).await.1, "unsupported_content_encoding");
 }
 
-/// Nobody is authenticated before this refusal. Without a client, whose time would be measured as well.
+/// The path is refused before authentication. The test uses no HTTP client, whose time would be
+/// measured as well.
 #[tokio::test]
 async fn a_long_unknown_path_costs_no_time() {
     let (router, _handle) = Server::new().agent("echo", Echo).into_router().unwrap();
@@ -184,7 +185,7 @@ async fn refusals_of_unknown_routes_agents_and_methods_name_those_that_exist() {
         refusal(wrong).await.2,
         "PUT is not allowed on \"/threads/a\"; use GET, PATCH, DELETE"
     );
-    // It would read the thread, and send nothing of it.
+    // HEAD would read the thread, and send nothing of it.
     let wrong = server.client.head(server.url("/threads/a")).send().await.unwrap();
     assert_eq!(wrong.status(), StatusCode::METHOD_NOT_ALLOWED);
     assert_eq!(wrong.headers()[header::ALLOW], "GET, PATCH, DELETE");

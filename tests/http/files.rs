@@ -424,7 +424,7 @@ async fn files_count_for_the_stored_bytes_of_their_owner() {
 
 #[tokio::test]
 async fn a_sweep_removes_what_no_thread_uses() {
-    // So few threads that each new one is followed by a sweep.
+    // The limit is so low that each new thread is followed by a sweep.
     let server = start_with(|options| {
         (options.files.unused_age, options.retention.owner_threads) = (Some(1), Some(20));
     })

@@ -38,7 +38,7 @@ const BARE_FETCH: &[(&str, &str)] = &[
     ("sec-fetch-site", "cross-site"),
     ("sec-fetch-mode", "no-cors"),
 ];
-/// With a content type that needs a preflight, if the page got past it.
+/// A content type that needs a preflight, as if the page had passed it.
 const FETCH_JSON: &[(&str, &str)] = &[
     ("origin", "https://evil.example"),
     ("content-type", "application/json"),
@@ -143,7 +143,7 @@ async fn a_post_with_another_body_than_json_is_refused_by_every_route() {
 async fn a_post_without_body_needs_no_content_type() {
     let server = Running::start(Server::new().agent("echo", Echo)).await;
     let (connect, cancel) = ("/threads/t/connect", "/threads/t/runs/r/cancel");
-    // As `fetch` sends it, and as `curl -X POST` does, without a length.
+    // `fetch` sends a length of 0, and `curl -X POST` no length.
     assert_eq!(
         server.post(connect).header(header::CONTENT_LENGTH, 0).send().await.unwrap().status(),
         200
@@ -247,7 +247,7 @@ async fn a_foreign_page_cannot_resume_or_join_a_run() {
             "{headers:?}"
         );
     }
-    // Without CORS headers the browser gives the page nothing.
+    // Without CORS headers the browser hides the response from the page.
     let origin = [
         ("origin", "https://evil.example"),
         ("sec-fetch-site", "cross-site"),

@@ -44,7 +44,7 @@ async fn a_body_over_the_limit_is_refused_also_while_it_is_being_sent() {
     for (bytes, status) in [(1000, 200), (1001, 413), (20_000_000, 413)] {
         let request = server.post("/send-message").header(header::CONTENT_TYPE, "application/json");
         assert_eq!(request.body(padded(bytes)).send().await.unwrap().status(), status, "{bytes}");
-        // The same with chunks, so that the size is not declared.
+        // A chunked body does not declare its size.
         let body = reqwest::Body::wrap_stream(futures::stream::iter(
             padded(bytes)
                 .into_bytes()
@@ -227,7 +227,8 @@ async fn large_bodies_share_a_budget_and_leave_room_for_small_ones() {
     let large = format!("{HEAD}Content-Length: {BODY_BYTES}\r\n\r\n{}", " ".repeat(BODY_BYTES / 2));
     let mut held =
         [send(&server, &large).await, send(&server, &large).await, send(&server, &large).await];
-    // Two of the three bodies have room; the other is refused after five seconds. None of them delays a small one.
+    // Two of the three bodies have room; the other is refused after five seconds. A small body is
+    // not delayed.
     let refused = async |stream: &mut TcpStream| {
         read_until(stream, |text| text.contains("too_many_body_bytes")).await
     };
@@ -242,7 +243,7 @@ async fn large_bodies_share_a_budget_and_leave_room_for_small_ones() {
         answer.starts_with("HTTP/1.1 503 ") && answer.contains("retry-after: 1\r\n"),
         "{answer}"
     );
-    // When the others leave, a large body has room again.
+    // After the others have left, a large body has room again.
     drop(held);
     let text = input(&"x".repeat(BODY_BYTES - 200)).to_string();
     let whole = format!("{HEAD}Connection: close\r\nContent-Length: {}\r\n\r\n{text}", text.len());
@@ -291,8 +292,8 @@ Host: localhost
     }
 }
 
-/// Runs that go on until their clients leave, on a server whose memory holds two of the largest requests: 10,000 values in
-/// open members, 4.9 MB each.
+/// Runs that continue until their clients leave, on a server whose memory holds two of the largest
+/// requests: 10,000 values in open members, 4.9 MB each.
 async fn with_little_memory(store: Arc<MemoryStore>) -> Running {
     let http = HttpOptions { max_body_bytes: 10_000, ..HttpOptions::default() };
     let options = changed_options(|options| options.runs.max_memory_bytes = 0);
@@ -395,7 +396,7 @@ async fn beyond_the_limit_of_connections_only_health_checks_are_answered() {
     for stream in [&mut first, &mut second] {
         read_until(stream, |text| text.contains("ok")).await;
     }
-    // Each is read to the end of its connection.
+    // Each response is read to the end of its connection.
     let mut third = send(&server, request).await;
     let answer = read_until(&mut third, |_| false).await;
     assert!(

@@ -1,4 +1,4 @@
-//! `GET /openapi.json`: what the document says is what the server does.
+//! `GET /openapi.json`: the server does what the document says.
 
 use std::collections::BTreeSet;
 
@@ -20,7 +20,8 @@ use crate::{
     },
 };
 
-/// The methods of which a document describes some. HEAD is left out: axum serves it wherever it serves GET.
+/// The methods that a document can describe. HEAD is left out: axum serves it wherever it serves
+/// GET.
 const METHODS: [Method; 5] =
     [Method::GET, Method::POST, Method::PUT, Method::PATCH, Method::DELETE];
 
@@ -165,7 +166,8 @@ async fn is_served(server: &Running, method: &Method, url: &str) -> bool {
 async fn every_event_of_the_corpus_fits_the_schema_of_events() {
     let server = Running::start(Server::new().agent("echo", Echo)).await;
     let mut document = document(&server).await;
-    // The document allows further members, as AG-UI does. Without them, a member that it lacks does not fit.
+    // The document allows further members, as AG-UI does. They are forbidden here, so that a member
+    // that it lacks does not fit.
     close(&mut document["components"]["schemas"]);
     let schema = validator(&document, "/components/schemas/Event");
     let mut seen = BTreeSet::new();
@@ -447,7 +449,7 @@ async fn every_code_of_a_refusal_is_at_a_route() {
             described.extend(codes.map(|code| (status.clone(), code.as_str().unwrap().to_owned())));
         }
     }
-    // The table of the documentation, for the other direction.
+    // The table of the documentation must have no further codes either.
     let path = format!("{}/docs/protocol.md", env!("CARGO_MANIFEST_DIR"));
     let text = std::fs::read_to_string(path).unwrap();
     let section =
@@ -470,7 +472,7 @@ async fn every_code_of_a_refusal_is_at_a_route() {
     assert!(wrong.is_empty(), "the table has other statuses: {wrong:?}");
 }
 
-/// [`RefusalCheck`] compares what it has seen, so it must see something.
+/// [`RefusalCheck`] compares the refusals that it has seen, so it must see one.
 #[tokio::test]
 async fn a_refusal_is_compared_with_the_document() {
     let server = Running::start(Server::new().agent("echo", Echo)).await;

@@ -1,4 +1,4 @@
-//! `/playground`: when it is served, and its headers.
+//! `/playground`: the option that serves it, and its headers.
 
 use agui_server::{Server, agent::builtin::Echo, auth::ApiKey, options::PlaygroundOptions};
 use axum::http::{Method, StatusCode};

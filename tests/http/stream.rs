@@ -128,7 +128,7 @@ async fn the_binary_encoding_is_used_only_if_it_is_named() {
         (Some("text/event-stream, application/vnd.ag-ui.event+proto;q=0.5"), proto),
         (Some("application/vnd.ag-ui.event+proto;q=0, text/event-stream"), "text/event-stream"),
         (Some("*/*"), "text/event-stream"),
-        // What the run has made: tests/run/document.rs.
+        // `tests/run/document.rs` tests the document.
         (Some("application/json"), "application/json"),
         (None, "text/event-stream"),
     ] {
@@ -232,7 +232,7 @@ async fn a_client_that_does_not_read_pauses_the_agent() {
     for _ in 0..20 {
         stream.read_exact(&mut piece).await.unwrap();
     }
-    eventually("the agent goes on", || said.get() > paused).await;
+    eventually("the agent continues", || said.get() > paused).await;
 }
 
 #[tokio::test]

@@ -1,5 +1,5 @@
 // abortRun() also ends the run on the server. The server under test allows one run at a time: it refuses others while
-// the run goes on, and accepts them after the abort.
+// the run continues, and accepts them after the abort.
 
 import assert from "node:assert/strict";
 import { randomUUID } from "node:crypto";

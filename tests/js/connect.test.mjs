@@ -93,7 +93,7 @@ test("connect during a detached run follows the run to its end", async () => {
   assert.deepEqual(came.events.slice(3), stayed.events.slice(1), "the events of the run follow");
   assert.equal(textOf(came.events), countTo(COUNT));
   const times = arrivals.filter(([type]) => type === "TEXT_MESSAGE_CONTENT").map(([, time]) => time);
-  assert.ok(times.at(-1) - times[0] > 200, "new events arrive while the run goes on, not all at its end");
+  assert.ok(times.at(-1) - times[0] > 200, "new events arrive while the run continues, not all at its end");
   await requireSame(page, other);
 });
 

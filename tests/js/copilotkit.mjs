@@ -14,7 +14,7 @@ import { promise, readThread, said } from "./threads.mjs";
 // Without `window` the core assumes server-side rendering and sends no requests.
 globalThis.window ??= Object.assign(new EventTarget(), { location: new URL("http://localhost:3000/") });
 
-// What Phoenix's client takes from a browser.
+// The parts of a browser that Phoenix's client uses.
 globalThis.location ??= globalThis.window.location;
 globalThis.WebSocket ??= new JSDOM("", { url: "http://localhost:3000/" }).window.WebSocket;
 

@@ -14,7 +14,7 @@ const call = (name, args) => ({ toolCalls: [{ name, arguments: JSON.stringify(ar
 const range = (length, make) => Array.from({ length }, (_, index) => make(index));
 const steps = (status) => range(10, (index) => ({ description: `Step ${index + 1}`, status }));
 
-/** What an answer depends on. */
+/** The conditions of an answer. */
 class Turn {
   constructor({ messages, tools = [] }, body) {
     const of = (wanted) => messages.filter(({ role }) => role === wanted);

@@ -516,7 +516,7 @@ function testFailures(server) {
 function testConfigured(server) {
   const pageOf = (feature, options) => new Page(server, { url: `${server.url}/${feature}`, ...options });
 
-  // What fails here is the model, not the agent.
+  // The model fails here, not the agent.
   for (const [wish, code, types] of [
     ["trigger error", "max_steps", [...CALL, RESULT]],
     ["midway", "model_interrupted", TEXT],

@@ -54,7 +54,7 @@ for (const [what, answer, says] of [
   ["no", NO, 'The e-mail "Lunch": declined, so it was not sent.'],
   ["cancelled", "cancelled", 'The e-mail "Lunch": declined, so it was not sent.'],
 ]) {
-  test(`an answer that is ${what} gives the call one result, and the run goes on`, async () => {
+  test(`an answer that is ${what} gives the call one result, and the run continues`, async () => {
     const page = await asked("approve");
     const [call] = callsOf(page.messages);
     const { events, finished } = await page.answer(answer);
@@ -179,7 +179,7 @@ test("two contradictory answers to one interrupt are refused", async () => {
 });
 
 for (const [first, second, decision] of [[NO, YES, "declined"], [YES, NO, "approved"], ["cancelled", YES, "cancelled"]]) {
-  test(`a second page that answers after a call was ${decision} learns so, shows the thread, and goes on`, async () => {
+  test(`a second page that answers after a call was ${decision} learns so, shows the thread, and continues`, async () => {
     const page = await asked("approve");
     const { threadId } = page;
     const other = new Page(server, { threadId });

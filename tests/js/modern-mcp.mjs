@@ -1,6 +1,6 @@
 // An MCP server of the revision 2026-07-28 alone, made with the official SDK, for tests/tools: node modern-mcp.mjs stdio | http PORT
 // | json PORT, and `record FILE` after it; with `slow` its first start takes 11 s. It appends each request to the file: its method, its headers of the protocol, and its
-// parameters. It has no state beside the file: a call that asks goes on in any process.
+// parameters. It has no state beside the file: a call that asks continues in any process.
 
 import { appendFileSync, existsSync } from "node:fs";
 import { createServer } from "node:http";

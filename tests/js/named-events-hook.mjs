@@ -146,7 +146,7 @@ export class AGUIEventHandler {
   }
 }
 
-/** Which of its dialogs the guide shows for an interrupt. */
+/** Returns the dialog that the guide shows for an interrupt. */
 export function handleInterrupt(event) {
   if (event.action_requests) return { dialog: "actions", shown: event.action_requests, options: event.options };
   if (event.context?.steps) return { dialog: "plan", shown: event.context.steps, options: event.options };

@@ -62,7 +62,7 @@ function mcpServer() {
     const message = `sent ${extra.requestInfo?.headers?.authorization}`;
     const params = { progressToken: extra._meta.progressToken, progress: 1, message };
     await extra.sendNotification({ method: "notifications/progress", params });
-    // What comes together with the result is not shown.
+    // A text that comes together with the result is not shown.
     await new Promise((done) => setTimeout(done, 500));
     return text("done");
   });

@@ -1,4 +1,4 @@
-// What people say becomes text: the requests of CopilotKit's microphone, as a form and in an envelope.
+// Speech becomes text: the requests of CopilotKit's microphone, as a form and in an envelope.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";

@@ -1,4 +1,4 @@
-// What the real providers would refuse: asked of the rules of the Rust tests (tests/support/strict.rs).
+// Refusals of the real providers, by the rules of the Rust tests (tests/support/strict.rs).
 
 import { spawn } from "node:child_process";
 import { createInterface } from "node:readline";

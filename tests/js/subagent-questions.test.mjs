@@ -1,4 +1,4 @@
-// A subagent asks a person: the run ends with its question, and the answer goes on inside it, also on a server that was killed
+// A subagent asks a person: the run ends with its question, and the answer continues inside it, also on a server that was killed
 // in between.
 
 import assert from "node:assert/strict";
@@ -44,7 +44,7 @@ async function asked(t) {
   return { model, server, page, started };
 }
 
-/** Answers the question, and requires that the subagent went on with its own conversation. */
+/** Answers the question, and requires that the subagent continued with its own conversation. */
 async function answered({ model, page, started }) {
   const before = model.received.length;
   assert.deepEqual((await page.answer("XL")).errors, ["invalid_resume_payload"]);
@@ -59,9 +59,9 @@ async function answered({ model, page, started }) {
   await page.requireStored();
 }
 
-test("the answer goes on inside the subagent", async (t) => answered(await asked(t)));
+test("the answer continues inside the subagent", async (t) => answered(await asked(t)));
 
-test("the answer goes on inside the subagent on a server that was killed, from a page that was reloaded", async (t) => {
+test("the answer continues inside the subagent on a server that was killed, from a page that was reloaded", async (t) => {
   const all = await asked(t);
   await all.server.crash();
   const page = new Page(all.server, { threadId: all.page.threadId });

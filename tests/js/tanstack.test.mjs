@@ -86,7 +86,7 @@ test("a page has the whole answer when its server is restarted during the run", 
   assert.deepEqual(messages.map(({ content }) => content), [SLOW, countTo(COUNT)]);
 });
 
-test("a page that is opened during a run shows the thread, joins the run, and goes on", async () => {
+test("a page that is opened during a run shows the thread, joins the run, and continues", async () => {
   const threadId = randomUUID();
   const first = open(threadId);
   await first.client.sendMessage("Hello");

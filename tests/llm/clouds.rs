@@ -201,7 +201,7 @@ async fn the_server_for_metadata_gives_a_token_that_is_renewed_before_it_expires
     let asked = &google.tokens.requests()[0];
     assert_eq!(asked.path, "/computeMetadata/v1/instance/service-accounts/default/token");
     assert_eq!(asked.headers["metadata-flavor"], "Google");
-    // It does not answer any more: the last token stays in use.
+    // The server for tokens no longer answers: the last token stays in use.
     google.models.answer(Answer::openai(&[
         json!({"choices": [{"index": 0, "delta": {"content": "still"}}]}),
     ]));

@@ -13,8 +13,8 @@ use crate::support::{
     strict,
 };
 
-/// The largest image of Anthropic, in characters of base64: <https://github.com/lobehub/lobehub/pull/14711>. The others
-/// refuse here what is over 6 million.
+/// The largest image of Anthropic, in characters of base64:
+/// <https://github.com/lobehub/lobehub/pull/14711>. The others refuse more than 6 million here.
 const MAX_IMAGE_CHARS: usize = 5 << 20;
 /// The longest side: <https://github.com/anthropics/claude-code/issues/4778>.
 const MAX_SIDE: u32 = 8000;
@@ -24,8 +24,8 @@ const MAX_IMAGES: usize = 100;
 /// A PNG of one pixel.
 const PNG: &str = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
 
-/// Refuses what the four APIs refuse of images, beside what they refuse of everything else: data that is not base64, is empty,
-/// is not of the declared type, or is cut, and images that are too large.
+/// Refuses invalid images like the four APIs, beside their other refusals: data that is empty, cut,
+/// not base64 or not of the declared type, and images that are too large.
 pub(super) fn refusal(request: &Recorded) -> Option<String> {
     let images = images(&request.body);
     let is_anthropic = request.path.ends_with("/messages");
@@ -105,8 +105,8 @@ fn skipped(events: &[Value]) -> Vec<String> {
     skipped.map(|event| event["value"]["reason"].as_str().unwrap().to_owned()).collect()
 }
 
-/// Sends an image and then a plain message on the same thread. Returns why the image was skipped, and how many requests the
-/// provider got for each of the two.
+/// Sends an image and then a plain message on the same thread. Returns the reason why the image was
+/// skipped, and the number of requests that the provider got for each of the two.
 async fn look(api: &super::misbehaving::Api, kind: &str, data: &str) -> (Vec<String>, [usize; 2]) {
     let (server, provider): (Running, _) = api.serve_checked(refusal, |agent| agent).await;
     let shown = format!("{}: {kind} {data:.20}", api.name);
@@ -145,7 +145,7 @@ async fn an_image_is_sent_as_what_it_is_however_it_is_declared_and_written() {
 }
 
 #[tokio::test]
-async fn an_image_that_a_provider_refuses_is_left_out_and_its_thread_goes_on() {
+async fn an_image_that_a_provider_refuses_is_left_out_and_its_thread_continues() {
     let cut = &PNG[..64];
     let large = STANDARD.encode(
         [b"\x89PNG\r\n\x1a\n".as_slice(), &vec![0; 5 << 20], b"IEND\xae\x42\x60\x82"].concat(),

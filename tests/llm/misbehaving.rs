@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex};
 
 use agui_server::{
     Server,
-    llm::{Anthropic, Connection, Gemini, LlmAgent, ModelOptions, OpenAi},
+    llm::{Anthropic, Gemini, LlmAgent, ModelOptions, OpenAi, ProviderClient},
     tools::{ApprovalRule, FnTool, tool_fn},
 };
 use schemars::JsonSchema;
@@ -20,7 +20,7 @@ use crate::support::{
 /// A provider's API.
 pub(super) struct Api {
     pub(super) name: &'static str,
-    agent: fn(Connection) -> LlmAgent,
+    agent: fn(ProviderClient) -> LlmAgent,
     /// The events of an answer with these pieces of text, as JSON texts.
     text: fn(&[&str]) -> Vec<String>,
     /// The events of an answer that calls a tool with these arguments.
@@ -46,7 +46,7 @@ fn claude_end(reason: &str) -> Vec<Value> {
     ]
 }
 
-fn of_claude(blocks: Vec<Value>, reason: &str) -> Vec<Value> {
+fn claude(blocks: Vec<Value>, reason: &str) -> Vec<Value> {
     let start = json!({"type": "message_start", "message": {"usage": {"input_tokens": 1, "output_tokens": 0}}});
     [vec![start], blocks, claude_end(reason)].concat()
 }
@@ -58,9 +58,7 @@ fn completed(output: Value) -> Value {
 pub(super) const APIS: &[Api] = &[
     Api {
         name: "chat completions",
-        agent: |connection| {
-            LlmAgent::new(OpenAi::chat(ModelOptions::new("m", connection)).unwrap())
-        },
+        agent: |client| LlmAgent::new(OpenAi::chat(ModelOptions::new("m", client)).unwrap()),
         text: |pieces| {
             let chunk = |text: &&str| {
                 format!(
@@ -94,9 +92,7 @@ pub(super) const APIS: &[Api] = &[
     },
     Api {
         name: "Responses",
-        agent: |connection| {
-            LlmAgent::new(OpenAi::responses(ModelOptions::new("m", connection)).unwrap())
-        },
+        agent: |client| LlmAgent::new(OpenAi::responses(ModelOptions::new("m", client)).unwrap()),
         text: |pieces| {
             let added = json!({"type": "response.output_item.added", "output_index": 0, "item": {"type": "message", "content": []}});
             let delta = |text: &&str| {
@@ -127,9 +123,7 @@ pub(super) const APIS: &[Api] = &[
     },
     Api {
         name: "Anthropic",
-        agent: |connection| {
-            LlmAgent::new(Anthropic::new(ModelOptions::new("m", connection)).unwrap())
-        },
+        agent: |client| LlmAgent::new(Anthropic::new(ModelOptions::new("m", client)).unwrap()),
         text: |pieces| {
             let start = json!({"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": ""}});
             let delta = |text: &&str| {
@@ -153,11 +147,9 @@ pub(super) const APIS: &[Api] = &[
                 json!({"type": "content_block_delta", "index": 0, "delta": {"type": "input_json_delta", "partial_json": json}}),
                 json!({"type": "content_block_stop", "index": 0}),
             ];
-            of_claude(blocks, "tool_use")
+            claude(blocks, "tool_use")
         },
-        empty: || {
-            vec![of_claude(Vec::new(), "end_turn"), of_claude(Vec::new(), "tool_use"), Vec::new()]
-        },
+        empty: || vec![claude(Vec::new(), "end_turn"), claude(Vec::new(), "tool_use"), Vec::new()],
         whole: |text| {
             json!({"type": "message", "role": "assistant", "content": [{"type": "text", "text": text}],
                 "stop_reason": "end_turn", "usage": {"input_tokens": 1, "output_tokens": 1}})
@@ -165,8 +157,8 @@ pub(super) const APIS: &[Api] = &[
     },
     Api {
         name: "Gemini",
-        agent: |connection| {
-            LlmAgent::new(Gemini::new(ModelOptions::new("gemini-2.5-flash", connection)).unwrap())
+        agent: |client| {
+            LlmAgent::new(Gemini::new(ModelOptions::new("gemini-2.5-flash", client)).unwrap())
         },
         text: |pieces| {
             let response = |text: &&str| {
@@ -217,12 +209,12 @@ impl Api {
         change: impl FnOnce(LlmAgent) -> LlmAgent,
     ) -> (Running, Provider) {
         let provider = Provider::start_checked(check).await;
-        let connection = Connection {
+        let client = ProviderClient {
             base_url: Some(format!("{}/v1", provider.url())),
             max_retries: 1,
-            ..Connection::default()
+            ..ProviderClient::default()
         };
-        let agent = change((self.agent)(connection));
+        let agent = change((self.agent)(client));
         (Running::start(Server::new().agent("a", agent)).await, provider)
     }
 

@@ -7,8 +7,8 @@ pub(crate) mod models;
 mod owners;
 mod parameters;
 mod pictures;
+mod playback;
 pub(crate) mod providers;
-mod replay;
 
 /// The provider's key. It has no form of a key, so only its exact text can be found and removed.
 pub(crate) const KEY: &str = "plainwordsfortests";

@@ -1,12 +1,12 @@
-//! What one caller sends teaches a model nothing about others: two callers of one agent, of whom the first provokes refusals in
-//! the words of real providers.
+//! The requests of one caller do not change those of others: of two callers of one agent, the first
+//! provokes refusals in the words of real providers.
 
 use agui_server::{
     Server,
     auth::ApiKey,
     llm::{
-        Anthropic, Connection, ContextOptions, ContextPolicy, Gemini, LlmAgent, ModelOptions,
-        OpenAi,
+        Anthropic, Gemini, LlmAgent, ModelOptions, OpenAi, ProviderClient, WindowOptions,
+        WindowPolicy,
     },
 };
 use serde_json::{Value, json};
@@ -89,8 +89,8 @@ fn refuse_tools(request: &Recorded) -> Option<String> {
 }
 
 /// Returns an agent whose requests have as many parameters as the API takes.
-fn agent(api: &Api, connection: Connection) -> LlmAgent {
-    let mut options = ModelOptions::new("m", connection);
+fn agent(api: &Api, client: ProviderClient) -> LlmAgent {
+    let mut options = ModelOptions::new("m", client);
     (options.temperature, options.top_p, options.max_tokens) = (Some(0.5), Some(0.9), Some(64));
     match api.name {
         "chat completions" => {
@@ -107,10 +107,13 @@ fn agent(api: &Api, connection: Connection) -> LlmAgent {
     }
 }
 
-async fn start(agent: impl FnOnce(Connection) -> LlmAgent, check: Check) -> (Running, Provider) {
+async fn start(
+    agent: impl FnOnce(ProviderClient) -> LlmAgent,
+    check: Check,
+) -> (Running, Provider) {
     let provider = Provider::start_checked(check).await;
     let base_url = Some(format!("{}/v1", provider.url()));
-    let agent = agent(Connection { base_url, max_retries: 0, ..Connection::default() });
+    let agent = agent(ProviderClient { base_url, max_retries: 0, ..ProviderClient::default() });
     let keys = [ApiKey::from_secret("ann", ANN), ApiKey::from_secret("bob", BOB)];
     (Running::start(Server::new().agent("a", agent).api_keys(keys)).await, provider)
 }
@@ -131,7 +134,7 @@ async fn ask(
 #[tokio::test]
 async fn tools_that_are_named_like_parameters_change_no_request_of_another_caller() {
     for api in APIS {
-        let (server, provider) = start(|connection| agent(api, connection), refuse_tools).await;
+        let (server, provider) = start(|client| agent(api, client), refuse_tools).await;
         let plain = input("hi");
         let mut full = Vec::new();
         for key in [BOB, ANN] {
@@ -164,7 +167,7 @@ async fn a_parameter_that_a_model_refuses_is_left_out_for_the_caller_whose_reque
         request.body.get("seed").is_some().then(|| json!({"error": error}).to_string())
     }
     let chat = &APIS[0];
-    let (server, provider) = start(|connection| agent(chat, connection), check).await;
+    let (server, provider) = start(|client| agent(chat, client), check).await;
     for (key, requests) in [(ANN, 2), (ANN, 1), (BOB, 2), (BOB, 1), (ANN, 1)] {
         provider.answer(chat.says("fine"));
         let (run, sent) = ask(&server, &provider, key, &input("hi")).await;
@@ -181,10 +184,10 @@ async fn a_text_that_a_refusal_quotes_costs_no_other_caller_its_history() {
             .then(|| "no: \"maximum context length\"".to_owned())
     }
     let chat = &APIS[0];
-    let trimmed = |connection| {
-        let mut options = ContextOptions::default();
-        options.policy = ContextPolicy::Trim;
-        agent(chat, connection).context(options)
+    let trimmed = |client| {
+        let mut options = WindowOptions::default();
+        options.policy = WindowPolicy::Trim;
+        agent(chat, client).window(options)
     };
     let (server, provider) = start(trimmed, check).await;
     let mut long = input("hi");
@@ -211,7 +214,7 @@ async fn a_text_that_a_refusal_quotes_costs_no_other_caller_its_history() {
 #[tokio::test]
 async fn a_picture_that_was_refused_in_the_run_of_one_caller_is_sent_for_the_other() {
     let chat = &APIS[0];
-    let (server, provider) = start(|connection| agent(chat, connection), media::refusal).await;
+    let (server, provider) = start(|client| agent(chat, client), media::refusal).await;
     let image = json!({"type": "image", "source": {"type": "data", "value": "AAAAAAAA", "mimeType": "image/png"}});
     let mut look = input("look");
     look["messages"][0]["content"] = json!([{"type": "text", "text": "What is this?"}, image]);

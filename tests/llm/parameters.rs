@@ -1,8 +1,8 @@
 //! Parameters that a server or a model refuses, at each of the four APIs.
 
 use agui_server::llm::{
-    Anthropic, Connection, Gemini, Model, ModelEvent, ModelOptions, ModelReasoning, ModelRequest,
-    OpenAi, StopReason, Turn,
+    Anthropic, Gemini, Model, ModelEvent, ModelOptions, ModelReasoning, ModelRequest, ModelStep,
+    OpenAi, ProviderClient, StopReason,
 };
 use agui_server::{llm::Block, protocol::ContentPart, store::ThreadKey};
 use futures::StreamExt;
@@ -13,7 +13,8 @@ use crate::support::{
     strict,
 };
 
-/// Refuses parameters in the words of the real servers, and what the strict fakes refuse.
+/// Refuses parameters in the words of the real servers, and all requests that the strict fakes
+/// refuse.
 fn check(request: &Recorded) -> Option<String> {
     let body = &request.body;
     let has = |member: &str| body.get(member).is_some();
@@ -55,7 +56,7 @@ fn check(request: &Recorded) -> Option<String> {
             () => None,
         }
     } else {
-        // https://github.com/MinLL/SkyrimNet-GamePlugin/issues/77, where the list is of another group of members.
+        // https://github.com/MinLL/SkyrimNet-GamePlugin/issues/77, whose list has other members.
         let message = "Invalid JSON payload received. Unknown name \"topK\" at 'generation_config': Cannot find field.";
         let error =
             json!({"error": {"code": 400, "message": message, "status": "INVALID_ARGUMENT"}})
@@ -66,12 +67,12 @@ fn check(request: &Recorded) -> Option<String> {
 }
 
 fn options(model: &str, provider: &Provider) -> ModelOptions {
-    let connection = Connection {
+    let client = ProviderClient {
         base_url: Some(format!("{}/v1", provider.url())),
         max_retries: 0,
-        ..Connection::default()
+        ..ProviderClient::default()
     };
-    let mut options = ModelOptions::new(model, connection);
+    let mut options = ModelOptions::new(model, client);
     (options.temperature, options.max_tokens) = (Some(0.5), Some(64));
     options
 }
@@ -107,14 +108,14 @@ fn answer(of: &str) -> Answer {
     Answer::stream(events(of).into_iter().map(|event| format!("data: {event}\n\n")))
 }
 
-fn user(text: &str) -> Turn {
-    Turn::User(vec![ContentPart::text(text)])
+fn user(text: &str) -> ModelStep {
+    ModelStep::User(vec![ContentPart::text(text)])
 }
 
-async fn ask(model: &dyn Model, turns: Vec<Turn>) -> Result<String, String> {
+async fn ask(model: &dyn Model, steps: Vec<ModelStep>) -> Result<String, String> {
     let mut said = String::new();
     let thread = Some(ThreadKey { owner: "key:ann".into(), id: "t".into() });
-    let mut answer = model.stream(ModelRequest { turns, thread, ..ModelRequest::default() });
+    let mut answer = model.stream(ModelRequest { steps, thread, ..ModelRequest::default() });
     while let Some(event) = answer.next().await {
         match event.map_err(|error| error.message().to_owned())? {
             ModelEvent::Delta { text, .. } => said.push_str(&text),
@@ -128,7 +129,7 @@ async fn ask(model: &dyn Model, turns: Vec<Turn>) -> Result<String, String> {
 #[tokio::test]
 async fn a_refused_parameter_is_left_out_once_and_for_all() {
     type Make = fn(ModelOptions) -> Box<dyn Model>;
-    // With the number of parameters that the server refuses.
+    // The last value is the number of parameters that the server refuses.
     let apis: [(&str, &str, Make, usize); 4] = [
         ("chat", "m", |options| Box::new(OpenAi::chat(options).unwrap()), 3),
         ("responses", "m", |options| Box::new(OpenAi::responses(options).unwrap()), 1),
@@ -242,12 +243,12 @@ async fn thinking_that_another_model_signed_is_left_out_if_the_server_refuses_it
         redacted: false,
         provider: Some("anthropic".to_owned()),
     };
-    let turns = vec![
+    let steps = vec![
         user("hi"),
-        Turn::Assistant(vec![Block::Reasoning(thought), Block::Text("a".to_owned())]),
+        ModelStep::Assistant(vec![Block::Reasoning(thought), Block::Text("a".to_owned())]),
         user("b"),
     ];
     provider.answer(answer("anthropic"));
-    assert_eq!(ask(&model, turns).await.as_deref(), Ok("fine"));
+    assert_eq!(ask(&model, steps).await.as_deref(), Ok("fine"));
     assert_eq!(provider.requests().len(), 3, "the temperature, too");
 }

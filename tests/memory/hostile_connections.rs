@@ -1,4 +1,4 @@
-//! Memory of a server with hundreds of hostile connections of each kind, and whether it still answers.
+//! Memory and responses of a server with hundreds of hostile connections of each kind.
 //!
 //! ```sh
 //! cargo test --test memory hostile_connections -- --nocapture --test-threads 1

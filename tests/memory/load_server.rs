@@ -1,4 +1,4 @@
-//! A server that plays long and idle streams, as a child process, and what `/proc` says about it.
+//! A server that plays long and idle streams, as a child process, and its values in `/proc`.
 
 use std::{fs, process::Command, time::Duration};
 
@@ -71,7 +71,8 @@ impl LoadServer {
         Self { process, _files: files }
     }
 
-    /// Connects with small buffers, so that what is sent is in the server's memory and not in the kernel's.
+    /// Connects with small buffers, so that sent data are in the server's memory and not in the
+    /// kernel's.
     pub(crate) async fn connect(&self) -> TcpStream {
         let address = self.process.url.strip_prefix("http://").unwrap().parse().unwrap();
         let socket = TcpSocket::new_v4().unwrap();

@@ -1,4 +1,4 @@
-//! What only looks on: metrics, recordings and traces.
+//! Observation: metrics, recordings and traces.
 
 mod metrics;
 mod recordings;

@@ -1,6 +1,8 @@
-//! Partners without a fake: what a fake would have to claim about them is seen at the programs that people run.
+//! Partners without a fake: these tests run the programs that people use, because a fake could only
+//! repeat assumptions about them.
 //!
-//! Those in Python are in `endpoints.py`. `tests/run.sh --all` installs their packages (`requirements.txt`).
+//! The endpoints in Python are in `endpoints.py`. `tests/run.sh --all` installs their packages
+//! (`requirements.txt`).
 
 use std::{path::Path, process::Stdio, time::Duration};
 
@@ -93,7 +95,8 @@ impl Callers {
     }
 }
 
-/// An endpoint that remembers by thread: what one owner says is not another one's, and an edited message is forgotten.
+/// An endpoint that remembers by thread: owners share no memory, and an edited message is
+/// forgotten.
 async fn remembers_each_branch_of_each_owner_alone(url: &str) {
     let callers = Callers::new(url, ThreadIds::Client).await;
     callers.say("ann", "r", "apple").await;

@@ -278,7 +278,7 @@ async fn an_interrupt_is_open_only_on_its_branch() {
     let edited = server.events(&with("r3", "m3", "never mind")).await;
     assert_eq!(edited.last().unwrap()["outcome"]["type"], "success");
     assert_eq!(server.thread("t").await["interrupts"], json!([]));
-    // It goes back to the branch of the interrupt, which is still open.
+    // The page returns to the branch of the interrupt, which is still open.
     let back = server.events(&with("r4", "m2", "ask me")).await;
     assert_eq!(back.last().unwrap()["outcome"]["type"], "interrupt");
 }

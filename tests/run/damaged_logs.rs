@@ -17,7 +17,7 @@ use crate::{
     support::{poll::poll_until, postgres::Postgres, running::Running},
 };
 
-/// What is damaged, as SQL about the run `:run`. The log has the events 1 to 2 and 3 to 4.
+/// The damages, as SQL about the run `:run`. The log has the events 1 to 2 and 3 to 4.
 const DAMAGES: [(&str, &str); 12] = [
     ("a far last", "UPDATE agui_events SET last = 100000000 WHERE run = :run AND first = 3"),
     ("a far first", "UPDATE agui_events SET first = 100000000 WHERE run = :run AND first = 3"),
@@ -35,7 +35,7 @@ const DAMAGES: [(&str, &str); 12] = [
     ("another run", "UPDATE agui_threads SET run_id = 'other' WHERE run = :run"),
     ("an ended run", "UPDATE agui_runs SET status = 'finished' WHERE number = :run"),
 ];
-/// What only SQLite lets through.
+/// The damages that only SQLite accepts.
 const WRONG_TYPES: [(&str, &str); 3] = [
     (
         "a body of the wrong type",
@@ -130,7 +130,7 @@ async fn ends_once(store: DynStore, database: Database, damages: &[(&str, &str)]
             assert_eq!(events.last().unwrap()["type"], "RUN_FINISHED", "{thread}");
         }
     }
-    // Several looks for lost runs later.
+    // The server has looked for lost runs several times.
     sleep(Duration::from_secs(1)).await;
     // The row of "no run" has another number.
     for (what, _) in damages.iter().filter(|(what, _)| *what != "no run") {

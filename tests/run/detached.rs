@@ -57,7 +57,7 @@ async fn a_detached_run_continues_without_its_client_and_can_be_followed() {
     let whole =
         tokio::spawn(async move { client.get(whole).send().await.unwrap().text().await.unwrap() });
     strings.send("b".to_owned()).unwrap();
-    // One that comes back later, in the way of a browser.
+    // A client that returns later, like a browser.
     let late =
         server.client.get(url + "?after=1").header("last-event-id", "3").send().await.unwrap();
     strings.send("end".to_owned()).unwrap();
@@ -69,7 +69,7 @@ async fn a_detached_run_continues_without_its_client_and_can_be_followed() {
     assert_eq!((&all[2]["delta"], &all[3]["delta"]), (&json!("a"), &json!("b")));
     assert_eq!(numbered(&late.text().await.unwrap()), whole[3..]);
     assert_eq!(dropped.get(), 1);
-    // When it is over, the log is still there.
+    // After the end of the run, the log is still there.
     assert_eq!(follow(&server, 0).await, whole);
     assert_eq!(follow(&server, 5).await, whole[5..]);
     let thread = server.thread("t").await;
@@ -343,7 +343,7 @@ async fn the_first_event_does_not_wait_for_the_log() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("store.sqlite");
     let store = SqliteStore::open(&path).await.unwrap();
-    // What is appended is not stored.
+    // Appended events are not stored.
     let fail = "CREATE TRIGGER fail BEFORE INSERT ON agui_events WHEN NEW.last > 1 BEGIN SELECT RAISE(ABORT, 'no'); END";
     rusqlite::Connection::open(&path).unwrap().execute_batch(fail).unwrap();
     let server =
@@ -355,9 +355,9 @@ async fn the_first_event_does_not_wait_for_the_log() {
     assert!(first.contains("RUN_STARTED") && !first.contains("TEXT_MESSAGE"), "{first}");
 }
 
-/// Each client leaves at another point. Before the begin, its run is not stored.
+/// Each client leaves at another point. A client that leaves before the begin has no stored run.
 #[tokio::test]
-async fn a_detached_run_goes_on_whose_client_leaves_while_it_begins() {
+async fn a_detached_run_continues_whose_client_leaves_while_it_begins() {
     let folder = tempfile::tempdir().unwrap();
     let store = Arc::new(SqliteStore::open(&folder.path().join("store.sqlite")).await.unwrap());
     let server =
@@ -384,7 +384,7 @@ async fn a_detached_run_goes_on_whose_client_leaves_while_it_begins() {
         }
         statuses
     };
-    // The begins go on after their clients, so there may be none at first.
+    // Runs may begin after their clients have left, so there may be none at first.
     eventually_async("the runs have ended", async || {
         let statuses = statuses().await;
         assert!(

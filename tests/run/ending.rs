@@ -13,7 +13,7 @@ async fn kept_at(path: &Path, server: Server) -> Running {
     Running::start(server.store(Arc::new(SqliteStore::open(path).await.unwrap()))).await
 }
 
-/// Not in every run, because the store may take longer than the text may wait.
+/// This does not hold for every run: the store may take longer than the text may wait.
 #[tokio::test]
 async fn the_last_text_is_sent_together_with_the_terminal_event() {
     let folder = tempfile::tempdir().unwrap();

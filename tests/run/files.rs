@@ -28,7 +28,7 @@ use crate::{
 /// The messages that an agent was given, of each of its runs.
 type Given = Arc<Mutex<Vec<Value>>>;
 
-/// An agent that keeps what it is given.
+/// An agent that keeps its inputs.
 fn keeping() -> (impl Fn(RunAgentInput, RunContext) -> EventStream + Send + Sync + 'static, Given) {
     let given = Given::default();
     let kept = given.clone();
@@ -100,7 +100,7 @@ async fn check_urls_stand_for_pictures(server: Server) {
         "the agent gets the data"
     );
 
-    // What a client sends next: its list with the URL, which may have expired, or be of another host.
+    // A client then sends its list with the URL, which may have expired, or name another host.
     let url = source(&snapshot[0])["value"].as_str().unwrap();
     let expired = url
         .replace(&server.url(""), "https://elsewhere.example/base")
@@ -336,7 +336,7 @@ async fn a_picture_of_a_tool_is_a_file_at_the_end_of_its_run() {
         tool["content"].as_str().unwrap().starts_with(&format!("A chart:\n\n![image]({url}")),
         "{tool}"
     );
-    // The recording has what the agent has sent, also if the conversation before had files.
+    // The recording has the agent's own events, also if the conversation before had files.
     let recording = server.get("/threads/continue/runs/r/recording").await.text().await.unwrap();
     assert!(
         !recording.contains("MESSAGES_SNAPSHOT") && !recording.contains("agui-server"),
@@ -442,7 +442,7 @@ async fn copies_share_the_files_of_their_owner() {
     );
 }
 
-/// A server whose agent is at another one. Returns what that agent was given.
+/// A server whose agent is at another server. Returns the inputs of that agent.
 async fn forwarding(public_url: Option<&str>) -> (Running, Running, Given) {
     let (agent, given) = keeping();
     let other = Running::start(Server::new().agent("kept", agent)).await;

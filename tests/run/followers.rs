@@ -1,4 +1,4 @@
-//! Clients that follow runs: how many, and what they may send.
+//! Clients that follow runs: their number, and their requests.
 
 use agui_server::Server;
 use reqwest::{RequestBuilder, header};

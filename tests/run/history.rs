@@ -41,7 +41,7 @@ async fn a_client_that_sends_only_the_newest_message_gets_the_whole_conversation
             "assistant: 3 messages, state {}"
         ]
     );
-    // One that sends everything comes to the same.
+    // A client that sends everything gets the same result.
     let mut full = ask("t", "r3", "m3", "three");
     let mut messages = newest["messages"].as_array().unwrap().clone();
     messages.push(full["messages"][0].clone());
@@ -74,7 +74,7 @@ async fn a_missing_state_is_the_stored_one_and_is_sent_to_the_client() {
     assert_eq!(second[1]["snapshot"], json!({ "seen": 1 }), "what the run starts from");
     assert_eq!(second[3]["type"], "MESSAGES_SNAPSHOT");
     assert_eq!(second[4]["snapshot"], json!({ "seen": 2 }));
-    // A state that is sent is the one.
+    // A state that is sent replaces the stored one.
     let mut third = ask("t", "r3", "m3", "c");
     third["state"] = json!({ "seen": 10 });
     assert_eq!(server.events(&third).await[3]["snapshot"], json!({ "seen": 11 }));

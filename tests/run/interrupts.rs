@@ -19,7 +19,7 @@ use crate::{
     support::running::{Count, Running},
 };
 
-/// An agent that asks before it deletes, and counts what it deletes.
+/// An agent that asks before it deletes, and counts its deletions.
 fn careful(
     expires_at: Option<&str>,
 ) -> (impl Fn(RunAgentInput, RunContext) -> EventStream + Send + Sync + 'static, Count) {
@@ -100,7 +100,8 @@ async fn an_answer_takes_effect_once() {
     assert_eq!(events[3]["toolCallId"], "call");
     assert_eq!(deleted.get(), 1);
     assert_eq!(server.thread("t").await["interrupts"], json!([]));
-    // The same answer again, as its response was lost: the client is told how things stand, and nothing is done.
+    // The answer is repeated, because its response was lost: the client gets the state of the
+    // thread, and nothing is done.
     let events = server.events(&answer("r2", resolved(json!({ "approved": true })))).await;
     assert_eq!(
         types(&events),

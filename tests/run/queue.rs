@@ -28,7 +28,7 @@ async fn runs_of_a_thread_wait_for_each_other_in_order() {
     let mut first = server.raw_run(&ask("t", "r1", "m1", "one")).await;
     read_until(&mut first, |text| text.contains("TEXT_MESSAGE_START")).await;
     let mut second = server.raw_run(&ask("t", "r2", "m2", "two")).await;
-    // It is answered when it begins; until then it is nothing but a connection.
+    // A queued run has no response yet, only a connection.
     let mut nothing = [0; 1];
     let wait = tokio::io::AsyncReadExt::read(&mut second, &mut nothing);
     assert!(tokio::time::timeout(Duration::from_millis(100), wait).await.is_err());
@@ -58,11 +58,11 @@ async fn a_queue_has_a_maximum_length_and_a_timeout() {
     read_until(&mut first, |text| text.contains("TEXT_MESSAGE_START")).await;
     let begin = Instant::now();
     let refused = async |run| (server.refused(&ask("t", run, run, "more")).await, begin.elapsed());
-    // One of them waits, so the other one is refused at once.
+    // One of them is queued, so the other one is refused at once.
     let (second, third) = (pin!(refused("r2")), pin!(refused("r3")));
-    let ((at_once, early), waiting) = select(second, third).await.factor_first();
-    let (too_late, late) = waiting.await;
-    assert_eq!(at_once, (409, "too_many_waiting".to_owned()));
+    let ((at_once, early), queued) = select(second, third).await.factor_first();
+    let (too_late, late) = queued.await;
+    assert_eq!(at_once, (409, "too_many_queued".to_owned()));
     assert_eq!(too_late, at_once);
     assert!(early < QUEUE_TIMEOUT && late >= QUEUE_TIMEOUT, "{early:?} {late:?}");
     // Other threads do not wait.
@@ -101,7 +101,7 @@ async fn a_run_that_waits_for_its_turn_can_be_cancelled() {
         (response.status() == 202).then_some(())
     })
     .await;
-    // It ends at once, although the first one goes on.
+    // The second run ends at once, although the first one continues.
     let second = crate::support::running::events(&second.await.unwrap());
     assert_eq!(second[0]["type"], "RUN_STARTED");
     assert_eq!(second[1]["outcome"]["type"], "cancelled");
@@ -192,7 +192,7 @@ async fn the_newest_of_several_runs_supersedes_all() {
     for n in 1..=4 {
         others.push(server.raw_run(&ask("t", &format!("r{n}"), &format!("m{n}"), "again")).await);
     }
-    // Whichever of them came last is left, although no run ends by itself.
+    // The run that came last is left, although no run ends by itself.
     poll_until("four of five runs are cancelled", async || {
         let thread = server.thread("t").await;
         let runs = thread["runs"].as_array().unwrap();

@@ -130,9 +130,9 @@ async fn a_run_that_waits_for_its_thread_counts() {
     let mut second = first.clone();
     second["runId"] = "second".into();
     let _first = run(&server, "ada", &first).await;
-    let _waiting = send(&server, "ada", &second).await;
+    let _queued = send(&server, "ada", &second).await;
     let is_refused = async || run(&server, "ada", &input("hi")).await.status() == 429;
-    eventually_async("the waiting run is counted", is_refused).await;
+    eventually_async("the queued run is counted", is_refused).await;
 }
 
 #[tokio::test]

@@ -56,7 +56,7 @@ async fn a_repeated_request_with_last_event_id_continues_the_stream_of_its_run()
     assert_eq!(numbers(&rest), [Some(4), Some(5), Some(6)]);
     assert_eq!(types(&bare(&rest)), ["TEXT_MESSAGE_CONTENT", "TEXT_MESSAGE_END", "RUN_FINISHED"]);
     assert_eq!(rest[0].1["delta"], "b");
-    // Also after the end of the run, which runs only once.
+    // The same holds after the end of the run, which runs only once.
     assert_eq!(numbered(resume(&server, &input, "3").await).await, rest);
     assert_eq!(resume(&server, &input, "6").await.status(), 204);
     let thread = server.thread("t").await;
@@ -115,7 +115,7 @@ async fn a_detached_run_is_joined_by_its_id_alone_or_with_its_thread() {
     strings.send("end".to_owned()).unwrap();
     let joined = numbered(joined).await;
     assert_eq!(numbers(&joined), [Some(1), Some(2), Some(3), Some(4), Some(5)]);
-    // Also after its end, on every path of an agent, and from any event on.
+    // The same holds after the end, on every path of an agent, and from any event on.
     for path in ["/send-message", "/agents/other/send-message", "/api/puppet"] {
         assert_eq!(numbered(server.get(&format!("{path}?runId=r")).await).await, joined, "{path}");
     }

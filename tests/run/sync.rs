@@ -1,5 +1,6 @@
-//! What the agent gets, and what the client is sent first, for each case of the table in docs/architecture.md ("The
-//! conversation is a tree"): in a response, and detached. The id of each message is its text.
+//! The agent's input and the client's first events, for each case of the table in
+//! docs/architecture.md ("The conversation is a tree"): in a response, and detached. The id of each
+//! message is its text.
 
 use std::sync::{Arc, Mutex};
 
@@ -20,8 +21,8 @@ use crate::{
     support::running::Running,
 };
 
-/// The case, the messages that the client shows, those that the agent gets, and the number of snapshots. The thread has
-/// the messages m1, a1, m2, a2.
+/// The case, the messages that the client shows, the messages that the agent gets, and the number
+/// of snapshots. The thread has the messages m1, a1, m2, a2.
 const CASES: &[(&str, &[&str], &str, usize)] = &[
     ("continues", &["m1", "a1", "m2", "a2", "m3"], "m1 a1 m2 a2 m3", 0),
     ("continues, with a trimmed list", &["a2", "m3"], "m1 a1 m2 a2 m3", 0),
@@ -164,7 +165,7 @@ async fn each_case_gives_agent_and_client_the_messages_that_they_lack() {
     }
 }
 
-/// Pages of some other servers get a stored thread so, with `state: {}`.
+/// Pages of some other servers read a stored thread by such a run, with `state: {}`.
 #[tokio::test]
 async fn a_request_without_anything_to_answer_gets_the_thread_and_does_not_call_the_agent() {
     let all = Conversations::start(true).await;
@@ -197,7 +198,7 @@ async fn a_request_without_anything_to_answer_gets_the_thread_and_does_not_call_
         assert_eq!(ids, ["m1", "a1", "m2", "a2"]);
     }
     assert_eq!(all.asked.lock().unwrap().len(), asked);
-    // Each of these asks for something.
+    // Each of these inputs asks for something.
     for (run, member, value) in
         [("r4", "state", json!({ "a": 1 })), ("r5", "forwardedProps", json!({ "go": "on" }))]
     {

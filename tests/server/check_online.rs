@@ -1,4 +1,4 @@
-//! `agui-server check --online`, against a provider that refuses what the real ones refuse.
+//! `agui-server check --online`, against a provider that refuses like the real ones.
 
 use std::{net::SocketAddr, time::Instant};
 
@@ -26,7 +26,7 @@ use crate::{
 /// The models that the provider knows, in the order of [`agents`].
 const MODELS: [&str; 4] = ["claude-haiku-4-5", "gpt-4o", "gemini-2.5-flash", "gpt-5.5"];
 
-/// What a vendor sends, and what it looks at.
+/// A vendor's responses and checks.
 struct Vendor {
     key_header: &'static str,
     key: String,

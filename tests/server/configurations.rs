@@ -41,7 +41,8 @@ async fn each_configuration_starts_and_answers() {
             continue;
         }
         let provider = Provider::start().await;
-        // Only the provider's URL and the command of the MCP server are replaced, which npx would download.
+        // Only the provider's URL is replaced, and the command of the MCP server, which npx would
+        // download.
         let is_openai = !["anthropic", "gemini"].contains(&name);
         let base = if is_openai { format!("{}/v1", provider.url()) } else { provider.url() };
         let base_url = if name == "dojo" {

@@ -79,7 +79,7 @@ fn check(block: &TomlBlock) -> Result<(), String> {
         .output()
         .unwrap();
     let problem = String::from_utf8_lossy(&output.stderr).into_owned();
-    // Where commands cannot be isolated, tests/run.sh sets the variable and reports it.
+    // If commands cannot be isolated, tests/run.sh sets the variable and reports it.
     let is_skipped = std::env::var_os("AGUI_SKIP_SANDBOX").is_some()
         && problem.contains("commands cannot be isolated");
     if output.status.success() || is_skipped { Ok(()) } else { Err(problem) }

@@ -81,7 +81,7 @@ impl Caller<'_> {
     }
 }
 
-/// What files promise, with their bytes in `folder`, which is behind the URL.
+/// Checks the promises of files, with their bytes in `folder`, which is behind the URL.
 async fn check_promises(environment: &[(&str, &str)], data: &Path, folder: &Path) {
     let process = Process::start(&[], environment);
     let (ada, bob) = (Caller(&process, "a"), Caller(&process, "b"));

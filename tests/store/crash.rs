@@ -22,10 +22,10 @@ use crate::store::{
 const VARIABLE: &str = "AGUI_STORE_TO_WRITE";
 const RUNS: usize = 7;
 
-/// The process that is killed. After each write it prints what must be stored from now on.
+/// The process that is killed. After each write it prints the stored values.
 #[tokio::test]
 async fn write_until_killed() {
-    // Among all tests it does nothing: the test below starts it.
+    // This test does nothing unless the test below starts it.
     let Ok(path) = std::env::var(VARIABLE) else { return };
     let store: DynStore = Arc::new(SqliteStore::open(Path::new(&path)).await.unwrap());
     let mut leases: Vec<Lease> = Vec::new();

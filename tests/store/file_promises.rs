@@ -281,7 +281,7 @@ async fn the_number_of_files_is_limited(store: DynStore) {
         assert_eq!(bounded(ANN, "one more".to_owned()).await, PutFile::Full(FileLimit::OwnerFiles));
         assert!(is_stored(bounded(BOB, "a".to_owned()).await));
         assert_eq!(bounded(BOB, "b".to_owned()).await, PutFile::Full(FileLimit::Files));
-        // What is deleted counts no longer, in each way in which files go.
+        // Deleted files no longer count, in each way of deleting.
         let of_ann = files.files(ANN, None, 9).await.unwrap();
         let deleted =
             files.delete_file(ANN, &of_ann[0].id, FileDeletion::UnlessUsed).await.unwrap();

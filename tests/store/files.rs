@@ -222,7 +222,7 @@ async fn a_file_belongs_to_one_store_at_a_time() {
     );
     #[cfg(unix)]
     {
-        // Not by another name, either.
+        // A link to the file does not open it either.
         let link = folder.path().join("link.db");
         std::os::unix::fs::symlink(&path, &link).unwrap();
         assert!(matches!(SqliteStore::open(&link).await.unwrap_err(), OpenError::InUse { .. }));

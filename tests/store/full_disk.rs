@@ -64,7 +64,7 @@ async fn empty_a_full_disk(taken: u64) {
         "only endings use the reserve"
     );
     delete(&store, "a0").await;
-    // After a shutdown without space, and after a crash.
+    // Deletions work after a shutdown without space.
     for thread in ["a1", "a2"] {
         drop(store);
         store = open(&path).await;
@@ -76,7 +76,8 @@ async fn empty_a_full_disk(taken: u64) {
         delete(&store, &format!("a{number}")).await;
     }
     store.sweep(&Retention::default(), NOW).await.unwrap();
-    // The space of what was deleted can be used again, although the other program keeps its own.
+    // The space of the deleted messages can be used again, although the other program keeps its
+    // own.
     tokio::time::sleep(std::time::Duration::from_millis(1100)).await;
     store.check().await.unwrap();
     assert!(fill(&store, "b", &long()).await > 2);

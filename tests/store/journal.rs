@@ -70,7 +70,8 @@ async fn a_log_among_others_is_read_from_any_event() {
     }
 }
 
-/// Older rows are deleted first: what is left can be read from the end of the log, and so can be deleted.
+/// Older rows are deleted first: the rest can be read from the end of the log, and so can be
+/// deleted.
 #[tokio::test]
 async fn a_deletion_that_was_interrupted_or_finds_damage_is_completed() {
     let damages = [

@@ -1,4 +1,4 @@
-//! The contract of the `Store` trait on every store, and what is particular to one of them.
+//! The contract of the `Store` trait on every store, and tests of single stores.
 
 pub(crate) mod contract;
 mod crash;

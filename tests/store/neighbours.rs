@@ -1,4 +1,4 @@
-//! Two owners of one store: whatever ann does, bob waits for less than a second.
+//! Two owners of one store: ann cannot make bob wait for a second.
 
 use std::{
     sync::{
@@ -179,7 +179,7 @@ async fn searches_keep_no_other_owner_waiting() {
     .await;
 }
 
-/// What bob does: a run, a search, a deletion.
+/// Bob's requests: a run, a search, a deletion.
 async fn converse(store: &DynStore, number: &AtomicUsize) {
     let thread = number.fetch_add(1, Ordering::Relaxed).to_string();
     let lease = run(&thread, "r").of(BOB).with([Message::user("q", "hello")]).begun(store).await;

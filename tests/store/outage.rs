@@ -81,7 +81,7 @@ async fn an_unresponsive_postgres_is_a_transient_error() {
                     () = silence => {}
                     _ = copy_bidirectional(&mut client, &mut server) => return,
                 }
-                // Neither end hears that the other is gone.
+                // Neither end is told that the other end is gone.
                 std::future::pending::<()>().await;
             });
         }

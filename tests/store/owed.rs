@@ -1,4 +1,5 @@
-//! What is owed after a deletion, the purge and the truncation of SQLite's log, is done later if it was not possible at once.
+//! The purge and the truncation of SQLite's log after a deletion are done later if they fail at
+//! once.
 
 use std::{
     fs,
@@ -16,14 +17,14 @@ use tempfile::tempdir;
 use super::steps::{DynStore, NOW, assistant, delete, end_at, exists, key, run, user};
 
 const SECRET: &str = "the-launch-code-is-0000";
-/// So many that their purge takes several steps.
+/// The number of messages, whose purge takes several steps.
 const MESSAGES: usize = 2000;
 
 async fn open(path: &Path) -> DynStore {
     Arc::new(SqliteStore::open(path).await.unwrap())
 }
 
-/// Returns how often the files have the text.
+/// Returns the number of times that the files have the text.
 fn secrets(folder: &Path) -> usize {
     let files = fs::read_dir(folder).unwrap().map(|file| file.unwrap().path());
     // The reserve for a full disk is large and has no text.
@@ -52,7 +53,7 @@ async fn a_deleted_text_leaves_the_log_after_its_reader_has_ended() {
     let path = folder.path().join("threads.db");
     let store = open(&path).await;
     say(&store, "t", SECRET, 10).await;
-    // As a backup does.
+    // A backup reads the file in such a transaction.
     let other = Connection::open(&path).unwrap();
     other.execute_batch("BEGIN; SELECT * FROM agui_threads").unwrap();
     delete(&store, "t").await;
@@ -106,9 +107,9 @@ async fn a_deletion_that_the_end_of_the_process_interrupts_is_completed_by_the_n
         assert!(futures::poll!(&mut deletion).is_pending());
     }
     drop(deletion);
-    // After what was sent to the writer.
+    // Waits for the earlier commands of the writer.
     store.check().await.unwrap();
-    // What a killed process leaves: a shutdown would copy the log.
+    // A copy of the files as a killed process leaves them: a shutdown would copy the log.
     for file in fs::read_dir(folder.path()).unwrap().map(Result::unwrap) {
         fs::copy(file.path(), left.path().join(file.file_name())).unwrap();
     }

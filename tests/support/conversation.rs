@@ -1,4 +1,4 @@
-//! Requests on stored threads, and an agent that says what a test gives it.
+//! Requests on stored threads, and an agent that says the texts of a test.
 
 use agui_server::{
     agent::{EventStream, RunContext, emit::TextMessage, event_stream},
@@ -86,7 +86,7 @@ pub fn types(events: &[Value]) -> Vec<&str> {
     events.iter().map(|event| event["type"].as_str().unwrap()).collect()
 }
 
-/// An agent that says what it is given, a piece at a time, and counts how many of its runs were dropped early.
+/// An agent that says the texts that it is given, and counts its runs that were dropped early.
 pub fn puppet()
 -> (impl Fn(RunAgentInput, RunContext) -> EventStream + Send + Sync + 'static, Strings, Count) {
     let (strings, pieces) = mpsc::unbounded_channel::<String>();

@@ -53,7 +53,7 @@ impl TestServer {
     }
 
     /// Starts the command with an agent that plays this script.
-    pub fn of_script(script: &str) -> Self {
+    pub fn from_script(script: &str) -> Self {
         let folder = tempfile::tempdir().unwrap();
         std::fs::write(folder.path().join("script.toml"), script).unwrap();
         let mut file = tempfile::Builder::new().suffix(".toml").tempfile_in(folder.keep()).unwrap();
@@ -72,7 +72,7 @@ impl TestServer {
     }
 
     /// Starts the command as a user who is not root, with an agent that has the sandbox. Needs root.
-    pub fn of_nobody(provider: &Provider, more: &str) -> Self {
+    pub fn as_nobody(provider: &Provider, more: &str) -> Self {
         let data = tempfile::tempdir().unwrap();
         // Other users cannot read root's folders.
         let binary = data.path().join("agui-server");

@@ -114,8 +114,9 @@ impl Answer {
         Self::stream(responses.iter().map(|response| format!("data: {response}\r\n\r\n")))
     }
 
-    /// Returns a refusal in the form that all providers have, or in its own form if it is an object. Its `param` is none of
-    /// a request: otherwise the client would ask again without the parameter, and hide the refusal.
+    /// Returns a refusal in the common form, or in its own form if it is an object. No request has
+    /// its `param`: otherwise the client would ask again without the parameter, and hide the
+    /// refusal.
     fn refused(message: &str) -> Self {
         let error =
             json!({"type": "invalid_request_error", "message": message, "param": "request"});
@@ -150,12 +151,13 @@ impl<T: Into<Bytes>> From<T> for Step {
 }
 
 impl Provider {
-    /// Starts a provider that refuses what the real one would refuse of tools and history.
+    /// Starts a provider that refuses invalid tools and histories like the real one.
     pub async fn start() -> Self {
         Self::start_checked(strict::refusal_of_known_paths).await
     }
 
-    /// Starts a provider that refuses what `check` does. A refused request takes no answer of the script.
+    /// Starts a provider that refuses what `check` refuses. A refused request takes no answer of
+    /// the script.
     pub async fn start_checked(check: Check) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
@@ -224,7 +226,7 @@ impl Drop for Provider {
     }
 }
 
-/// Knows the expressions that scripts have.
+/// Calculates the expressions of the scripts.
 async fn calculate(uri: Uri) -> &'static str {
     match uri.query().unwrap_or_default() {
         "expression=1" => "1",

@@ -88,7 +88,7 @@ pub fn events(body: &str) -> Vec<Value> {
     numbered_events(body).into_iter().map(|(_, event)| event).collect()
 }
 
-/// The same with the numbers of the events, which those of detached runs have.
+/// Parses the events of a whole body with their numbers, which detached runs have.
 pub fn numbered_events(body: &str) -> Vec<(Option<u64>, Value)> {
     assert!(body.ends_with("\n\n"), "{body:?}");
     let frames = body.split_terminator("\n\n").filter(|frame| !frame.starts_with(':'));

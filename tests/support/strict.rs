@@ -1,8 +1,9 @@
-//! Strict fakes of the providers' four APIs. Each refuses, with status 400 and in the words of the real one, what the real
-//! one refuses of tools and history. Each rule says where it is known from.
+//! Strict fakes of the providers' four APIs. Each refuses invalid tools and histories with status
+//! 400 and in the words of the real API. Each rule names its source.
 //!
-//! Each `provider::Provider` checks its requests so, and tells the APIs apart by the path; `start_checked(strict::refusal)`
-//! starts one that also has no other paths, and no parameters that only some servers know.
+//! Each `provider::Provider` checks its requests by these rules, and tells the APIs apart by the
+//! path. `start_checked(strict::refusal)` starts one that also refuses other paths, and parameters
+//! that only some servers know.
 
 use serde_json::Value;
 
@@ -202,7 +203,7 @@ fn part(value: &Value, what: &str) -> Checked {
     })
 }
 
-/// No sentence of a server stands in the model's role: models repeat it.
+/// Refuses a server's sentence in the model's role: models would repeat it.
 fn own_words(content: &str) -> Checked {
     require(
         !content.contains("(The answer was interrupted.)") && !content.starts_with("[Note"),
@@ -255,7 +256,7 @@ fn chat(body: &Value) -> Checked {
 /// <https://platform.openai.com/docs/api-reference/responses/create>
 fn responses(body: &Value) -> Checked {
     for (at, tool) in list(body, "tools").iter().enumerate() {
-        // Those of the provider have no names.
+        // The provider's own tools have no names.
         if tool["type"] != "function" {
             continue;
         }

@@ -1,6 +1,7 @@
-//! The rules of `strict.rs` for tests in other languages: reads requests from the standard input, a JSON object
-//! `{path, headers, body}` a line, and writes a line for each: the reason for which the provider would refuse it, or `null`.
-//! With the argument `plain`, as a server that has no other paths and knows no strict tools.
+//! The rules of `strict.rs` for tests in other languages: reads requests from the standard input, a
+//! JSON object `{path, headers, body}` a line, and writes a line for each: the reason for which the
+//! provider would refuse it, or `null`. With the argument `plain`, it checks like a server without
+//! other paths and strict tools.
 
 #![allow(missing_docs, clippy::unwrap_used, clippy::print_stdout)]
 

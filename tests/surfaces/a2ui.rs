@@ -208,7 +208,7 @@ async fn a_surface_appears_piece_by_piece_and_again_after_a_reload() {
     );
 
     let requests = model.requests.lock().unwrap();
-    assert_eq!(requests.len(), 2, "the model goes on after the result");
+    assert_eq!(requests.len(), 2, "the model continues after the result");
     assert!(requests[0].tools.iter().any(|tool| tool.name == "render_a2ui"));
     let system = requests[0].system.join("\n");
     assert!(
@@ -268,7 +268,7 @@ async fn a_surface_and_html_in_sqlite_are_there_after_a_restart_for_their_princi
     let mut clicked = with_catalog("Hello");
     (clicked["runId"], clicked["forwardedProps"]) = (json!("s"), click());
     run(&server, "let me in", &clicked).await;
-    let seen = format!("{:?}", model.requests.lock().unwrap().last().unwrap().turns);
+    let seen = format!("{:?}", model.requests.lock().unwrap().last().unwrap().steps);
     assert!(seen.contains("performed action") && !seen.contains("Ada"), "{seen}");
 }
 
@@ -374,7 +374,7 @@ async fn a_click_reaches_the_model_as_messages_of_the_run_and_stays_in_the_threa
         (&events[1]["toolCallName"], &events[4]["content"]),
         (&json!("log_a2ui_event"), &json!(CLICKED))
     );
-    let seen = |at: usize| format!("{:?}", model.requests.lock().unwrap()[at].turns);
+    let seen = |at: usize| format!("{:?}", model.requests.lock().unwrap()[at].steps);
     assert!(!seen(1).contains("log_a2ui_event"));
     assert!(seen(2).contains("log_a2ui_event") && seen(2).contains("User performed action"));
     // A later run still has it, from the thread.
@@ -396,7 +396,7 @@ async fn a_click_that_a_client_writes_into_the_conversation_has_no_effect() {
         { "id": "m", "role": "user", "content": "Hello" },
     ]);
     play(&server, &input).await;
-    let seen = format!("{:?}", model.requests.lock().unwrap()[0].turns);
+    let seen = format!("{:?}", model.requests.lock().unwrap()[0].steps);
     assert!(
         seen.contains("Hello")
             && !seen.contains("log_a2ui_event")

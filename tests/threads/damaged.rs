@@ -1,5 +1,6 @@
-//! Any row of the store may be damaged, and locks nobody out: whatever a value is, every read answers, every deletion works,
-//! and the other threads live. The columns come from the schema, so a new one is covered unasked.
+//! Any row of the store may be damaged without locking an owner out: for any value, every read
+//! responds, every deletion works, and other threads are usable. The columns come from the schema,
+//! so a new column is covered, too.
 
 use std::{
     panic::AssertUnwindSafe,
@@ -35,8 +36,8 @@ const READ_TIME: Duration = Duration::from_secs(30);
 /// The number of databases whose columns are damaged concurrently.
 const PARTS: usize = 4;
 
-/// What stands in a damaged column, as SQL: NULL, values of another type, cut JSON, 10 MB, numbers that point nowhere. What the
-/// database refuses cannot be.
+/// The values of a damaged column, as SQL: NULL, values of another type, cut JSON, 10 MB, numbers
+/// that point nowhere. Values that the database refuses are skipped.
 const SQLITE_VALUES: [&str; 8] = [
     "NULL",
     "x'ff00fe'",
@@ -211,7 +212,7 @@ impl Damage {
         self.run(ANN, &ask_detached("t", "r")).await;
         let mut asks = ask_detached("t", "asks");
         asks["messages"][0]["id"] = "m2".into();
-        // It becomes a file.
+        // The image becomes a file.
         let image = json!({ "type": "data", "value": "A".repeat(4_000), "mimeType": "image/png" });
         asks["messages"][0]["content"] = json!([
             { "type": "text", "text": "go, harmless" }, { "type": "image", "source": image },
@@ -307,7 +308,7 @@ impl Damage {
         let (status, text) = self.request(ANN, Method::DELETE, "/threads/t", None).await;
         assert!([204, 404].contains(&status), "{what}: DELETE {status} {text}");
         let left = "SELECT COUNT(*) FROM agui_threads WHERE owner = 'key:ann' AND id <> 'other'";
-        // It could not be named, and a run on its id has made another thread.
+        // The thread could not be read, and a run on its id has made another thread.
         if status == 404 || self.database.count(left).await > 0 {
             let (status, text) = self.request(ANN, Method::DELETE, "/threads", None).await;
             assert!([200, 204].contains(&status), "{what}: DELETE of all {status} {text}");

@@ -1,4 +1,4 @@
-//! What owners change of their threads, and the messages of a thread page by page.
+//! Changes that owners make to their threads, and the messages of a thread page by page.
 
 use agui_server::{Server, agent::builtin::Echo};
 use reqwest::RequestBuilder;

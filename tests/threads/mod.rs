@@ -1,5 +1,5 @@
-//! What clients do to stored threads, over HTTP. The store is the one in memory; `tests/store` checks all stores against one
-//! contract.
+//! Requests of clients for stored threads, over HTTP. The store is in memory; `tests/store` checks
+//! all stores against one contract.
 
 mod copies;
 mod damaged;

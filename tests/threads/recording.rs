@@ -1,5 +1,5 @@
-//! `GET /threads/{thread}/runs/{run}/recording`: when there is a recording, and when not. `tests/server/recordings/exported.rs`
-//! compares recordings with those of `[record]`.
+//! `GET /threads/{thread}/runs/{run}/recording`: runs with and without a recording.
+//! `tests/server/recordings/exported.rs` compares recordings with those of `[record]`.
 
 use std::sync::Arc;
 

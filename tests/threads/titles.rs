@@ -1,4 +1,4 @@
-//! Titles by an agent. `edits.rs` tests those that are made of messages.
+//! Titles by an agent. `edits.rs` tests titles that are made from messages.
 
 use std::sync::Arc;
 

@@ -101,7 +101,7 @@ impl Apps {
         events[1]["result"].clone()
     }
 
-    async fn of_server(&self, method: &str, params: Value) -> Value {
+    async fn forward(&self, method: &str, params: Value) -> Value {
         self.request(
             json!({ "serverHash": "test", "serverId": "test", "method": method, "params": params }),
         )
@@ -187,16 +187,13 @@ async fn a_request_of_a_page_asks_no_model_and_leaves_no_run() {
             [("delete".to_owned(), ApprovalRule::Always.into())].into_iter().collect();
     })
     .await;
-    let html = apps.of_server("resources/read", json!({ "uri": "ui://weather" })).await;
+    let html = apps.forward("resources/read", json!({ "uri": "ui://weather" })).await;
     assert_eq!(html["contents"][0]["text"], "<p>Hello</p>");
     let moved =
-        apps.of_server("tools/call", json!({ "name": "move", "arguments": { "to": 1 } })).await;
+        apps.forward("tools/call", json!({ "name": "move", "arguments": { "to": 1 } })).await;
     assert_eq!(moved["content"][0]["text"], r#"{"to":1}"#);
-    assert_eq!(apps.of_server("ping", json!({})).await, json!({}));
-    assert_eq!(
-        apps.of_server("notifications/message", json!({})).await,
-        json!({ "success": true })
-    );
+    assert_eq!(apps.forward("ping", json!({})).await, json!({}));
+    assert_eq!(apps.forward("notifications/message", json!({})).await, json!({ "success": true }));
     assert_eq!(apps.request(json!({ "serverHash": "test", "method": "ping" })).await, json!({}));
     assert_eq!(apps.model.0.load(Ordering::Relaxed), 0);
     let thread = apps.server.client.get(apps.server.url("/threads/t")).send().await.unwrap();
@@ -218,13 +215,14 @@ async fn a_page_is_refused_what_is_not_its_own_or_too_large() {
         ("tools/list", json!({})),
         ("prompts/get", json!({ "name": "p" })),
         ("ui/message", json!({})),
-        // For the model alone, with approval, too large, unknown.
+        // A tool for the model alone, a tool with approval, a resource that is too large, an
+        // unknown method.
         ("tools/call", json!({ "name": "private" })),
         ("tools/call", json!({ "name": "delete" })),
         ("tools/call", json!({ "name": "large" })),
         ("tools/call", json!({ "name": "nothing" })),
     ] {
-        assert_eq!(apps.of_server(method, params.clone()).await, refused(), "{method} {params}");
+        assert_eq!(apps.forward(method, params.clone()).await, refused(), "{method} {params}");
     }
     for request in [
         json!({ "serverHash": "other", "method": "ping" }),
@@ -246,7 +244,7 @@ async fn a_page_is_refused_what_is_not_its_own_or_too_large() {
 #[tokio::test]
 async fn without_the_option_nothing_is_shown_and_all_requests_are_refused() {
     let apps = Apps::start(|options| options.apps = false).await;
-    assert_eq!(apps.of_server("ping", json!({})).await, refused());
+    assert_eq!(apps.forward("ping", json!({})).await, refused());
     let asked = json!({ "threadId": "t", "runId": "r", "messages": [{ "id": "m", "role": "user", "content": "hi" }] });
     let events = apps.events(&asked).await;
     assert!(!events.iter().any(|event| event["type"] == "ACTIVITY_SNAPSHOT"), "{events:?}");
@@ -266,13 +264,13 @@ async fn pages_of_an_agent_that_lists_one_tool_call_that_tool_alone() {
     )
     .await;
     let call = async |name: &str| {
-        apps.of_server("tools/call", json!({ "name": name, "arguments": {} })).await
+        apps.forward("tools/call", json!({ "name": name, "arguments": {} })).await
     };
     assert_eq!(call("move").await["content"][0]["text"], "{}");
     assert_eq!(call("show").await["content"][0]["text"], "sunny");
     assert_eq!(call("delete").await, refused());
     assert_eq!(
-        apps.of_server("resources/read", json!({ "uri": "ui://weather" })).await["contents"][0]["uri"],
+        apps.forward("resources/read", json!({ "uri": "ui://weather" })).await["contents"][0]["uri"],
         "ui://weather"
     );
 }

@@ -1,5 +1,6 @@
-//! MCP servers over HTTP that speak as real ones do and the specification does not: redirects, sessions that are forgotten in
-//! five ways, answers in other forms. The server refuses what a real one refuses: what is not of a session that it knows.
+//! MCP servers over HTTP that deviate from the specification like real ones: redirects, sessions
+//! that are forgotten in five ways, answers in other forms. The fake refuses requests outside of a
+//! known session, as a real server does.
 
 use std::{
     collections::HashSet,
@@ -21,11 +22,13 @@ use crate::tools::support::{McpFixture, error_message, text};
 
 const JSON: [(header::HeaderName, &str); 1] = [(header::CONTENT_TYPE, "application/json")];
 
-/// How a server says that it does not know a session, as reported of modelcontextprotocol/python-sdk (#1004), of servers with the
-/// TypeScript SDK (modelcontextprotocol/typescript-sdk#1476, DAWNCR0W/affine-mcp-server#301), and of mcp-use/mcp-use (#1133).
+/// The ways in which servers refuse an unknown session, as reported of
+/// modelcontextprotocol/python-sdk (#1004), of servers with the TypeScript SDK
+/// (modelcontextprotocol/typescript-sdk#1476, DAWNCR0W/affine-mcp-server#301), and of
+/// mcp-use/mcp-use (#1133).
 #[derive(Debug, Clone, Copy)]
 enum Forgets {
-    /// Not only of a session: what comes without one fails.
+    /// The server also fails requests without a session.
     Crashes,
     NotFound,
     BadRequest,
@@ -50,7 +53,7 @@ impl Forgets {
 
 struct Fake {
     forgets: Forgets,
-    /// The response to a call, as it is sent: `ID` is that of the request.
+    /// The response to a call, as it is sent: `ID` is the request's id.
     answer: (StatusCode, String),
     sessions: Mutex<HashSet<String>>,
     initialized: Mutex<usize>,
@@ -163,8 +166,9 @@ async fn an_older_server_that_crashes_when_it_is_asked_for_its_revisions_is_used
     assert_eq!(text(mcp.call("act", json!({})).await), "done");
 }
 
-/// As Starlette redirects what a mount gets without its last `/`: opensearch-project/opensearch-mcp-server-py#271,
-/// BerriAI/litellm#23758, modelcontextprotocol/python-sdk#1168.
+/// Starlette redirects requests for a mount without its last `/`:
+/// opensearch-project/opensearch-mcp-server-py#271, BerriAI/litellm#23758,
+/// modelcontextprotocol/python-sdk#1168.
 #[tokio::test]
 async fn a_redirect_to_the_same_server_is_followed() {
     let (fake, url) = Fake::start(Forgets::NotFound, StatusCode::OK, &done()).await;
@@ -173,7 +177,8 @@ async fn a_redirect_to_the_same_server_is_followed() {
     assert_eq!(fake.calls(), 1);
 }
 
-/// Such as an id that became a text (sleuthkit/autopsy#7999), and an error that names no request (helidon-io/helidon-mcp#65).
+/// The answers have an id that became a text (sleuthkit/autopsy#7999), or an error that names no
+/// request (helidon-io/helidon-mcp#65).
 #[tokio::test]
 async fn answers_in_other_forms_are_read() {
     let cases = [
@@ -214,7 +219,7 @@ async fn answers_in_other_forms_are_read() {
     }
 }
 
-/// Whether a call was carried out decides whether a model makes it again.
+/// A model makes a call again only if it was not carried out.
 #[tokio::test]
 async fn a_refused_call_is_told_from_one_of_unknown_outcome() {
     let cases = [
@@ -233,7 +238,7 @@ async fn a_refused_call_is_told_from_one_of_unknown_outcome() {
         let mcp = connect(&format!("{url}/mcp/")).await;
         let message = error_message(mcp.call("act", json!({})).await);
         assert!(message.contains(expected), "{status}: {message}");
-        // It is not made again in a new session, which would end the calls of other callers.
+        // The call is not made again in a new session, which would end the calls of other callers.
         assert_eq!(fake.calls(), 1, "{status}");
     }
 }

@@ -197,7 +197,7 @@ async fn a_server_that_is_killed_during_a_call_is_started_again() {
     let (result, ()) = tokio::join!(fake.mcp.call("slow", json!({})), kill_when_called);
     assert_eq!(
         error_message(result),
-        "The connection to the MCP server `test` broke during the call; it is unknown if the call was carried out."
+        "The session with the MCP server `test` broke during the call; it is unknown if the call was carried out."
     );
     assert_eq!(call_until_success(&fake.mcp.tool("echo"), json!({})).await.text(), "{}");
     assert_ne!(fake.mcp.processes(), killed);
@@ -275,7 +275,7 @@ async fn tools_of_two_servers_with_names_that_look_alike_answer_for_themselves()
 }
 
 #[tokio::test]
-async fn invalid_lines_and_much_stderr_do_not_break_a_connection() {
+async fn invalid_lines_and_much_stderr_do_not_break_a_session() {
     for mode in ["garbage", "noise"] {
         let fake = FakeServer::ready(mode).await;
         assert_eq!(text(fake.mcp.call("echo", json!({})).await), "{}", "{mode}");

@@ -20,7 +20,7 @@ use crate::{
 
 const MODES: [&str; 3] = ["stdio", "http", "json"];
 
-/// A server, as a process of the fixture or over HTTP, and the file of what it was asked.
+/// A server, as a process of the fixture or over HTTP, and the file with its requests.
 struct Modern {
     mode: &'static str,
     script: PathBuf,

@@ -81,7 +81,7 @@ async fn call_in(
 }
 
 #[tokio::test]
-async fn each_call_over_a_shared_connection_has_the_headers_of_its_caller() {
+async fn each_call_in_a_shared_session_has_the_headers_of_its_caller() {
     let server = SdkServer::start("http").await;
     let mcp = server
         .connect(|options| {
@@ -198,7 +198,7 @@ async fn an_access_token_is_kept_and_replaced_after_a_401() {
     mcp.server.stop().await;
     let mcp = mcp.connected().await;
     token_in_use(&mcp).await;
-    assert_eq!(server.record().await.len(), 1, "another connection asks for no token");
+    assert_eq!(server.record().await.len(), 1, "another session asks for no token");
     server.get("/revoke").await;
     let calls = (0..5).map(|_| token_in_use(&mcp));
     futures::future::join_all(calls).await;
@@ -296,7 +296,7 @@ async fn a_question_of_the_server_is_one_for_a_person() {
         assert_eq!(metadata, json!({ "agui-server.mcpServer": "test", "toolName": "tool" }));
         let schema = Value::Object(question.response_schema.clone().unwrap());
         assert_eq!(schema["properties"]["name"]["minLength"], 1);
-        // Other calls go on.
+        // Other calls continue.
         assert!(text(mcp.call("headers", json!({})).await).starts_with('{'));
     }
 }
@@ -395,7 +395,7 @@ async fn a_server_that_is_down_is_known_to_be() {
 }
 
 #[tokio::test]
-async fn a_result_of_many_small_values_is_refused_and_the_connection_is_kept() {
+async fn a_result_of_many_small_values_is_refused_and_the_session_is_kept() {
     for mode in ["stdio", "http", "json"] {
         let server = SdkServer::start(if mode == "stdio" { "http" } else { mode }).await;
         let mcp = match mode {

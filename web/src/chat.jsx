@@ -61,7 +61,7 @@ export function Chat({ session }) {
   );
 }
 
-/** What is in place of the field for messages while a recording is shown. */
+/** Replaces the field for messages while a recording is shown. */
 function RecordingBar({ session }) {
   const { recording, isRunning } = session;
   const { name, agent, startedAt, hasEnd } = recording;
@@ -81,7 +81,7 @@ function RecordingBar({ session }) {
   );
 }
 
-const ANNOUNCEMENTS = { running: "running", finished: "finished", asks: "asksYou", failed: "runFailed" };
+const ANNOUNCEMENTS = { running: "running", finished: "finished", asking: "asking", failed: "runFailed" };
 const announcement = (session) => (session.announcement ? t(ANNOUNCEMENTS[session.announcement]) : "");
 
 const ErrorNote = ({ session, error }) => (
@@ -91,7 +91,7 @@ const ErrorNote = ({ session, error }) => (
   </p>
 );
 
-/** How the last run has ended, if it has no answer. A refused answer is shown at its question. */
+/** The end of the last run, if it has no answer. A refused answer is shown at its question. */
 function EndOfRun({ session }) {
   const { thread, isRunning, recording } = session;
   const [run] = thread?.runs ?? [];
@@ -212,7 +212,7 @@ function ToolCall({ session, call, result }) {
     <details id={`item-${call.id}`} class={`tool-call${isMarked ? " is-marked" : ""}`} open>
       <summary>
         <span class="tool-name">{call.function.name}</span>
-        {!result && <span class="badge">{t("waiting")}</span>}
+        {!result && <span class="badge">{t("noResult")}</span>}
         <Button kind="quiet" label={t("showEvents")} onClick={(event) => {
           event.preventDefault();
           session.mark(isMarked ? undefined : call.id);

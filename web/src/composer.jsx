@@ -24,8 +24,8 @@ export function Composer({ session }) {
     field.current.style.height = "auto";
     field.current.style.height = `${field.current.scrollHeight + 2}px`;
   }, [text]);
-  const isAsked = !session.isRunning && (session.questions().length > 0 || session.openCalls().length > 0);
-  const isBlocked = session.isRunning || isAsked;
+  const isAsking = !session.isRunning && (session.questions().length > 0 || session.openCalls().length > 0);
+  const isBlocked = session.isRunning || isAsking;
   const canSend = !isBlocked && uploads.areDone && (text.trim() || uploads.list.some(({ part }) => part));
   const send = () => {
     if (!canSend) return;
@@ -42,7 +42,7 @@ export function Composer({ session }) {
   return (
     <form class="composer" onSubmit={(event) => (event.preventDefault(), send())}>
       <UploadList uploads={uploads} />
-      <textarea ref={field} rows="1" aria-label={t("message")} placeholder={t(isAsked ? "asksYou" : "message")} title={t("sendHint")} value={text}
+      <textarea ref={field} rows="1" aria-label={t("message")} placeholder={t(isAsking ? "asking" : "message")} title={t("sendHint")} value={text}
         onInput={(event) => write(event.currentTarget.value)} onKeyDown={onKeyDown}
         onPaste={(event) => event.clipboardData.files.length > 0 && (event.preventDefault(), uploads.add(event.clipboardData.files))} />
       <input ref={picker} type="file" multiple hidden aria-label={t("attach")} accept={acceptedTypes(session.capabilities)}

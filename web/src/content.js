@@ -10,7 +10,7 @@ function kindOf(mimeType) {
   return MEDIA.includes(kind) ? kind : "document";
 }
 
-/** What a file picker accepts for each kind of media that an agent declares to read. Texts count as other files. */
+/** The types that a file picker accepts for each kind of media that an agent declares to read. Texts count as other files. */
 const ACCEPTED = { image: "image/*", audio: "audio/*", video: "video/*", pdf: "application/pdf", file: "text/*,application/json" };
 
 /** Returns what a file picker accepts; nothing if the agent does not say what it reads. */

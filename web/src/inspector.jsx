@@ -1,4 +1,4 @@
-// What happens behind the chat, in tabs. The small ones are here: the state, and what the agent can do.
+// The tabs beside the chat. The small ones are here: the state, and the agent's capabilities.
 
 import { useEffect, useId, useRef, useState } from "preact/hooks";
 

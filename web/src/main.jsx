@@ -107,7 +107,7 @@ function App({ session }) {
   );
 }
 
-/** What is shown until the agents are known. */
+/** The page until the agents are known. */
 function Start({ session }) {
   const [key, setKey] = useState("");
   if (session.phase === "failed") {

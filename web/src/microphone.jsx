@@ -1,4 +1,4 @@
-// What a person says becomes text of the message, if the server has a service for it.
+// Speech becomes text of the message, if the server has a service that transcribes.
 
 import { useEffect, useRef, useState } from "preact/hooks";
 

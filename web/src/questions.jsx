@@ -1,4 +1,4 @@
-// What the agent asks: interrupts, with a form for their schema, and calls of the page's tools.
+// Questions of the agent: interrupts, with a form for their schema, and calls of the page's tools.
 
 import { useState } from "preact/hooks";
 
@@ -63,7 +63,7 @@ const findCall = (session, id) =>
 function Approval({ schema, call, metadata, onAnswer, onAbandon }) {
   // The arguments that will run: the text that the model wrote may be read in another way.
   const original = metadata?.arguments ?? (call && safeParse(call.function.arguments));
-  // What is reviewed is in the metadata, under the prefix of its author and the name of the member with the reviewed form.
+  // The object to review is in the metadata, under the prefix of its author and the name of the member with the reviewed form.
   const reviewed = Object.entries(metadata ?? {}).map(([key, value]) => [key.slice(key.lastIndexOf(".") + 1), value]);
   const values = { ...Object.fromEntries(reviewed), [EDITED]: original };
   const approve = ({ [EDITED]: edited, ...others }) => {

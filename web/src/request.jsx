@@ -1,4 +1,4 @@
-// What the next runs send beside the conversation.
+// The members and headers that the next runs send beside the conversation.
 
 import { useState } from "preact/hooks";
 

@@ -1,4 +1,4 @@
-// What the runs of a thread took: in the tab, and below their answers.
+// Times, tokens and cost of the runs of a thread: in the tab, and below their answers.
 
 import { useMemo } from "preact/hooks";
 

@@ -46,7 +46,7 @@ export class Session {
   phase = "loading";
   /** Why the key was refused. */
   keyProblem;
-  /** What failed last: { code, message, isAtField }. `isAtField`: a question's field shows the message. */
+  /** The last failure: { code, message, isAtField }. `isAtField`: a question's field shows the message. */
   error;
   agents = [];
   /** The chosen agent, and what it can do. */
@@ -56,13 +56,13 @@ export class Session {
   tools = new PageTools();
   /** The files of the next message. Files need threads that are stored. */
   uploads = new Uploads({ onChange: () => this.changed() });
-  /** What runs send beside the conversation, in this tab: { forwardedProps, context, headers }. */
+  /** The members that runs send beside the conversation, in this tab: { forwardedProps, context, headers }. */
   extras = readTab("extras");
 
   /** The client with the messages of the open thread, and the recorder of its events. */
   agent;
   recorder;
-  /** What the server stores of the open thread; absent for a new one. */
+  /** The stored open thread; absent for a new one. */
   thread;
   /** By message: the ids of the messages in its place, one for each branch. */
   alternatives = {};
@@ -84,14 +84,14 @@ export class Session {
   lastOfRun = {};
   /** The messages that the last run has offered to send next. */
   offered = [];
-  /** Whether the last run of this page has failed and can be started again, and the answers that it had. */
+  /** Set if the last run of this page failed and can be started again, with the answers that it had. */
   canRetry = false;
   #resume;
   /** The run that was started or followed last. */
   runId;
   isRunning = false;
   wasStopped = false;
-  /** What a screen reader says: `running`, `finished`, `asks` or `failed`. */
+  /** The status for screen readers: `running`, `finished`, `asking` or `failed`. */
   announcement;
 
   #listeners = new Set();
@@ -427,7 +427,7 @@ export class Session {
       await this.#capabilitiesRead;
       if (agent !== this.agent || this.wasStopped) return;
       const canFollow = this.capabilities?.transport?.resumable;
-      // The run goes on when the page is reloaded.
+      // The run continues when the page is reloaded.
       const { forwardedProps: given, context, headers = {} } = this.extras ?? {};
       const forwardedProps = { ...(canFollow && { onDisconnect: "continue" }), ...given, ...props };
       agent.headers = headers;
@@ -480,7 +480,7 @@ export class Session {
     this.error ??= error;
     await this.threads.read();
     if (turn !== this.#turns) return;
-    this.announcement = this.error ? "failed" : this.questions().length > 0 ? "asks" : "finished";
+    this.announcement = this.error ? "failed" : this.questions().length > 0 ? "asking" : "finished";
     this.changed();
   }
 
@@ -540,7 +540,7 @@ export class Session {
     return [...this.refused.values()].some(({ refusal }) => refusal);
   }
 
-  /** Whether a click on a surface can start a run. */
+  /** True if a click on a surface can start a run. */
   canAct = () => !this.isRunning && !this.recording && this.questions().length === 0;
 
   /** Sends a click on a surface: its name, the surface, the component, and the values that the agent has asked for. */

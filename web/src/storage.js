@@ -1,4 +1,4 @@
-// What the page remembers: settings for all tabs; the key, drafts and answers for this tab only.
+// The page's storage: settings for all tabs; the key, drafts and answers for this tab only.
 
 const PREFIX = "agui-playground.";
 

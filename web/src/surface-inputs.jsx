@@ -1,4 +1,4 @@
-// The fields of A2UI's basic catalog. What a person enters goes into the data of the surface, which a button sends.
+// The fields of A2UI's basic catalog. A person's input goes into the data of the surface, which a button sends.
 
 import { useId, useState } from "preact/hooks";
 

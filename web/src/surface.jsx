@@ -13,7 +13,7 @@ const MAX_DEPTH = 20;
 
 const COMPONENTS = { ...LAYOUTS, ...INPUTS };
 
-/** What surfaces can do: `isLocked`, and `act(action)`, which sends a click to the agent. */
+/** The context of surfaces: `isLocked`, and `act(action)`, which sends a click to the agent. */
 export const SurfaceActions = createContext({ isLocked: true, act: () => {} });
 
 export function Surface({ operations }) {

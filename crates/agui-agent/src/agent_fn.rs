@@ -13,7 +13,7 @@ use futures::{FutureExt as _, future::BoxFuture, stream::Stream};
 use super::{Agent, AgentError, Emitter, EventStream, RunContext, event_stream};
 use agui_protocol::{Event, RunAgentInput};
 
-/// Makes an agent of an async function, for closures and where a value is needed that is an [`Agent`].
+/// Makes an agent of an async function, for closures and for values that must be an [`Agent`].
 /// `Server::agent` takes an async function as it is. The run succeeds on `Ok`, and fails as
 /// [`AgentError`] describes.
 ///
@@ -22,7 +22,7 @@ use agui_protocol::{Event, RunAgentInput};
 /// 1. takes the run's input and an [`Emitter`],
 /// 2. sends its events through the emitter, and awaits each one,
 /// 3. returns `Result<(), AgentError>` in a future that is `Send`,
-/// 4. can be called again while earlier runs go on, so it shares state by `Arc`.
+/// 4. can be called again during earlier runs, so it shares state by `Arc`.
 ///
 /// The future has no task of its own: it waits while the client does not read, and is dropped when the client leaves,
 /// the run is cancelled or its time is over.
@@ -74,8 +74,9 @@ pub struct AgentFn {
 }
 
 impl AgentFn {
-    /// Calls the function again, from its start, when the server of a detached run was stopped or lost. It can mark how far it
-    /// is, and begin there; what it sent after its last mark is taken back.
+    /// Calls the function again, from its start, when the server of a detached run was stopped or
+    /// lost. The function can mark its progress, and continue there. Events after its last mark are
+    /// retracted.
     ///
     /// ```
     /// use agui_agent::{AgentError, Emitter, agent_fn};
@@ -110,9 +111,10 @@ impl Agent for AgentFn {
     }
 }
 
-/// What can be an agent: an [`Agent`], or an async function as [`agent_fn`] describes it, whose error may be of any type.
+/// A value that can be an agent: an [`Agent`], or an async function as [`agent_fn`] describes it,
+/// with an error of any type.
 ///
-/// `K` tells these two apart; the compiler finds it.
+/// `K` distinguishes the two; the compiler infers it.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not an agent",
     label = "not an agent",
@@ -154,7 +156,7 @@ struct Emitted {
     /// `None` once the future has returned.
     run: Option<BoxFuture<'static, Result<(), AgentError>>>,
     out: Emitter,
-    /// Returned by the future, and sent after the events that are left.
+    /// The error that the future returned. It is sent after the remaining events.
     failure: Option<AgentError>,
 }
 

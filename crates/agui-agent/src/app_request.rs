@@ -1,5 +1,5 @@
-//! Requests of an MCP app that a page shows, to the MCP server that the app is of. A page sends one as a run, whose result is
-//! the response: no model is asked, and nothing is stored.
+//! Requests of an MCP app, which a page shows, to the app's MCP server. A page sends a request as a
+//! run, whose result is the response. No model is called, and nothing is stored.
 
 use futures::{FutureExt as _, Stream};
 use serde_json::{Value, json};
@@ -29,8 +29,8 @@ impl AppRequest {
         input.forwarded_prop(PROXIED_REQUEST).is_some_and(|request| !request.is_null())
     }
 
-    /// Returns the request of a run; `None` if it has none, or a malformed one.
-    pub fn of_input(input: &RunAgentInput) -> Option<Self> {
+    /// Returns the request of a run, or `None` if the run has no request or a malformed one.
+    pub fn from_input(input: &RunAgentInput) -> Option<Self> {
         let request = input.forwarded_prop(PROXIED_REQUEST)?;
         let text = |name: &str| request.get(name)?.as_str().map(str::to_owned);
         let params = match request.get("params") {
@@ -46,7 +46,8 @@ impl AppRequest {
     }
 }
 
-/// Returns the events of a run that responds to a request. Why a request failed is logged and not sent: an app can be hostile.
+/// Returns the events of a run that responds to a request. The reason of a failure is logged and
+/// not sent, because an app can be hostile.
 pub fn respond(
     cx: RunContext,
     responding: impl Future<Output = Result<Value, String>> + Send + 'static,

@@ -22,14 +22,14 @@ use agui_observe::RunObserver;
 use agui_protocol::{MessageId, RunAgentInput, RunId, SubagentRunId, ThreadId, TokenUsage};
 use agui_store::{ThreadKey, host::StoreResult};
 
-/// The request headers passed to agents (`pass_headers`), in the order of the request, and what else a run has of its request.
-/// Without `Debug`, because headers can be secret.
+/// The request headers passed to agents (`pass_headers`), in the order of the request, and other
+/// data of a run's request. It has no `Debug`, because headers can be secret.
 #[derive(Clone)]
 pub struct Forwarded {
     headers: Option<Arc<[(String, String)]>>,
     trace: Option<Arc<TraceContext>>,
-    /// A random value of the run, the same on each server that goes on with it. Keys of its calls are made of it: the run's id
-    /// comes from the client, which may use it again.
+    /// A random value of the run, the same on each server that continues it. Keys of its calls are
+    /// made from this seed, because a client may use the run's id again.
     pub seed: Uuid,
 }
 
@@ -60,7 +60,7 @@ impl Forwarded {
     }
 }
 
-/// The names of a run, as they are logged.
+/// The ids and names of a run, as logged.
 #[derive(Debug, Clone)]
 pub struct RunIdentity {
     /// The id of the thread, unique within its owner.
@@ -80,24 +80,27 @@ pub struct RunContext {
     trace: TraceScope,
     /// The number of the subagent's task, from 1 on; 0 for the agent of the run.
     task: u32,
-    /// The subagent's task, which is a conversation of its own. The same when the task goes on after a question.
+    /// The subagent's task, which is a conversation of its own. It stays the same when the task
+    /// continues after a question.
     subagent: Option<SubagentRunId>,
-    /// `None` for runs that are not detached, and for subagents: the run does not go on from a subagent's answers.
+    /// `None` for runs that are not detached, and for subagents, because a run does not continue
+    /// from a subagent's answers.
     journal: Option<Arc<RunJournal>>,
     /// A2UI in this run; `None` if it renders no surfaces.
     #[doc(hidden)]
     pub surfaces: Option<Arc<RunSurfaces>>,
 }
 
-/// What a run's context has from its start.
+/// The parts of a run's context at its start.
 pub struct ContextParts {
     /// The ids and names of the run.
     pub identity: RunIdentity,
-    /// The thread for which models are asked: that of the run, or the one whose title the run makes.
+    /// The thread for which models are called: the run's own, or the thread whose title the run
+    /// makes.
     pub asked_for: ThreadKey,
-    /// The headers of the request that agents may see, with its trace and the run's seed.
+    /// The request headers that agents may see, with the request's trace and the run's seed.
     pub forwarded: Forwarded,
-    /// Whether the client may give the model instructions, also by its context and state.
+    /// True if the client may give the model instructions, also by its context and state.
     pub accepts_instructions: bool,
     /// The assistant, tool and activity messages that a client wrote.
     pub client_messages: HashSet<MessageId>,
@@ -137,7 +140,7 @@ impl fmt::Debug for RunContext {
 }
 
 impl ContextParts {
-    /// Those of a run without a server.
+    /// The parts of a run without a server.
     pub fn new(identity: RunIdentity) -> Self {
         let asked_for = ThreadKey {
             owner: owner_of(identity.principal.as_ref()),
@@ -175,7 +178,7 @@ impl From<ContextParts> for RunContext {
 }
 
 impl RunContext {
-    /// A context without a server, for tests: of a run without a principal and forwarded headers.
+    /// A context without a server, a principal and forwarded headers, for tests.
     pub fn new(thread_id: impl Into<ThreadId>, run_id: impl Into<RunId>, agent: &str) -> Self {
         let (thread_id, run_id) = (thread_id.into(), run_id.into());
         let identity = RunIdentity { thread_id, run_id, agent: agent.into(), principal: None };
@@ -210,8 +213,8 @@ impl RunContext {
         Self { journal: None, task, subagent: Some(id), ..self }
     }
 
-    /// Takes the id of a message or a call for this task, or for the agent of the run. Returns `false` if another one has
-    /// taken it.
+    /// Takes the id of a message or a call for this task, or for the agent of the run. Returns
+    /// `false` if another task has taken it.
     #[doc(hidden)]
     pub fn claim_id(&self, id: &str) -> bool {
         let mut ids = self.parts.ids.lock();
@@ -221,13 +224,14 @@ impl RunContext {
         }
     }
 
-    /// The context of the same run within its span, or within that of a tool call or a subagent.
+    /// The context of the same run within its span, or within the span of a tool call or a
+    /// subagent.
     #[doc(hidden)]
     pub fn within(&self, trace: TraceScope) -> Self {
         Self { trace, ..self.clone() }
     }
 
-    /// Where the files of the run are stored; `None` without stored files.
+    /// The store of the run's files; `None` without stored files.
     #[doc(hidden)]
     pub fn files(&self) -> Option<&RunFiles> {
         self.parts.files.as_ref()
@@ -235,8 +239,8 @@ impl RunContext {
 
     /// Replaces the ids of the thread and its runs in an input for another server.
     ///
-    /// The ids follow from stored values, so the server that goes on with a run has the same ones. A key that is lost gives
-    /// new ids, under which an endpoint gets the whole conversation.
+    /// The ids are derived from stored values, so the server that continues a run has the same ids.
+    /// A lost key gives new ids, and an endpoint then gets the whole conversation.
     #[doc(hidden)]
     pub async fn replace_ids(&self, input: &mut RunAgentInput, ids: ThreadIds) -> StoreResult<()> {
         let place =
@@ -245,7 +249,7 @@ impl RunContext {
         ReplacedRun { key, conversation, place, seed: self.seed() }.replace_in(input, ids).await
     }
 
-    /// What counts and records the run and its calls. `None` without a server.
+    /// The observer that counts and records the run and its calls. `None` without a server.
     #[doc(hidden)]
     pub fn observer(&self) -> Option<&RunObserver> {
         self.parts.observer.as_ref()
@@ -287,7 +291,7 @@ impl RunContext {
         self.parts.identity.principal.as_ref()
     }
 
-    /// Returns the owner of what the run uses.
+    /// Returns the owner of the run's threads, files and permits.
     #[doc(hidden)]
     pub fn owner(&self) -> Arc<str> {
         owner_of(self.principal())
@@ -304,8 +308,8 @@ impl RunContext {
         self.parts.accepts_instructions
     }
 
-    /// Returns whether a client wrote an assistant, tool or activity message of the input, and no run of this server. Calls
-    /// of such messages must have no effect.
+    /// Returns whether a client, and no run of this server, wrote an assistant, tool or activity
+    /// message of the input. Calls of such messages must have no effect.
     pub fn is_from_client(&self, message: &MessageId) -> bool {
         self.parts.client_messages.contains(message)
     }
@@ -315,13 +319,13 @@ impl RunContext {
         !self.parts.client_messages.is_empty()
     }
 
-    /// What was written down of the run, if it goes on after its server was stopped or lost. Only agents that
-    /// [can continue](super::Agent::can_continue) get one.
+    /// The journal of the earlier servers, if the run continues after its server was stopped or
+    /// lost. Only agents that [can continue](super::Agent::can_continue) get one.
     pub fn continuation(&self) -> Option<&Continuation> {
         self.journal.as_ref()?.continuation.as_ref()
     }
 
-    /// Takes out a mark that is not the agent's own. Returns whether an earlier server has made it.
+    /// Removes a mark that is not the agent's own. Returns whether an earlier server has made it.
     pub(crate) fn take_mark(&mut self, mark: &Value) -> bool {
         let Some(RunJournal { log, continuation: Some(earlier) }) = self.journal.as_deref() else {
             return false;
@@ -340,35 +344,37 @@ impl RunContext {
         self.journal.is_some()
     }
 
-    /// Notes how far the run is, in the log of a detached run: if its server is lost, the run is continued from the last
-    /// mark, and what the agent has yielded after it is replaced. Clients do not see marks. Has no effect on other runs.
+    /// Marks the progress of a detached run in its log. If its server is lost, the run continues
+    /// from the last mark, and events after the mark are replaced. Clients do not see marks. Has no
+    /// effect on other runs.
     pub fn mark(&self, mark: impl Into<Value>) {
         if let Some(journal) = &self.journal {
             journal.log.mark(mark.into());
         }
     }
 
-    /// Completes when the events and marks so far survive this server: before an effect that must not be repeated. At once
-    /// for runs that are not detached.
+    /// Completes when the events and marks so far are stored. Await it before an effect that must
+    /// not be repeated. Completes at once for runs that are not detached.
     pub async fn written(&self) {
         if let Some(journal) = &self.journal {
             journal.log.written().await;
         }
     }
 
-    /// Returns whether another server goes on with the run, so that what the agent does elsewhere need not be stopped.
+    /// Returns whether another server continues the run, so that the agent's work elsewhere need
+    /// not be stopped.
     #[doc(hidden)]
     pub fn is_left_to_another_server(&self) -> bool {
         self.journal.as_ref().is_some_and(|journal| journal.log.is_left())
     }
 
-    /// A random value of the run, also after another server has gone on with it.
+    /// A random value of the run, which stays the same when another server continues it.
     #[doc(hidden)]
     pub fn seed(&self) -> Uuid {
         self.parts.forwarded.seed
     }
 
-    /// The thread for which models are asked, with its owner.
+    /// The thread for which models are called, with its owner.
     #[doc(hidden)]
     pub fn asked_for(&self) -> &ThreadKey {
         &self.parts.asked_for

@@ -50,8 +50,8 @@ use agui_protocol::{
 /// # assert_eq!(events.len(), 5 + 4 + 1 + 5);
 /// ```
 ///
-/// # Errors
-/// If the run has ended, which only a task of its own can see: the agent's future is dropped with the run.
+/// # Errors If the run has ended. Only a spawned task sees this error, because the agent's future
+/// is dropped with the run.
 #[derive(Clone)]
 pub struct Emitter(pub(super) Arc<EmitterParts>);
 
@@ -102,8 +102,8 @@ impl Emitter {
         })
     }
 
-    /// Sends a whole tool call. Send the [result](ToolCallHandle::result) of an own tool; the client's tools are
-    /// answered by the client's next run: return after the call.
+    /// Sends a whole tool call. For an own tool, send the [result](ToolCallHandle::result). For a
+    /// client's tool, return after the call: the client's next run brings the result.
     pub async fn call(
         &self,
         tool: impl Into<String>,
@@ -127,7 +127,7 @@ impl Emitter {
         self.event(StateDelta::new(read_patch(patch)?)).await
     }
 
-    /// Runs a future as a step, which is closed also if the future fails.
+    /// Runs a future as a step. The step is closed even if the future fails.
     pub async fn step<T>(
         &self,
         name: impl Into<String>,
@@ -156,9 +156,9 @@ impl Emitter {
         Ok(activity)
     }
 
-    /// Hands a file over to the user, such as a chart or a report: as an activity `agui-server.file`, which has the file's URL. The
-    /// thread keeps the file. A model gets an image with the next message of the user. The type is read from the bytes where
-    /// they show it.
+    /// Hands a file over to the user, such as a chart or a report: as an activity
+    /// `agui-server.file`, which has the file's URL. The thread keeps the file. A model gets an
+    /// image with the next message of the user. The type is read from the bytes if they show it.
     ///
     /// # Errors
     /// `file_too_large` and the other codes of `POST /files`. If the store keeps no files, the event has the bytes, or a
@@ -178,7 +178,7 @@ impl Emitter {
         self.event(event).await
     }
 
-    /// Sends an event of the application's own.
+    /// Sends an application's own event.
     pub async fn custom(
         &self,
         name: impl Into<String>,

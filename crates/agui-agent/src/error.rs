@@ -1,4 +1,4 @@
-//! [`AgentError`]: what the client sees of a failure, apart from what the log keeps.
+//! [`AgentError`]: a failure as the client sees it, with a cause for the log.
 
 use std::{borrow::Cow, error::Error as StdError, fmt};
 
@@ -7,8 +7,9 @@ use agui_base::{RunErrorCode, refusal::RefusalCodes as _, text::error_chain};
 
 type BoxError = Box<dyn StdError + Send + Sync>;
 
-/// What an async function returns that is an agent. `?` converts any error, also `anyhow::Error` and texts: the client sees
-/// `the agent failed`, and only the log has the error with its causes. An [`AgentError`] keeps its code and its message.
+/// The result of an async function that is an agent. `?` converts any error, also `anyhow::Error`
+/// and texts: the client sees `the agent failed`, and only the log has the error with its causes.
+/// An [`AgentError`] keeps its code and its message.
 pub type AgentResult = Result<(), BoxError>;
 
 /// A failure that ends a run with `RUN_ERROR`: a code and a message for the client, and a cause for the log alone.
@@ -18,8 +19,8 @@ pub type AgentResult = Result<(), BoxError>;
 /// errors become one with [`AgentError::internal`].
 pub struct AgentError(Box<Shown>);
 
-/// The failure as the client sees it. It is the source of its [`AgentError`], so that it is found in a chain of errors
-/// whose types hide the error itself.
+/// The failure as the client sees it. It is the source of its [`AgentError`], so that it can be
+/// found in a chain of errors whose types hide the [`AgentError`].
 #[derive(Debug, thiserror::Error)]
 #[error("{code}")]
 struct Shown {

@@ -87,7 +87,7 @@ impl EventQueue {
         state.events.is_empty()
     }
 
-    /// Ends all waiting, and drops events that are left or come later.
+    /// Ends all waits, and drops remaining and later events.
     pub(super) fn close(&self) {
         let mut state = self.0.lock();
         state.is_closed = true;

@@ -1,4 +1,4 @@
-//! What a run writes down so that another server can go on with it.
+//! The journal of a run, from which another server can continue it.
 
 use std::{collections::HashSet, sync::Arc};
 
@@ -7,13 +7,14 @@ use serde_json::Value;
 
 /// The log of a detached run, as its agent sees it.
 pub trait Journal: Send + Sync {
-    /// Notes a place after the events that were yielded so far.
+    /// Marks the place after the events that were yielded so far.
     fn mark(&self, mark: Value);
 
-    /// Completes when all events and marks so far are stored. Never completes if another server has taken the run over.
+    /// Completes when all events and marks so far are stored. Never completes if another server has
+    /// continued the run.
     fn written(&self) -> BoxFuture<'_, ()>;
 
-    /// Returns whether another server goes on with the run.
+    /// Returns whether another server continues the run.
     fn is_left(&self) -> bool;
 }
 
@@ -25,17 +26,19 @@ pub struct RunJournal {
     pub continuation: Option<Continuation>,
 }
 
-/// What a run finds that another server began, or this one before its last restart.
+/// The stored progress of a run that another server, or this server before its last restart, has
+/// begun.
 ///
-/// The run's input then ends with the messages up to its last [mark](super::RunContext::mark); without a mark, they are
-/// those that the run began with. What the agent yielded after it is replaced for all clients.
+/// The run's input ends with the messages up to its last [mark](super::RunContext::mark), or
+/// without a mark, with the messages at its start. Later events of the agent are replaced for all
+/// clients.
 #[derive(Debug, Clone, Default)]
 pub struct Continuation {
-    /// How often the run was continued, with this time.
+    /// The number of times that the run was continued, including this time.
     pub attempt: u32,
     /// The agent's marks, in order.
     pub marks: Vec<Value>,
-    /// The ids of messages and calls that were taken back. Clients know them, so they are not used again.
+    /// The ids of retracted messages and calls. Clients know them, so they are not used again.
     #[doc(hidden)]
-    pub taken_back: HashSet<String>,
+    pub retracted: HashSet<String>,
 }

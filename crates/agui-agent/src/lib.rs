@@ -1,10 +1,12 @@
-//! Agents: the [`Agent`] trait, [`agent_fn`] for agents written as an async function, and what both are given.
+//! Agents: the [`Agent`] trait, [`agent_fn`] for agents written as an async function, and the input
+//! of both.
 //!
 //! An agent turns one [`RunAgentInput`] into a stream of events. It does not write the run's frame: the driver in
 //! `run` sends `RUN_STARTED` before it polls the agent, and the terminal event after the agent's last
 //! one.
 
-// `unwrap_used` is in the root's Cargo.toml. A panic would end a run or a request, so each one that stays says why input cannot reach it.
+// `unwrap_used` is in the root's Cargo.toml. A panic would end a run or a request, so a comment at
+// each panic says why input cannot reach it.
 #![cfg_attr(not(test), warn(clippy::expect_used, clippy::panic, clippy::unreachable))]
 
 mod a2ui;
@@ -46,8 +48,9 @@ pub use principal::Principal;
 /// The events of a run, as an agent yields them. Dropping the stream stops the work behind it.
 pub type EventStream = BoxStream<'static, Result<Event, AgentError>>;
 
-/// Answers a run with a stream of events, for agents that are streams already or keep data of their own; others use
-/// [`agent_fn`]. Any `Fn(RunAgentInput, RunContext) -> EventStream` is an agent:
+/// Answers a run with a stream of events, for agents that are streams already or keep data of their
+/// own. Other agents use [`agent_fn`]. Any `Fn(RunAgentInput, RunContext) -> EventStream` is an
+/// agent:
 ///
 /// ```
 /// use agui_agent::{Agent, RunContext, emit::TextMessage, events};
@@ -74,20 +77,21 @@ pub trait Agent: Send + Sync + 'static {
         AgentCapabilities::default()
     }
 
-    /// Returns whether a detached run goes on when its server is stopped or lost: [`run`](Self::run) is then called
-    /// again, on the next server, with a [`RunContext::continuation`]. False by default: such a run fails.
+    /// Returns whether a detached run continues after its server was stopped or lost: the next
+    /// server then calls [`run`](Self::run) again, with a [`RunContext::continuation`]. False by
+    /// default: such a run fails.
     fn can_continue(&self) -> bool {
         false
     }
 
-    /// Returns whether its runs change nothing outside their conversation. The task of such a subagent is given again when
-    /// its server was lost meanwhile. False by default.
+    /// Returns whether its runs change nothing outside their conversation. If the server of such a
+    /// subagent was lost, its task starts again. False by default.
     fn is_repeatable(&self) -> bool {
         false
     }
 
-    /// Returns whether the agent runs at another server, so that it gets URLs of files if they are public, and less data otherwise.
-    /// False by default.
+    /// Returns whether the agent runs at another server. Then it gets public URLs of files, or less
+    /// data if they are not public. False by default.
     fn is_remote(&self) -> bool {
         false
     }
@@ -99,7 +103,8 @@ pub trait Agent: Send + Sync + 'static {
     }
 }
 
-/// The methods of an agent that has another one, but for `run` and `a2ui`. The argument is the place of the other agent in `self`.
+/// Delegates the methods of an agent to another agent, except `run` and `a2ui`. The argument is the
+/// place of the other agent in `self`.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! delegate_agent {
@@ -148,16 +153,19 @@ impl Agent for Arc<dyn Agent> {
 }
 
 #[doc(hidden)]
-/// What of one run is drawn as activities: stands between its agent and its guard. The driver knows no more of it.
+/// Turns events of one run into UI activities, between its agent and its guard. The driver knows no
+/// more of it.
 pub trait Drawing: Send {
     /// Adds the activities to the events of the agent.
     fn draw(&mut self, events: EventStream) -> EventStream;
 
-    /// Returns the events that end what is drawn in part. Called once the agent was stopped before its end.
+    /// Returns the events that end incomplete activities. Called after the agent was stopped before
+    /// its end.
     fn stop(&mut self) -> Vec<Event>;
 }
 
-/// Begins the drawing of a run whose agent is called next, and changes what the agent gets. Returns `None` if nothing is drawn.
+/// Begins the drawing of a run before its agent is called, and changes the agent's input. Returns
+/// `None` if nothing is drawn.
 #[doc(hidden)]
 pub type BeginDrawing =
     fn(&dyn Agent, &mut RunAgentInput, &mut RunContext) -> Option<Box<dyn Drawing>>;

@@ -1,4 +1,4 @@
-//! The logins of people at other servers, as the routes below `/connections` see them.
+//! The logins of people at other servers, as the routes below `/accounts` see them.
 
 use std::sync::Arc;
 
@@ -12,11 +12,11 @@ pub trait Logins: Send + Sync {
     /// The URL of this server for browsers, without a slash at its end.
     fn base_url(&self) -> &str;
 
-    /// Opens a link for the first browser that does so, which is the only one from then on.
+    /// Opens a link for the first browser that asks, and from then on only for this browser.
     async fn open(&self, link: &str, browser: &str) -> Result<OpenedLink, LoginError>;
 
-    /// Returns the URL at the authorization server to which the browser goes next. `button` is that of the page which [`open`](Self::open)
-    /// has shown last, and which works once.
+    /// Returns the URL at the authorization server to which the browser goes next. `button` is the
+    /// button of the last page from [`open`](Self::open). It works once.
     async fn authorize(
         self: Arc<Self>,
         link: &str,
@@ -24,8 +24,8 @@ pub trait Logins: Send + Sync {
         browser: &str,
     ) -> Result<String, LoginError>;
 
-    /// Ends a login with what the authorization server says. `callback` is the end of the address to which the browser returns.
-    /// Returns the name of the server that is connected now.
+    /// Ends a login with the response of the authorization server. `callback` has the parameters of
+    /// the address to which the browser returns. Returns the name of the connected server.
     async fn finish(
         &self,
         returned: Returned,
@@ -33,10 +33,11 @@ pub trait Logins: Send + Sync {
         browser: &str,
     ) -> Result<String, LoginError>;
 
-    /// Lists the connections of an owner.
-    async fn list(&self, owner: &str) -> Result<Vec<Connected>, LoginError>;
+    /// Lists the accounts that an owner has connected.
+    async fn list(&self, owner: &str) -> Result<Vec<ConnectedAccount>, LoginError>;
 
-    /// Removes the connection to a server, and revokes its tokens where they are from, if it is known how.
+    /// Disconnects the account at a server, and revokes its tokens if the authorization server can
+    /// do that.
     async fn revoke(&self, owner: &str, server: &str) -> Result<(), LoginError>;
 }
 
@@ -47,9 +48,9 @@ pub struct OpenedLink {
     pub server: String,
     /// The host of that server, which the page shows.
     pub host: String,
-    /// The owner that gets the connection.
+    /// The owner of the account after the login.
     pub owner: String,
-    /// What the button of the page sends.
+    /// The value that the button of the page sends.
     pub button: String,
 }
 
@@ -69,26 +70,26 @@ pub struct Returned {
     pub error_description: Option<String>,
 }
 
-/// The connection of an owner to a server.
+/// An account of an owner at a server.
 #[derive(Debug)]
-pub struct Connected {
-    /// The name of the connected server.
+pub struct ConnectedAccount {
+    /// The name of that server.
     pub server: String,
     /// The time of the login.
     pub since: Millis,
-    /// What the authorization server granted, if it says so.
+    /// The scope that the authorization server granted, if it says so.
     pub scope: Option<String>,
-    /// When the connection ends without another login; `None` if it is renewed.
+    /// The time after which another login is needed; `None` if the tokens are renewed.
     pub ends_at: Option<Millis>,
 }
 
 /// The reason why an operation of [`Logins`] failed.
 #[derive(Debug, thiserror::Error)]
 pub enum LoginError {
-    /// The link, the browser or the state is not the right one.
+    /// The link, the browser or the state is wrong.
     #[error("{0}")]
     Refused(&'static str),
-    /// The other server refuses the login, or does not do what it has to.
+    /// The other server refuses the login, or breaks the protocol.
     #[error("{0}")]
     Failed(String),
     /// The store failed.

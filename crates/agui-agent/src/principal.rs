@@ -16,7 +16,8 @@ const MAX_NAME_BYTES: usize = 256;
 
 /// The identity that a request was authenticated as. It owns the threads that its runs create.
 ///
-/// Two are equal if their ids are, whatever their claims and their expiry. `Debug` shows the names of claims, and not their values.
+/// Two principals are equal if their ids are, even with different claims or expiry. `Debug` shows
+/// the names of claims, and not their values.
 #[derive(Clone)]
 pub struct Principal {
     id: Arc<str>,
@@ -26,9 +27,10 @@ pub struct Principal {
 }
 
 impl Principal {
-    /// `source` says where the name comes from, such as `key` or `jwt:ISSUER`, and keeps equal names of different
-    /// origin apart. The server chooses it, never the caller; escape `:` in a part that varies. Principals whose name
-    /// is empty, longer than 256 bytes, or has control characters are refused.
+    /// `source` is the origin of the name, such as `key` or `jwt:ISSUER`. It distinguishes equal
+    /// names of different origin. The server chooses it, never the caller; escape `:` in a part
+    /// that varies. Principals whose name is empty, longer than 256 bytes, or has control
+    /// characters are refused.
     pub fn new(source: &str, name: &str) -> Self {
         Self {
             id: format!("{source}:{name}").into(),
@@ -58,7 +60,7 @@ impl Principal {
         self.expires_at
     }
 
-    /// A claim of the credential. Of a token, only the claims that `JwtOptions::claims` names are kept.
+    /// A claim of the credential. From a token, only the claims in `JwtOptions::claims` are kept.
     pub fn claim(&self, name: &str) -> Option<&Value> {
         self.claims.as_ref()?.get(name)
     }
@@ -85,7 +87,8 @@ impl Principal {
     }
 }
 
-/// Returns the owner of a principal's threads and permits; `None` is the owner of everything on a server without authentication.
+/// Returns the owner of a principal's threads and permits. `None` gives the owner of everything on
+/// a server without authentication.
 pub fn owner_of(principal: Option<&Principal>) -> Arc<str> {
     static NONE: LazyLock<Arc<str>> = LazyLock::new(|| ANONYMOUS.into());
     principal.map_or_else(|| &*NONE, Principal::shared_id).clone()

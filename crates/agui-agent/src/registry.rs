@@ -28,7 +28,7 @@ impl AgentEntry {
     }
 }
 
-/// The agents of a server in the order they were added, and which one is the default.
+/// The agents of a server in the order they were added, and the default agent.
 #[derive(Default)]
 pub struct AgentRegistry {
     agents: IndexMap<Arc<str>, Arc<dyn Agent>>,

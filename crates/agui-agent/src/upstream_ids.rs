@@ -1,7 +1,8 @@
 //! The ids of threads and runs at other people's servers: the one place that makes them.
 //!
-//! The same thread id of two owners is two threads here. A server that remembers by the id alone would give the second owner
-//! the conversation of the first. So it gets a keyed digest, which also has the owner, and which no client can choose.
+//! The same thread id of two owners is two threads here. A server that identifies conversations by
+//! the id alone would give the second owner the conversation of the first. So it gets a keyed
+//! digest of owner and id, which no client can choose.
 
 use std::sync::{Arc, LazyLock};
 
@@ -18,7 +19,8 @@ use agui_store::{
     host::StoreResult,
 };
 
-/// The key of runs whose store keeps no secrets. An endpoint is given new ids after a restart, and then whole conversations.
+/// The key of runs whose store keeps no secrets. After a restart, an endpoint gets new ids and
+/// whole conversations.
 static PROCESS_KEY: LazyLock<[u8; 32]> = LazyLock::new(new_secret);
 
 /// The ids that a remote agent's endpoint gets.
@@ -32,7 +34,7 @@ pub enum ThreadIds {
     Branch,
     /// An id for each thread.
     Thread,
-    /// The client's ids. Those of two owners can be equal.
+    /// The client's ids. Two owners can have equal ids.
     Client,
 }
 
@@ -44,11 +46,11 @@ pub struct UpstreamKey {
 
 impl UpstreamKey {
     /// Creates the key of a store, which is read when a run first needs it.
-    pub fn of(store: Arc<dyn Store>) -> Arc<Self> {
+    pub fn new(store: Arc<dyn Store>) -> Arc<Self> {
         Arc::new(Self { store, secret: OnceCell::new() })
     }
 
-    /// Returns that of the process if the store keeps no secrets.
+    /// Returns the key of the process if the store keeps no secrets.
     async fn read(&self) -> StoreResult<[u8; 32]> {
         let Some(secrets) = self.store.files() else { return Ok(*PROCESS_KEY) };
         self.secret.get_or_try_init(|| secrets.secret(SecretName::Upstream)).await.copied()
@@ -65,7 +67,8 @@ pub enum Conversation {
         /// The number of the first run of the branch.
         first_run: i64,
     },
-    /// That of this run alone, which is not stored: nothing of it belongs into the thread at the other server either.
+    /// The conversation of this run alone. The run is not stored, so the thread at the other server
+    /// must not contain it either.
     #[default]
     Once,
 }
@@ -165,7 +168,7 @@ mod tests {
                 assert!(threads.insert(thread) && runs.insert(run), "{cx:?}");
             }
         }
-        // A task that goes on after a question is the same conversation.
+        // A task that continues after a question is the same conversation.
         let [before, after] = [cx().for_task("task".into()), cx().for_task("task".into())];
         assert_eq!(ids(&before, ThreadIds::Branch).await, ids(&after, ThreadIds::Branch).await);
     }

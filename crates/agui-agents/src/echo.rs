@@ -29,7 +29,7 @@ impl Agent for Echo {
         identity("echo", "Repeats the newest user message")
     }
 
-    /// From its start.
+    /// A continued run repeats the message from the start.
     fn can_continue(&self) -> bool {
         true
     }

@@ -1,6 +1,7 @@
 //! The built-in agents without a model. Agents with a model are in `agui-llm`.
 
-// `unwrap_used` is in the root's Cargo.toml. A panic would end a run or a request, so each one that stays says why input cannot reach it.
+// `unwrap_used` is in the root's Cargo.toml. A panic would end a run or a request, so each
+// remaining one says why input cannot reach it.
 #![cfg_attr(not(test), warn(clippy::expect_used, clippy::panic, clippy::unreachable))]
 
 mod echo;
@@ -18,16 +19,16 @@ pub use echo::Echo;
 #[cfg(feature = "upstream")]
 pub use remote::{Remote, RemoteOptions};
 
-/// The source of an event in whose place the response to its run breaks off.
+/// The source of the event at which the response to a run breaks off.
 const CUT_SOURCE: &str = "agui-server.cut";
 
-/// Returns whether the response to a run ends at this event of its agent, in the middle and as if the connection was lost.
+/// Returns whether the response to a run breaks off at this event, as if the connection was lost.
 #[doc(hidden)]
 pub fn cuts_connection(event: &Event) -> bool {
     matches!(event, Event::Raw(raw) if raw.source.as_deref() == Some(CUT_SOURCE))
 }
 
-/// The capabilities of an agent that declares only what it is.
+/// Returns the capabilities of an agent that declares only its identity.
 fn identity(name: &str, description: &str) -> AgentCapabilities {
     let identity = IdentityCapabilities {
         name: Some(name.to_owned()),

@@ -2,12 +2,12 @@
 
 /// Up to this number, a `[`, `{` or `,` in a string counts as a value, too: the exact number is not worth the time.
 const FEW: usize = 16_384;
-/// The bytes that are counted together: at most 255, so that a `u8` holds the number, and a multiple of what vector
-/// instructions take.
+/// The bytes that are counted together: at most 255, so that a `u8` holds the number, and a
+/// multiple of the width of vector instructions.
 const PIECE_BYTES: usize = 224;
 
-/// Counts the text and what comes after each `[`, `{` and `,`: an empty array counts as two. Those in strings count only
-/// up to [`FEW`].
+/// Counts one value, and one more for each `[`, `{` and `,`: an empty array counts as two. Such
+/// characters in strings count only up to [`FEW`].
 pub fn count_values(json: &[u8]) -> usize {
     match 1 + count_marks(json) {
         few if few <= FEW => few,
@@ -28,7 +28,9 @@ fn is_mark(byte: u8) -> bool {
 }
 
 fn count_outside_of_strings(json: &[u8]) -> usize {
-    let (mut values, mut in_string, mut bytes) = (1, false, json.iter());
+    let mut values = 1;
+    let mut in_string = false;
+    let mut bytes = json.iter();
     while let Some(byte) = bytes.next() {
         match byte {
             b'\\' if in_string => _ = bytes.next(),

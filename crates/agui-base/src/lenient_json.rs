@@ -1,5 +1,5 @@
-//! JSON as others write it, where the strict parser has refused a text: halves of surrogate pairs, `NaN`, a byte order
-//! mark. Only what loses nothing is read in another way.
+//! Reads JSON that the strict parser has refused: halves of surrogate pairs, `NaN`, a byte order
+//! mark. Only texts that lose nothing are read leniently.
 
 use std::borrow::Cow;
 
@@ -17,18 +17,18 @@ pub struct LenientJson {
     /// Strings may have marks, which [`JoinedText`] takes out.
     pub text: String,
     pub has_halves: bool,
-    /// What was read in another way, for logs.
+    /// The repairs, for logs.
     pub repair: Repair,
 }
 
-/// A value, of which one member is a piece of a text that goes on in other values.
+/// A value with a member that is a piece of a text. Other values continue the text.
 pub struct Piece {
     pub value: Value,
     /// `true` if the member has marks, which [`JoinedText`] takes out.
     pub has_halves: bool,
 }
 
-/// Returns a text as JSON; `None` if it has nothing of what is read leniently.
+/// Returns a text as JSON, or `None` if nothing in it can be repaired.
 pub fn lenient(text: &str) -> Option<LenientJson> {
     let (marked, has_halves) = mark_halves(text);
     let (numbers, has_numbers) = without_nan(&marked);
@@ -45,7 +45,7 @@ pub fn lenient(text: &str) -> Option<LenientJson> {
 /// Parses JSON, leniently if the strict parser refuses it. A lone half becomes U+FFFD.
 ///
 /// # Errors
-/// That of the strict parser.
+/// The error of the strict parser.
 pub fn parse(text: &str, partner: Partner) -> Result<Value, serde_json::Error> {
     parse_piece(text, "", partner).map(|piece| piece.value)
 }
@@ -53,7 +53,7 @@ pub fn parse(text: &str, partner: Partner) -> Result<Value, serde_json::Error> {
 /// Parses JSON, as [`parse`] does. Halves in the member of this name get marks.
 ///
 /// # Errors
-/// That of the strict parser.
+/// The error of the strict parser.
 pub fn parse_piece(text: &str, member: &str, partner: Partner) -> Result<Piece, serde_json::Error> {
     let error = match serde_json::from_str(text) {
         Ok(value) => return Ok(Piece { value, has_halves: false }),
@@ -75,7 +75,7 @@ pub fn parse_piece(text: &str, member: &str, partner: Partner) -> Result<Piece, 
     Ok(Piece { value, has_halves })
 }
 
-/// Returns a text as valid JSON, without its halves; `None` if it has nothing of what is read leniently.
+/// Returns a text as valid JSON, without its halves, or `None` if nothing in it can be repaired.
 pub fn repaired_text(text: &str, partner: Partner) -> Option<String> {
     let lenient = lenient(text)?;
     report(lenient.repair, partner);
@@ -91,7 +91,7 @@ pub fn report(repair: Repair, partner: Partner) {
     repaired(partner, repair);
 }
 
-/// Returns the text with U+FFFD for each escape of a half without the other one; `None` if there is none.
+/// Returns the text with U+FFFD for each escape of a lone half, or `None` if it has none.
 pub fn without_lone_halves(text: &str) -> Option<String> {
     let (marked, has_halves) = mark_halves(text);
     has_halves.then(|| without_marks(&marked).into_owned())
@@ -149,14 +149,17 @@ fn without_nan(text: &str) -> (Cow<'_, str>, bool) {
     })
 }
 
-/// Replaces parts of a text that begin with one of these characters. `part` returns the length of the part at the beginning of
-/// a text, and what it becomes if it is replaced. Returns whether any was.
+/// Replaces parts of a text that begin with one of these characters. `part` returns the length of
+/// the part at the beginning of a text, and its replacement, if any. Returns whether a part was
+/// replaced.
 fn replaced<'t>(
     text: &'t str,
     first: &[char],
     part: impl Fn(&str) -> (usize, Option<Cow<'static, str>>),
 ) -> (Cow<'t, str>, bool) {
-    let (mut new, mut rest, mut is_changed) = (String::new(), text, false);
+    let mut new = String::new();
+    let mut rest = text;
+    let mut is_changed = false;
     while let Some(at) = rest.find(first) {
         let (length, replacement) = part(&rest[at..]);
         is_changed |= replacement.is_some();
@@ -224,7 +227,7 @@ impl JoinedText {
         self.held.is_some()
     }
 
-    /// Returns what stands for a half whose other half did not come.
+    /// Returns the replacement of a half whose other half did not arrive.
     pub fn end(&mut self) -> Option<String> {
         self.held.take().map(|_| char::REPLACEMENT_CHARACTER.to_string())
     }

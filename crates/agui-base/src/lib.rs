@@ -1,9 +1,11 @@
-//! Rules that every crate of agui-server needs: text, JSON of others, units of options. By feature also permits and traces
-//! (`runtime`), HTTP to others (`upstream`), and JSON Schema with bounds (`json-schema`). Uses no other crate of the workspace.
+//! Code that every crate of agui-server needs: text, JSON of others, units of options. Features add
+//! permits and traces (`runtime`), HTTP to others (`upstream`), and JSON Schema with bounds
+//! (`json-schema`). Uses no other crate of the workspace.
 //!
 //! Not a part of the interface of agui-server: it changes without notice.
 
-// `unwrap_used` is in the root's Cargo.toml. A panic would end a run or a request, so each one that stays says why input cannot reach it.
+// `unwrap_used` is in the root's Cargo.toml. A panic would end a run or a request, so a comment at
+// each panic says why input cannot reach it.
 #![cfg_attr(not(test), warn(clippy::expect_used, clippy::panic, clippy::unreachable))]
 
 #[doc(hidden)]
@@ -16,9 +18,12 @@ pub mod complete_on_drop;
 pub mod deadline;
 #[cfg(feature = "runtime")]
 #[doc(hidden)]
+pub mod grant_order;
+#[cfg(feature = "runtime")]
+#[doc(hidden)]
 pub mod hmac;
 #[doc(hidden)]
-pub mod host;
+pub mod host_names;
 mod invalid_option;
 #[doc(hidden)]
 pub mod json_values;
@@ -50,9 +55,6 @@ pub mod time_text;
 #[cfg(feature = "runtime")]
 #[doc(hidden)]
 pub mod trace;
-#[cfg(feature = "runtime")]
-#[doc(hidden)]
-pub mod turns;
 #[doc(hidden)]
 pub mod units;
 #[cfg(feature = "upstream")]

@@ -1,8 +1,9 @@
-//! The memory that things of one kind may use together, such as the bodies of all requests while they arrive.
+//! A limit on the memory of all things of one kind, such as the bodies of requests while they
+//! arrive.
 //!
-//! A thing takes a permit before its memory grows, and gives it back when it is dropped. There are two pools: one for the
-//! first [`SMALL_BYTES`] of each, one for the rest of what is large. So large things, however many there are, leave memory for
-//! small ones. One owner gets at most half of each pool.
+//! A thing takes a permit before its memory grows, and gives it back when it is dropped. There are
+//! two pools: one for the first [`SMALL_BYTES`] of each thing, one for the rest of a large thing.
+//! So large things always leave memory for small ones. One owner gets at most half of each pool.
 
 use std::{sync::Arc, time::Duration};
 
@@ -10,9 +11,9 @@ use tokio::time::error::Elapsed;
 
 use super::permits::{Permit, Permits};
 
-/// The part of a thing, in bytes, that comes from the pool of small ones.
+/// The bytes of a thing that come from the pool of small ones.
 pub const SMALL_BYTES: usize = 64 * 1024;
-/// The longest time that something waits for memory. The client of a body sends nothing more meanwhile.
+/// Time limit on a wait for memory. The client of a body sends nothing more meanwhile.
 const MEMORY_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Permits for bytes.
@@ -22,11 +23,21 @@ pub struct MemoryBudget {
     pub largest: usize,
 }
 
+/// Says who uses a budget.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Sharing {
+    /// The server has one principal, which may use everything.
+    SingleOwner,
+    /// An owner may use at most half of each pool.
+    PerOwner,
+}
+
 impl MemoryBudget {
-    /// A quarter of the bytes is for what is small. The rest holds at least two things of the largest size, so that the
-    /// half of one owner holds one. A server with one principal has no shares.
-    pub fn new(bytes: usize, largest: usize, has_shares: bool) -> Self {
-        let pool = |bytes: usize| Permits::new(bytes, has_shares.then_some(bytes / 2));
+    /// A quarter of the bytes is the pool of small things. The rest holds at least two things of
+    /// the largest size, so that the half of one owner holds one.
+    pub fn new(bytes: usize, largest: usize, sharing: Sharing) -> Self {
+        let is_shared = sharing == Sharing::PerOwner;
+        let pool = |bytes: usize| Permits::new(bytes, is_shared.then_some(bytes / 2));
         let small = pool((bytes / 4).max(2 * SMALL_BYTES));
         Self { small, large: pool((bytes - bytes / 4).max(largest.saturating_mul(2))), largest }
     }
@@ -41,7 +52,8 @@ impl MemoryBudget {
         self.small.take_within(MEMORY_TIMEOUT, owner, bytes).await
     }
 
-    /// Waits for a permit for something of a known size. What is larger than the largest size takes that much.
+    /// Waits for a permit for something of a known size. A size above `largest` takes `largest`
+    /// bytes.
     pub async fn whole(&self, owner: &Arc<str>, bytes: u64) -> Result<Permit, Elapsed> {
         let bytes = usize::try_from(bytes).map_or(self.largest, |bytes| bytes.min(self.largest));
         let pool = if bytes <= SMALL_BYTES { &self.small } else { &self.large };
@@ -62,7 +74,7 @@ mod tests {
     const MEGABYTE: usize = 1024 * 1024;
 
     fn budget() -> MemoryBudget {
-        MemoryBudget::new(8 * MEGABYTE, MEGABYTE, true)
+        MemoryBudget::new(8 * MEGABYTE, MEGABYTE, Sharing::PerOwner)
     }
 
     #[tokio::test(start_paused = true)]
@@ -90,13 +102,13 @@ mod tests {
         drop(adas);
         drop(budget.large(&ada, 3 * MEGABYTE).await.unwrap());
         drop(bobs);
-        let alone = MemoryBudget::new(8 * MEGABYTE, MEGABYTE, false);
+        let alone = MemoryBudget::new(8 * MEGABYTE, MEGABYTE, Sharing::SingleOwner);
         drop(alone.large(&ada, 6 * MEGABYTE).await.unwrap());
     }
 
     #[tokio::test(start_paused = true)]
     async fn the_largest_body_fits_into_a_small_budget() {
-        let budget = MemoryBudget::new(0, MEGABYTE + 1, true);
+        let budget = MemoryBudget::new(0, MEGABYTE + 1, Sharing::PerOwner);
         let ada = Arc::from("key:ada");
         drop(budget.small(&ada, SMALL_BYTES).await.unwrap());
         drop(budget.large(&ada, MEGABYTE + 1).await.unwrap());

@@ -1,8 +1,10 @@
-//! Permits: counted rights that owners share, such as those to concurrent runs, to reads or to bytes of memory.
+//! Permits: counted rights that owners share, such as rights to concurrent runs, to reads or to
+//! bytes of memory.
 //!
-//! An owner has at most its share. A request that waits stands in the queue of its owner, and owners take [`Turns`], one request a
-//! turn. So another owner gets its permits however many requests the first one has, and sooner if it has held fewer permits, or
-//! for a shorter time.
+//! An owner has at most its share. A request that waits is in the queue of its owner, and a grant
+//! serves one request of one owner, in the [`GrantOrder`]. So the number of one owner's requests
+//! does not delay the others. An owner that has held fewer permits, or for a shorter time, is
+//! first.
 
 use std::{
     collections::{HashMap, VecDeque, hash_map::Entry},
@@ -16,7 +18,7 @@ use tokio::{
     time::{Instant, error::Elapsed, timeout},
 };
 
-use super::turns::Turns;
+use super::grant_order::GrantOrder;
 
 /// The owner of everything on a server without authentication. It may have all permits.
 pub const ANONYMOUS: &str = "none";
@@ -34,15 +36,15 @@ pub struct Permits {
 struct Counts {
     free: usize,
     owners: HashMap<Arc<str>, OwnerCounts>,
-    turns: Turns,
+    order: GrantOrder,
 }
 
 #[derive(Debug, Default)]
 struct OwnerCounts {
     taken: usize,
     waiting: VecDeque<PermitRequest>,
-    /// Stands among the turns, once, also after its requests were dropped.
-    has_turn: bool,
+    /// True while the owner is in the order, also after its requests were dropped.
+    is_waiting: bool,
 }
 
 #[derive(Debug)]
@@ -51,7 +53,7 @@ struct PermitRequest {
     granted: oneshot::Sender<Permit>,
 }
 
-/// The right to some of the things that [`Permits`] count.
+/// A right to an amount of what [`Permits`] count.
 #[must_use = "dropping a permit gives it back"]
 #[derive(Debug)]
 pub struct Permit {
@@ -69,9 +71,10 @@ pub enum LimitReached {
 }
 
 impl Permits {
-    /// Creates `max` permits, of which an owner has at most `share`; `None` is no limit of an owner.
+    /// Creates `max` permits, of which an owner has at most `share`; with `None`, an owner may have
+    /// all.
     pub fn new(max: usize, share: Option<usize>) -> Arc<Self> {
-        let counts = Counts { free: max, owners: HashMap::new(), turns: Turns::default() };
+        let counts = Counts { free: max, owners: HashMap::new(), order: GrantOrder::default() };
         Arc::new(Self { max, share: share.unwrap_or(max), counts: Mutex::new(counts) })
     }
 
@@ -84,11 +87,12 @@ impl Permits {
         self.grant(&mut self.counts.lock(), owner, amount)
     }
 
-    /// Waits until an amount is free, which must not exceed the share. Cancel-safe: a dropped future leaves the queue.
+    /// Waits until an amount is free. It must not exceed the share. Cancel-safe: a dropped future
+    /// leaves the queue.
     pub async fn take(self: &Arc<Self>, owner: &Arc<str>, amount: usize) -> Permit {
         let mut waiting = {
             let counts = &mut *self.counts.lock();
-            if counts.turns.is_empty()
+            if counts.order.is_empty()
                 && let Ok(permit) = self.grant(counts, owner, amount)
             {
                 return permit;
@@ -96,20 +100,20 @@ impl Permits {
             let (granted, received) = oneshot::channel();
             let of_owner = counts.owners.entry(owner.clone()).or_default();
             of_owner.waiting.push_back(PermitRequest { amount, granted });
-            if !std::mem::replace(&mut of_owner.has_turn, true) {
-                counts.turns.add(owner.clone());
+            if !std::mem::replace(&mut of_owner.is_waiting, true) {
+                counts.order.add(owner.clone());
             }
             self.hand_out(counts);
             WaitingRequest { permits: self, received }
         };
         match (&mut waiting.received).await {
             Ok(permit) => permit,
-            // Unreachable: a sender stays in its queue until it has sent.
+            // Unreachable: a sender is in its queue until it has sent.
             Err(_) => std::future::pending().await,
         }
     }
 
-    /// As [`take`](Self::take), for at most this time.
+    /// Does the same as [`take`](Self::take), within a time limit.
     pub(crate) async fn take_within(
         self: &Arc<Self>,
         limit: Duration,
@@ -164,12 +168,12 @@ impl Permits {
         Permit { permits: self.clone(), owner, amount, since: Instant::now() }
     }
 
-    /// Gives free permits to those who wait. An amount that is not free yet keeps later turns waiting: small amounts would
-    /// pass it forever.
+    /// Grants free permits to waiting owners. An amount that is not free yet stops all later
+    /// grants, because small amounts would pass it forever.
     fn hand_out(self: &Arc<Self>, counts: &mut Counts) {
-        let Counts { free, owners, turns } = counts;
+        let Counts { free, owners, order } = counts;
         loop {
-            let next = turns.next(|owner| {
+            let next = order.next(|owner| {
                 owners.get_mut(owner).is_none_or(|of_owner| {
                     while of_owner
                         .waiting
@@ -181,24 +185,25 @@ impl Permits {
             });
             let Some((at, owner)) = next else { return };
             let Some(of_owner) = owners.get_mut(&owner) else {
-                turns.take(at);
+                order.take(at);
                 continue;
             };
             let amount = of_owner.next_amount();
             if amount > *free {
                 return;
             }
-            turns.take(at);
+            order.take(at);
             if let Some(request) = of_owner.waiting.pop_front() {
                 match request.granted.send(self.permit(owner.clone(), amount)) {
                     Ok(()) => (*free, of_owner.taken) = (*free - amount, of_owner.taken + amount),
-                    // Its future was dropped just now. To give the amount back would lock the counts once more.
+                    // Its future was dropped just now. Giving the amount back would lock the counts
+                    // again.
                     Err(mut permit) => permit.amount = 0,
                 }
             }
-            of_owner.has_turn = !of_owner.waiting.is_empty();
-            if of_owner.has_turn {
-                turns.add(owner);
+            of_owner.is_waiting = !of_owner.waiting.is_empty();
+            if of_owner.is_waiting {
+                order.add(owner);
             } else if of_owner.taken == 0 {
                 owners.remove(&owner);
             }
@@ -207,7 +212,7 @@ impl Permits {
 }
 
 impl OwnerCounts {
-    /// Returns the amount of the request that is the next one of the owner; 0 if none waits.
+    /// Returns the amount of the owner's next request, or 0 if it has none.
     fn next_amount(&self) -> usize {
         self.waiting.front().map_or(0, |request| request.amount)
     }
@@ -218,7 +223,7 @@ impl Permit {
         self.amount
     }
 
-    /// Gives back what exceeds this amount.
+    /// Gives back the permits above this amount.
     pub fn shrink_to(&mut self, amount: usize) {
         let more = self.amount.saturating_sub(amount);
         if more == 0 {
@@ -228,10 +233,10 @@ impl Permit {
         let counts = &mut *self.permits.counts.lock();
         counts.free += more;
         let micros = u64::try_from(self.since.elapsed().as_micros()).unwrap_or(u64::MAX);
-        counts.turns.charge(&self.owner, micros.saturating_mul(more as u64));
+        counts.order.charge(&self.owner, micros.saturating_mul(more as u64));
         if let Entry::Occupied(mut of_owner) = counts.owners.entry(self.owner.clone()) {
             of_owner.get_mut().taken -= more;
-            if of_owner.get().taken == 0 && !of_owner.get().has_turn {
+            if of_owner.get().taken == 0 && !of_owner.get().is_waiting {
                 of_owner.remove();
             }
         }
@@ -257,7 +262,7 @@ impl Drop for WaitingRequest<'_> {
             return;
         }
         self.received.close();
-        // It may have been sent and not received.
+        // The permit may have been sent, but not received.
         drop(self.received.try_recv());
         // Smaller amounts may have waited for this one.
         self.permits.hand_out(&mut self.permits.counts.lock());
@@ -276,7 +281,7 @@ mod tests {
 
     fn is_unused(permits: &Permits) -> bool {
         let counts = permits.counts.lock();
-        counts.owners.is_empty() && counts.turns.is_empty() && counts.free == permits.max
+        counts.owners.is_empty() && counts.order.is_empty() && counts.free == permits.max
     }
 
     #[test]
@@ -284,13 +289,13 @@ mod tests {
         let (permits, [ann, bob, cat]) =
             (Permits::new(1, None), owners(["key:ann", "key:bob", "key:cat"]));
         let held = permits.try_take(&cat, 1).unwrap();
-        permits.counts.lock().turns.charge(&ann, 100);
+        permits.counts.lock().order.charge(&ann, 100);
         let mut of_bob = Box::pin(permits.take(&bob, 1));
         assert!(of_bob.as_mut().now_or_never().is_none());
         for _ in 0..10 {
             assert!(permits.take(&ann, 1).now_or_never().is_none());
         }
-        assert_eq!(permits.counts.lock().turns.len(), 2);
+        assert_eq!(permits.counts.lock().order.len(), 2);
         drop(held);
         drop(of_bob.as_mut().now_or_never().unwrap());
         assert!(is_unused(&permits));
@@ -336,7 +341,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn owners_take_turns_however_many_requests_one_of_them_has() {
+    async fn one_owner_with_many_requests_delays_no_other_owner() {
         let permits = Permits::new(1, None);
         let first = permits.take(&"ann".into(), 1).await;
         let served = Mutex::new(Vec::new());

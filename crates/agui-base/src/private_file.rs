@@ -1,4 +1,4 @@
-//! Files that only the user of the process can read, because they have conversations.
+//! Files that only the user of the process can read, because they contain conversations.
 
 use std::{
     fs::{DirBuilder, OpenOptions},

@@ -1,5 +1,6 @@
-//! The codes of refused requests. A code stands on the variant of the error that has it, with its HTTP status and with what a
-//! request does that can be refused so: [`refusals`](crate::refusals) makes of both what responses, `/openapi.json` and tests need.
+//! The codes of refused requests. Each variant of an error declares its code, its HTTP status and
+//! the steps of a request that it refuses. [`refusals`](crate::refusals) generates what responses,
+//! `/openapi.json` and tests need.
 
 #[doc(hidden)]
 pub use http::StatusCode;
@@ -13,7 +14,7 @@ pub struct ErrorCode {
     pub groups: &'static [RefusalGroup],
 }
 
-/// What a request does that can be refused.
+/// A step of a request that can be refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RefusalGroup {
     /// The middleware of all routes.

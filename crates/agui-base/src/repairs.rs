@@ -1,5 +1,5 @@
-//! Counts what others sent that was invalid and was read all the same, for metrics. Each repair is also logged where it is
-//! made. The counts are those of the process, because readers of JSON do not know the server that they read for.
+//! Counts repairs of invalid data of others, for metrics. Each repair is also logged where it is
+//! made. The counts are per process, because readers of JSON do not know their server.
 
 use std::{
     collections::BTreeMap,
@@ -23,9 +23,9 @@ named_enum! {
 }
 
 named_enum! {
-    /// What was repaired.
+    /// The kind of a repair.
     Repair {
-        /// A surrogate half that is not in one string with the other one.
+        /// A surrogate half without its other half in the same string.
         Half = "half",
         /// `NaN` or `Infinity`, read as `null`.
         NotANumber = "not_a_number",

@@ -59,7 +59,7 @@ named_enum! {
 
 impl RunErrorCode {
     /// Returns the code of this name. `None` if it is not one of this server's.
-    pub fn of_name(name: &str) -> Option<Self> {
+    pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL.iter().copied().find(|code| code.as_str() == name)
     }
 }

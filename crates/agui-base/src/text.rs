@@ -8,7 +8,7 @@ use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 const ESCAPED_IN_SEGMENT: &AsciiSet =
     &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'.').remove(b'~');
 
-/// Returns a text up to `max_chars` characters. Behind a longer one stands `…`.
+/// Returns a text up to `max_chars` characters. A longer text ends with `…`.
 pub fn shortened(text: &str, max_chars: usize) -> String {
     match text.char_indices().nth(max_chars) {
         Some((end, _)) => format!("{}…", &text[..end]),
@@ -16,8 +16,8 @@ pub fn shortened(text: &str, max_chars: usize) -> String {
     }
 }
 
-/// Returns whether a character is not seen, or changes how others are seen: control characters, those that change the direction of
-/// a text, line separators, those without a width, and fillers.
+/// Returns whether a character is not seen, or changes how others are seen: control characters,
+/// changes of a text's direction, line separators, characters without a width, and fillers.
 pub fn is_hidden(c: char) -> bool {
     c.is_control()
         || matches!(
@@ -57,7 +57,8 @@ pub fn is_in(list: &str, word: &str) -> bool {
     list.split_whitespace().any(|of_list| of_list == word)
 }
 
-/// Returns the text of an error with those of its causes. Some libraries repeat a cause in the text of the error.
+/// Returns the text of an error with the texts of its causes. Some libraries repeat a cause in the
+/// text of the error.
 pub fn error_chain(error: &dyn Error) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();
@@ -72,7 +73,8 @@ pub fn error_chain(error: &dyn Error) -> String {
     text
 }
 
-/// Returns the question whether the name was meant that is most similar to a wrong one, for the end of an error.
+/// Returns "did you mean …?" with the name that is most similar to a wrong one, for the end of an
+/// error.
 pub fn did_you_mean(wrong: &str, known: &[&str]) -> String {
     nearest(wrong, known).map(|near| format!("; did you mean `{near}`?")).unwrap_or_default()
 }

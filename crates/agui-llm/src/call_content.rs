@@ -1,6 +1,7 @@
 //! The content of model calls as attributes of their spans: JSON in the form of OpenTelemetry's conventions.
 //!
-//! The texts of one attribute have [`MAX_CONTENT_BYTES`] at most: of a conversation the newest ones, longer ones cut.
+//! The texts of one attribute have at most [`MAX_CONTENT_BYTES`]. The newest texts of a
+//! conversation are kept, and long texts are cut.
 
 use std::collections::BTreeMap;
 
@@ -9,14 +10,14 @@ use smart_default::SmartDefault;
 
 use super::{
     history::content_as_text,
-    model::{Block, BlockStart, ModelEvent, ModelRequest, StopReason, ToolResult, Turn},
+    model::{Block, BlockStart, ModelEvent, ModelRequest, ModelStep, StopReason, ToolResult},
     providers::wire::media,
 };
 use agui_protocol::{ContentPart, MessageContent};
 
-/// Spans that wait to be sent are in memory.
+/// Bounds the memory of spans that wait to be sent.
 pub(super) const MAX_CONTENT_BYTES: usize = 16 * 1024;
-/// What a part counts beside its text.
+/// The bytes that a part counts beside its text.
 const PART_BYTES: usize = 32;
 
 #[derive(SmartDefault)]
@@ -60,23 +61,25 @@ pub(super) fn system_instructions(request: &ModelRequest) -> Option<String> {
 pub(super) fn input_messages(request: &ModelRequest) -> String {
     let mut budget = Budget::default();
     let newest = request
-        .turns
+        .steps
         .iter()
         .rev()
-        .map_while(|turn| (!budget.is_used()).then(|| message(turn, &mut budget)));
+        .map_while(|step| (!budget.is_used()).then(|| message(step, &mut budget)));
     let mut messages: Vec<Value> = newest.collect();
     messages.reverse();
     Value::from(messages).to_string()
 }
 
-fn message(turn: &Turn, budget: &mut Budget) -> Value {
-    let (role, parts): (_, Vec<Value>) = match turn {
-        Turn::Instructions(text) => ("system", vec![text_part(budget.take(text))]),
-        Turn::User(parts) => ("user", parts.iter().map(|part| user_part(part, budget)).collect()),
-        Turn::Assistant(blocks) => {
+fn message(step: &ModelStep, budget: &mut Budget) -> Value {
+    let (role, parts): (_, Vec<Value>) = match step {
+        ModelStep::Instructions(text) => ("system", vec![text_part(budget.take(text))]),
+        ModelStep::User(parts) => {
+            ("user", parts.iter().map(|part| user_part(part, budget)).collect())
+        }
+        ModelStep::Assistant(blocks) => {
             ("assistant", blocks.iter().map(|block| block_part(block, budget)).collect())
         }
-        Turn::ToolResults(results) => {
+        ModelStep::ToolResults(results) => {
             ("tool", results.iter().map(|result| result_part(result, budget)).collect())
         }
     };
@@ -87,7 +90,7 @@ fn text_part(text: String) -> Value {
     json!({ "type": "text", "content": text })
 }
 
-/// Of files only their kind is recorded.
+/// Records only the kind of a file.
 fn user_part(part: &ContentPart, budget: &mut Budget) -> Value {
     match media(part) {
         Err(text) => text_part(budget.take(text)),
@@ -119,7 +122,7 @@ fn result_part(result: &ToolResult, budget: &mut Budget) -> Value {
     json!({ "type": "tool_call_response", "id": result.call_id, "response": response })
 }
 
-/// The answer of a model, as far as it has come.
+/// The answer of a model so far.
 #[derive(Default)]
 pub(super) struct OutputContent {
     blocks: BTreeMap<usize, (BlockStart, String)>,
@@ -174,15 +177,15 @@ pub(super) fn finish_reason(reason: &StopReason) -> &'static str {
 mod tests {
     use super::*;
 
-    fn user(text: String) -> Turn {
-        Turn::User(vec![ContentPart::text(text)])
+    fn user(text: String) -> ModelStep {
+        ModelStep::User(vec![ContentPart::text(text)])
     }
 
     #[test]
     fn the_content_of_a_span_is_bounded_and_the_newest_messages_are_kept() {
-        let turns = (0..100).map(|n| user(format!("{n}:{}", "ü".repeat(1000)))).collect();
+        let steps = (0..100).map(|n| user(format!("{n}:{}", "ü".repeat(1000)))).collect();
         let request =
-            ModelRequest { turns, system: vec!["s".repeat(100_000)], ..ModelRequest::default() };
+            ModelRequest { steps, system: vec!["s".repeat(100_000)], ..ModelRequest::default() };
         let text = input_messages(&request);
         assert!(text.len() < 2 * MAX_CONTENT_BYTES, "{}", text.len());
         let messages: Vec<Value> = serde_json::from_str(&text).unwrap();
@@ -202,7 +205,7 @@ mod tests {
         assert!(output.to_json("stop").len() < MAX_CONTENT_BYTES + 100);
         assert_eq!(bounded(&"x".repeat(100_000)).len(), MAX_CONTENT_BYTES);
         let empty =
-            ModelRequest { turns: vec![user(String::new()); 100_000], ..ModelRequest::default() };
+            ModelRequest { steps: vec![user(String::new()); 100_000], ..ModelRequest::default() };
         assert!(input_messages(&empty).len() < 10 * MAX_CONTENT_BYTES);
     }
 

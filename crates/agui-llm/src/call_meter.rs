@@ -25,12 +25,12 @@ pub(super) struct CallMeter {
     outcome: ModelCallOutcome,
     usage: TokenUsage,
     finish_reason: Option<&'static str>,
-    /// `None` if content does not belong into spans.
+    /// `None` unless spans record content.
     output: Option<OutputContent>,
 }
 
 impl CallMeter {
-    /// The request is about to be given to the model.
+    /// Starts the call's span, and sets the request's thread and trace.
     pub(super) fn start(cx: &RunContext, model: &dyn Model, request: &mut ModelRequest) -> Self {
         let provider = model.provider().to_owned();
         // A request can choose among the models of the configuration only.
@@ -66,7 +66,7 @@ impl CallMeter {
             Ok(ModelEvent::Delta { .. } | ModelEvent::WrittenCalls { .. }) => {
                 _ = self.first_token.get_or_insert_with(|| self.begun.elapsed());
             }
-            // A later one replaces it.
+            // A later report replaces this one.
             Ok(ModelEvent::Usage(usage)) => self.usage = usage.clone(),
             Ok(ModelEvent::Stop(reason)) => {
                 self.outcome = ModelCallOutcome::Ok;

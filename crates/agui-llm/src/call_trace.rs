@@ -1,4 +1,5 @@
-//! What a model's transport exchanges beside a request and its answer: retries, the provider's id, the place in a trace.
+//! The reports of a model's transport beside the answer: retries, the provider's id, the place in a
+//! trace.
 
 use std::sync::{
     Arc,
@@ -11,10 +12,10 @@ use parking_lot::Mutex;
 use agui_base::trace::TraceScope;
 use agui_observe::recordings::LiveRecording;
 
-/// With the first one, eight requests for one answer, beside the retries after failures that pass.
+/// Allows eight requests for one answer, not counting retries after transient failures.
 const MAX_CHANGED_REQUESTS: u32 = 7;
 
-/// What a model reports about a request, for logs, metrics and traces. Clones share it.
+/// The report of a model about a request, for logs, metrics and traces. Clones share it.
 #[derive(Debug, Clone, Default)]
 pub struct CallTrace(Arc<TraceParts>);
 
@@ -61,8 +62,8 @@ impl CallTrace {
         self.0.retries.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Counts a request that is sent in another form, because the provider refused the one before. Returns `false` if the
-    /// request was sent in as many forms as it may be.
+    /// Counts a request that is sent in another form, because the provider refused the one before.
+    /// Returns `false` at the limit of such requests.
     pub(super) fn count_changed_request(&self) -> bool {
         self.0.changed_requests.fetch_add(1, Ordering::Relaxed) < MAX_CHANGED_REQUESTS
     }

@@ -8,9 +8,7 @@ use reqwest::{Response, Url};
 use serde_json::{Value, json};
 
 use super::{
-    Connection, KnownModels, ModelEvent, ModelOptions, ModelRequest, ProfileOptions,
-    context::{image_memory, scale_image},
-    history,
+    KnownModels, ModelEvent, ModelOptions, ModelRequest, ProfileOptions, ProviderClient, history,
     known_models::{MessagesServer, Profile},
     providers::{
         anthropic::{
@@ -23,6 +21,7 @@ use super::{
         responses::{self, decoder::ResponsesDecoder},
     },
     transport::{AnswerEvents, DecodeStep, Decoder},
+    window::{image_memory, scale_image},
     written_syntax::SoughtCalls,
 };
 use agui_base::upstream::events::{StreamLimits, provider_events};
@@ -89,7 +88,7 @@ pub fn stands_in(text: &str, (name, arguments): &(String, String)) -> bool {
 
 /// Returns the body of a request with a conversation.
 pub fn request(api: Api, model: &str, messages: &[Message], tools: &[ToolSpec]) -> Value {
-    let options = ModelOptions::new(model, Connection::default());
+    let options = ModelOptions::new(model, ProviderClient::default());
     let limits = options.known_models.tool_limits();
     let limits = match api {
         Api::Chat(_) | Api::Responses => &limits.openai,
@@ -97,7 +96,7 @@ pub fn request(api: Api, model: &str, messages: &[Message], tools: &[ToolSpec]) 
         Api::Gemini => &limits.gemini,
     };
     let mut request = ModelRequest {
-        turns: history::turns(messages),
+        steps: history::steps(messages),
         tools: tools.into(),
         ..ModelRequest::default()
     };

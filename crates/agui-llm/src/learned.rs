@@ -1,5 +1,5 @@
-//! What a model's provider has taught by its refusals and counts. Each fact belongs to the owner whose request taught it, or
-//! to the thread of that request: nothing that one caller sends changes the requests of another.
+//! Facts learned from the refusals and counts of a model's provider. Each fact belongs to the owner
+//! or the thread of the request that taught it: no caller can change the requests of another.
 
 use std::{
     hash::{BuildHasher as _, Hash, RandomState},
@@ -13,25 +13,25 @@ use tokio::time::Instant;
 
 use agui_store::ThreadKey;
 
-/// Then the full request is tried again: providers change.
+/// The lifetime of a fact. The full request is tried again after it, because providers change.
 const LIFETIME: Duration = Duration::from_secs(3600);
-/// Beyond these bounds, the facts that were not used for the longest time are forgotten: within an owner, and whole owners. A
-/// fact that is forgotten costs one refused request.
+/// Beyond these bounds, the least recently used facts of an owner, or the least recently used
+/// owners, are forgotten. A forgotten fact costs one refused request.
 const MAX_OWNERS: usize = 1000;
 const MAX_FACTS_OF_OWNER: usize = 256;
 
-/// Those whose requests a fact is about.
+/// The scope of a fact: the requests of an owner, or of a thread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Scope {
     Owner,
     Thread,
 }
 
-/// Facts of one kind about one configured model. A request without a thread, such as one of `check`, teaches nothing.
+/// Facts of one kind about one configured model. A request without a thread, such as a request of `check`, teaches no facts.
 #[derive(Debug)]
 pub(crate) struct Learned<V> {
     scope: Scope,
-    /// Its keys are random, so that nobody can choose things with one digest.
+    /// Its keys are random, so that no caller can construct two subjects with one digest.
     hasher: RandomState,
     by_owner: Mutex<LruCache<Arc<str>, Facts<V>>>,
 }
@@ -44,7 +44,7 @@ impl<V: Clone> Learned<V> {
         Self { scope, hasher: RandomState::new(), by_owner: Mutex::new(LruCache::new(MAX_OWNERS)) }
     }
 
-    /// Returns the fact about a thing, such as a model's name.
+    /// Returns the fact about a subject, such as a model's name.
     pub(crate) fn get(&self, thread: Option<&ThreadKey>, about: impl Hash) -> Option<V> {
         // The digest of a picture takes milliseconds, and most owners have no facts.
         let thread = thread.filter(|thread| self.by_owner.lock().contains_key(&*thread.owner))?;

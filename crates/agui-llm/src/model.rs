@@ -1,7 +1,7 @@
 //! The [`Model`] trait, and the types of its requests and answers.
 //!
-//! A request is in order: turns alternate as providers require, and each call has its result right after the turn that
-//! made it. The blocks of an answer may interleave.
+//! The steps of a request alternate as providers require, and the results of a step's calls follow
+//! it directly. The blocks of an answer may interleave.
 
 use std::{borrow::Cow, error::Error as StdError, sync::Arc};
 
@@ -32,7 +32,7 @@ pub type ModelStream = BoxStream<'static, Result<ModelEvent, ModelError>>;
 ///     fn provider(&self) -> &str { "counter" }
 ///     fn name(&self) -> &str { "counter-1" }
 ///     fn stream(&self, request: ModelRequest) -> ModelStream {
-///         let text = format!("This is turn {}.", request.turns.len());
+///         let text = format!("This is step {}.", request.steps.len());
 ///         let events = [
 ///             ModelEvent::Start { index: 0, block: BlockStart::Text },
 ///             ModelEvent::Delta { index: 0, text },
@@ -54,24 +54,26 @@ pub trait Model: Send + Sync + 'static {
     /// Sends a request to the model. Nothing is sent before the stream is polled.
     fn stream(&self, request: ModelRequest) -> ModelStream;
 
-    /// Returns what the provider will refuse of the model's options, for people. `agui-server check` prints it.
+    /// Returns warnings about options that the provider will refuse. `agui-server check` prints
+    /// them.
     fn warnings(&self) -> Vec<String> {
         Vec::new()
     }
 
-    /// Returns what the provider takes of the media of a request. Default: no limit is known.
+    /// Returns the provider's limits on the media of a request. Default: no known limit.
     fn media_limits(&self) -> MediaLimits {
         MediaLimits::default()
     }
 
-    /// Returns the kinds of media that a request can have, for pages that let people choose files. Default: not known.
+    /// Returns the kinds of media that a request can have, for pages with a file picker. Default:
+    /// unknown.
     fn media_input(&self) -> MultimodalInputCapabilities {
         MultimodalInputCapabilities::default()
     }
 }
 
-/// The methods of a [`Model`] that wraps another one, but for [`Model::stream`].
-macro_rules! describe_as {
+/// Delegates the methods of a [`Model`], except for [`Model::stream`], to a wrapped model.
+macro_rules! delegate_model {
     ($($inner:tt)+) => {
         fn provider(&self) -> &str {
             self.$($inner)+.provider()
@@ -94,10 +96,10 @@ macro_rules! describe_as {
         }
     };
 }
-pub(crate) use describe_as;
+pub(crate) use delegate_model;
 
 impl<M: Model + ?Sized> Model for Arc<M> {
-    describe_as!(as_ref());
+    delegate_model!(as_ref());
 
     fn stream(&self, request: ModelRequest) -> ModelStream {
         (**self).stream(request)
@@ -115,37 +117,38 @@ pub struct ModelRequest {
     /// leaves the beginning of the request as it was, for the provider's cache.
     pub current: Vec<String>,
     /// The conversation.
-    pub turns: Vec<Turn>,
+    pub steps: Vec<ModelStep>,
     /// The tools that the model can call.
     pub tools: Arc<[ToolSpec]>,
     /// The calls that the model may or has to make.
     pub tool_choice: ToolChoice,
     /// The JSON schema of the answer's text.
     pub response_schema: Option<Arc<JsonObject>>,
-    /// `true` asks the model to think before it answers, `false` not to; `None` leaves it to the configuration.
+    /// True asks the model to think before it answers, false not to think. `None`: the
+    /// configuration decides.
     pub thinking: Option<bool>,
-    /// The thread for which the model is asked. What a provider refuses is remembered for this thread or its owner; without
-    /// it, for nobody.
+    /// The thread of the request. Refusals of the provider are remembered for this thread or its
+    /// owner; without a thread they are not remembered.
     pub thread: Option<ThreadKey>,
-    /// Takes what the model reports beside its answer, for logs and metrics.
+    /// Takes the reports of the model beside its answer, for logs and metrics.
     pub trace: CallTrace,
 }
 
-/// A turn of a conversation.
+/// A step of a conversation.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
-pub enum Turn {
+pub enum ModelStep {
     /// Instructions in the middle of the conversation.
     Instructions(String),
     /// A user's message, of at least one part.
     User(Vec<ContentPart>),
-    /// The model's own turn, in order. At least one block is not reasoning.
+    /// The model's own step, in order. At least one block is not reasoning.
     Assistant(Vec<Block>),
-    /// One result for each call of the turn before, in the order of the calls.
+    /// One result for each call of the step before, in the order of the calls.
     ToolResults(Vec<ToolResult>),
 }
 
-/// A part of a model's turn.
+/// A part of a model's step.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub enum Block {
@@ -164,7 +167,7 @@ pub struct ModelReasoning {
     pub text: String,
     /// The provider's opaque artefact.
     pub artefact: Option<String>,
-    /// `true` if the artefact is hidden reasoning, and not a signature of the text.
+    /// True if the artefact is hidden reasoning, and not a signature of the text.
     pub redacted: bool,
     /// The provider that issued the artefact, if it is known.
     pub provider: Option<String>,
@@ -179,7 +182,7 @@ pub struct ToolResult {
     pub name: String,
     /// The tool's result, or the text of its error.
     pub content: MessageContent,
-    /// `true` if the call failed.
+    /// True if the call failed.
     pub failed: bool,
 }
 
@@ -243,8 +246,8 @@ pub enum ModelEvent {
         /// The bytes in base64.
         base64: String,
     },
-    /// The rest of the answer, which the model wrote as text, and whose calls the server did not read. They run unless they
-    /// stand in a text of the conversation that the model did not write; then they are text.
+    /// The rest of the answer: calls that the model wrote as text and that the provider did not
+    /// read. They run unless a text of the conversation that the model did not write contains them.
     WrittenCalls {
         /// The text.
         text: String,
@@ -268,7 +271,7 @@ pub struct WrittenCall {
 }
 
 impl WrittenCall {
-    /// A call of a tool whose name is written as it is.
+    /// Creates a call whose text has the tool's own name.
     pub fn new(name: impl Into<String>, arguments: impl Into<String>) -> Self {
         let name = name.into();
         Self { written_name: name.clone(), name, arguments: arguments.into() }
@@ -283,7 +286,7 @@ pub enum BlockStart {
     Text,
     /// Reasoning.
     Reasoning {
-        /// `true` if the provider hides the text and sends the artefact alone.
+        /// True if the provider hides the text and sends the artefact alone.
         redacted: bool,
     },
     /// A tool call. The id is the provider's, or a new one if the provider sends none.
@@ -337,7 +340,8 @@ pub struct ModelError {
 }
 
 impl ModelError {
-    /// An error with a stable code and a message. Clients see both, so they contain no secrets.
+    /// Creates an error with a stable code and a message. Clients see both, so they must contain no
+    /// secrets.
     pub fn new(code: &'static str, message: impl Into<Cow<'static, str>>) -> Self {
         Self { code, error: AgentError::new(code, message) }
     }

@@ -8,20 +8,20 @@ use serde::Deserialize;
 
 use super::{
     known_models::{KnownModels, ProfileOptions},
-    transport::{CloudCredentials, Connection, RecordedExchanges, SetupError},
+    transport::{CloudCredentials, ProviderClient, RecordedExchanges, SetupError},
 };
 use agui_protocol::JsonObject;
 
-/// The options of a model, as they are in the configuration. Options that are not set are left to the provider.
+/// The options of a model, as in the configuration. Options that are not set have the provider's defaults.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[non_exhaustive]
 pub struct ModelOptions {
     /// The provider's name of the model.
     pub model: String,
-    /// The connection to the provider.
+    /// The client of the provider.
     #[serde(skip)]
-    pub connection: Connection,
+    pub client: ProviderClient,
     /// The largest number of tokens of an answer, thinking included. Default: the provider's limit.
     #[cfg_attr(feature = "schema", schemars(range(min = 1)))]
     pub max_tokens: Option<u32>,
@@ -76,7 +76,7 @@ pub struct ModelOptions {
         schemars(with = "Option<crate::known_models::ProfileNameOrTable>")
     )]
     pub profile: Option<ProfileOptions>,
-    /// What is known of models and servers, by their names.
+    /// The known models and servers, by their names.
     #[serde(skip)]
     pub known_models: KnownModels,
     /// The cloud whose credentials authenticate requests, in place of a key.
@@ -103,7 +103,7 @@ pub enum Thinking {
     Adaptive,
 }
 
-/// `true`, `false` or `"adaptive"`.
+/// The value `true`, `false` or `"adaptive"`.
 #[derive(Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(untagged, expecting = "expected true, false or \"adaptive\"")]
@@ -158,37 +158,37 @@ impl From<String> for ToolChoice {
 }
 
 impl ModelOptions {
-    /// Options of a model.
-    pub fn new(model: impl Into<String>, connection: Connection) -> Self {
-        Self { model: model.into(), connection, ..Self::default() }
+    /// Creates the options of a model.
+    pub fn new(model: impl Into<String>, client: ProviderClient) -> Self {
+        Self { model: model.into(), client, ..Self::default() }
     }
 
-    /// Authenticates requests with Google's application default credentials, in place of a key. The connection needs the
-    /// base URL of a location of Vertex AI.
+    /// Authenticates requests with Google's application default credentials, in place of a key. The
+    /// client needs the base URL of a location of Vertex AI.
     pub fn with_gcp_credentials(self) -> Self {
         Self { credentials: Some(CloudCredentials::Gcp), ..self }
     }
 
-    /// Signs requests with the keys of AWS, in place of a key. The connection needs the base URL of Amazon Bedrock in a
-    /// region.
+    /// Signs requests with the keys of AWS, in place of a key. The client needs the base URL of
+    /// Amazon Bedrock in a region.
     pub fn with_aws_credentials(self) -> Self {
         Self { credentials: Some(CloudCredentials::Aws), ..self }
     }
 
     /// Returns the base URL.
     pub(crate) fn url(&self, default: &str) -> Result<Url, SetupError> {
-        if self.credentials.is_some() && self.connection.base_url.is_none() {
+        if self.credentials.is_some() && self.client.base_url.is_none() {
             let problem =
                 "the credentials of a cloud need its URL: see \"Clouds\" in docs/models.md"
                     .to_owned();
             return Err(SetupError::Option { option: "base_url", problem });
         }
-        self.connection.url(default)
+        self.client.url(default)
     }
 
-    /// Returns the way in which the model thinks for a request; `None` is the provider's default. `requested` is the
-    /// request's own switch, or `None`, also for the configuration alone. APIs without a way to say
-    /// [`Thinking::Adaptive`] take it as [`Thinking::On`].
+    /// Returns the way in which the model thinks for a request; `None` is the provider's default.
+    /// `requested` is the request's own switch; `None` asks about the configuration alone. APIs
+    /// without [`Thinking::Adaptive`] use it as [`Thinking::On`].
     pub(crate) fn thinking_of(&self, requested: Option<bool>) -> Option<Thinking> {
         match (requested, self.thinking) {
             (Some(false), _) => Some(Thinking::Off),
@@ -201,7 +201,8 @@ impl ModelOptions {
     /// Refuses options that an API lacks, by their names.
     ///
     /// # Errors
-    /// The first option of these that is set, or a name that is no option.
+    /// [`SetupError::Option`] for the first of these options that is set;
+    /// [`SetupError::KnownModels`] for an unknown name.
     pub(crate) fn refuse(&self, lacking: &[&str]) -> Result<(), SetupError> {
         for name in lacking {
             match self.option(name) {
@@ -252,8 +253,8 @@ impl ModelOptions {
     }
 }
 
-/// Tables are merged, `tools` are added, `false` removes a member, and all else replaces it. A member that is not there
-/// becomes `false`.
+/// Merges `extra` into `members`: tables are merged, `tools` are appended, `false` removes a
+/// member, and other values replace it. `false` for an absent member is stored.
 fn merge(members: &mut JsonObject, extra: &JsonObject) {
     use serde_json::Value;
     for (name, value) in extra {

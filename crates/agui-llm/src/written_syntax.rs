@@ -1,8 +1,8 @@
 //! The syntax of calls that models write as text, and the search for such calls in other texts.
 //!
-//! A call that stands in a text which the model did not write may be no wish of the model: it may quote the text. So a written
-//! call is compared with those texts, as parsed: white space, the order of members, the form of numbers, escape sequences and
-//! the written syntax do not count.
+//! A model may quote a call from a text that it did not write, and not want to make it. So a
+//! written call is compared with those texts after parsing: white space, the order of members, the
+//! form of numbers, escape sequences and the written syntax do not count.
 
 use std::borrow::Cow;
 
@@ -15,7 +15,7 @@ use agui_tools::host::CallArguments;
 const INVOKE: &str = "invoke name=\"";
 const PARAMETER: &str = "parameter name=\"";
 
-/// Reads a text that has nothing but calls of a form. `None` if it has anything else.
+/// Reads a text that consists of calls of a form. Returns `None` if it has other content.
 pub(super) fn read_calls(form: &WrittenForm, text: &str) -> Option<Vec<FunctionCall>> {
     match form.syntax {
         WrittenSyntax::Json => json_calls(form, text),
@@ -31,8 +31,8 @@ fn json_calls(form: &WrittenForm, text: &str) -> Option<Vec<FunctionCall>> {
     while !rest.is_empty() {
         let mut between = [form.opening.as_str(), form.closing.as_str(), ";"]
             .into_iter()
-            .filter(|it| !it.is_empty());
-        if let Some(after) = between.find_map(|it| rest.strip_prefix(it)) {
+            .filter(|mark| !mark.is_empty());
+        if let Some(after) = between.find_map(|mark| rest.strip_prefix(mark)) {
             rest = after.trim_start();
             continue;
         }
@@ -75,13 +75,13 @@ fn invoke_calls(text: &str) -> Option<Vec<FunctionCall>> {
         calls.push(call);
         rest = after;
     }
-    // The tag around the calls, if it is there.
+    // The tag around the calls is optional.
     let rest = rest.trim();
     (rest.is_empty() || rest.starts_with("</") && rest.find('>') == Some(rest.len() - 1))
         .then_some(calls)
 }
 
-/// Reads the call whose [`INVOKE`] is at a place of a text. Returns what follows it as well.
+/// Reads the call whose [`INVOKE`] is at a place of a text. Returns the call and the text after it.
 fn invoke_call(text: &str, at: usize) -> Option<(FunctionCall, &str)> {
     let mark = &text[text[..at].rfind('<')? + 1..at];
     let (name, after) = text[at + INVOKE.len()..].split_once('"')?;
@@ -115,7 +115,8 @@ fn python_calls(text: &str) -> Option<Vec<FunctionCall>> {
     calls.into_iter().map(call).collect()
 }
 
-/// Splits a text at the commas outside of quotes and brackets. `None` if these are not closed.
+/// Splits a text at the commas outside of quotes and brackets. Returns `None` if one of these is
+/// open.
 fn split(text: &str) -> Option<Vec<&str>> {
     let (mut parts, mut begin, mut depth, mut quote, mut is_escaped) =
         (Vec::new(), 0, 0_usize, None, false);
@@ -141,9 +142,9 @@ fn split(text: &str) -> Option<Vec<&str>> {
     (depth == 0 && quote.is_none()).then_some(parts)
 }
 
-/// How often texts are decoded, one within the other: JSON in a string of JSON, or in HTML.
+/// The depth of encodings within each other: JSON in a string of JSON, or in HTML.
 const MAX_ENCODINGS: usize = 3;
-/// The work of a search, as a multiple of the text. Only a text that is made for it needs more.
+/// The work of a search, as a multiple of the text. Only a maliciously made text needs more.
 const MAX_WORK: usize = 32;
 const MIN_WORK: usize = 128 << 10;
 
@@ -151,7 +152,7 @@ const MIN_WORK: usize = 128 << 10;
 pub(super) struct SoughtCalls(Vec<(String, Value)>);
 
 impl SoughtCalls {
-    /// Calls by all names that they have, with their arguments.
+    /// Takes the calls by all their names, with their arguments.
     pub(super) fn new<'c>(calls: impl IntoIterator<Item = (&'c str, &'c str)>) -> Self {
         Self(
             calls
@@ -161,8 +162,8 @@ impl SoughtCalls {
         )
     }
 
-    /// Returns whether one of the calls stands in a text, in any syntax. Also if the text needs too much work: in doubt, a call
-    /// does not run.
+    /// Returns whether a text contains one of the calls, in any syntax. True also if the search
+    /// would exceed [`MAX_WORK`]: in doubt, a call does not run.
     pub(super) fn stand_in(&self, text: &str) -> bool {
         let mut work = MIN_WORK + MAX_WORK * text.len();
         self.stand_in_encoded(text, MAX_ENCODINGS, &mut work).unwrap_or(true)
@@ -184,7 +185,8 @@ impl SoughtCalls {
         Some(false)
     }
 
-    /// Looks for objects with a name and arguments, and for names before an object. `None` if the work is spent.
+    /// Looks for objects with a name and arguments, and for names before an object. Returns `None`
+    /// if the work is spent.
     fn object(&self, text: &str, work: &mut usize) -> Option<bool> {
         let mut at = 0;
         while let Some(place) = text[at..].find('{').map(|next| at + next) {
@@ -236,7 +238,8 @@ impl SoughtCalls {
         Some(is_found)
     }
 
-    /// Of the arguments, other syntaxes than the scanner's have other names.
+    /// Returns whether an object is a call. Syntaxes differ in the name of the member with the
+    /// arguments.
     fn is_call(&self, members: &Map<String, Value>) -> bool {
         let Some(Value::String(name)) = members.get("name") else { return false };
         self.0.iter().filter(|(sought, _)| sought == name).any(|(_, arguments)| {
@@ -301,12 +304,13 @@ impl SoughtCalls {
     }
 }
 
-/// Returns arguments as they are compared: the object that runs, or the text if it is none.
+/// Returns arguments in the compared form: an object, or the text if it is not an object.
 fn parsed_arguments(text: &str) -> Value {
     CallArguments::read(text).map_or_else(|_| text.into(), |read| plain(Value::Object(read.object)))
 }
 
-/// Leaves out members that are `null`, and reads objects and lists that are encoded as texts: tools may get both so.
+/// Removes members that are `null`, and decodes objects and lists that are texts: tools accept
+/// both.
 fn plain(value: Value) -> Value {
     match value {
         Value::Object(members) => {
@@ -331,12 +335,12 @@ fn is_same(value: &Value, sought: &Value) -> bool {
             let mut members = members.iter().filter(|(_, member)| !member.is_null());
             members.clone().take(sought.len() + 1).count() == sought.len()
                 && members.all(|(name, member)| {
-                    sought.get(name).is_some_and(|of_sought| is_same(member, of_sought))
+                    sought.get(name).is_some_and(|other| is_same(member, other))
                 })
         }
         (Value::Array(items), Value::Array(sought)) => {
             items.len() == sought.len()
-                && items.iter().zip(sought).all(|(item, of_sought)| is_same(item, of_sought))
+                && items.iter().zip(sought).all(|(item, other)| is_same(item, other))
         }
         (Value::Number(number), Value::Number(sought)) => {
             number == sought || number.as_f64() == sought.as_f64()
@@ -348,7 +352,7 @@ fn is_same(value: &Value, sought: &Value) -> bool {
     }
 }
 
-/// Returns the bytes that the parser has read up to an error.
+/// Returns the number of bytes that the parser has read up to an error.
 fn place_of(error: &serde_json::Error, text: &str) -> usize {
     let lines = text.split_inclusive('\n').take(error.line().saturating_sub(1));
     (lines.map(str::len).sum::<usize>() + error.column()).max(1)
@@ -356,7 +360,9 @@ fn place_of(error: &serde_json::Error, text: &str) -> usize {
 
 /// Returns the length of the list at the beginning of a text, with its brackets.
 fn bracketed(text: &str) -> Option<usize> {
-    let (mut depth, mut quote, mut is_escaped) = (0_usize, None, false);
+    let mut depth = 0_usize;
+    let mut quote = None;
+    let mut is_escaped = false;
     for (at, c) in text.char_indices() {
         match (c, quote) {
             _ if is_escaped => is_escaped = false,
@@ -410,7 +416,7 @@ fn without_escapes(text: &str) -> Cow<'_, str> {
         };
         decoded.extend(c);
         rest = &escape[length..];
-        // What an escape stands for is no escape itself.
+        // A decoded character does not begin another escape.
         if c.is_none()
             && length == 1
             && let Some(escaped) = rest.chars().next()
@@ -440,7 +446,9 @@ fn without_entities(text: &str) -> Cow<'_, str> {
         ("rbrace", '}'),
     ];
     const MAX_NAME: usize = 10;
-    let (mut decoded, mut rest, mut is_changed) = (String::new(), text, false);
+    let mut decoded = String::new();
+    let mut rest = text;
+    let mut is_changed = false;
     while let Some(at) = rest.find('&') {
         let (before, entity) = rest.split_at(at);
         decoded.push_str(before);

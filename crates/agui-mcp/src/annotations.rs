@@ -70,7 +70,7 @@ impl McpApproval {
 pub(super) struct Effects {
     is_destructive: bool,
     is_open_world: bool,
-    /// A second call changes nothing more.
+    /// True if a second call changes nothing more.
     is_repeatable: bool,
 }
 

@@ -1,9 +1,10 @@
 //! A call of a run to an MCP server, from the request to the response: time limits, progress, and questions to a person.
 //!
-//! A server of a revision before 2026-07-28 asks while it works on the call. A question without a reply ends the call: it is
-//! cancelled at the server, and the run ends with an interrupt. The next run of the thread makes the call again from its
-//! start, so **what the server did before its question it does again**. When the server asks the same question again, with the same text and form, it gets the person's reply. A
-//! question that differs is a new one, and so is one that is asked a second time within a call.
+//! A server of a revision before 2026-07-28 asks while it works on the call. A question without a
+//! reply ends the call: it is cancelled at the server, and the run ends with an interrupt. The next
+//! run of the thread makes the call again from its start, so **the server repeats its work before
+//! the question**. If it asks with the same text and form, it gets the person's reply. Any other
+//! question is a new one, and so is one that is asked a second time within a call.
 
 use std::{collections::HashMap, fmt, sync::Arc, time::Duration};
 
@@ -38,7 +39,7 @@ const MAX_PROGRESS_CHARS: usize = 300;
 const PROGRESS_INTERVAL: Duration = Duration::from_millis(500);
 /// The number of questions that one call can ask.
 const MAX_QUESTIONS: usize = 16;
-/// How often a server gets a call that it refuses until a person has visited pages.
+/// The number of times that a server gets a call that it refuses until a person has visited pages.
 const MAX_VISITS: usize = 3;
 /// The length of the digest that tells questions apart, before base64.
 const QUESTION_KEY_BYTES: usize = 12;
@@ -50,11 +51,11 @@ pub(super) type McpResponse = Result<(Value, Secrets), ToolError>;
 pub(super) struct McpCaller {
     pub(super) server: Arc<str>,
     pub(super) options: McpServerOptions,
-    /// The client of the current connection, or the reason for its absence.
+    /// The client of the current session, or the reason for its absence.
     pub(super) client: Mutex<Result<McpClient, String>>,
     pub(super) caller_headers: CallerHeaders,
     secrets: Secrets,
-    /// At a server that people log in at: the tokens of the connection.
+    /// The person's tokens, if people log in at the server.
     person: Option<Arc<PersonTokens>>,
 }
 
@@ -75,14 +76,14 @@ impl McpCaller {
         self.person.as_ref().is_some_and(|tokens| tokens.is_refused())
     }
 
-    /// Returns what the server says of the connection, without the secrets that it may repeat.
+    /// Returns a text of the server without the secrets that it may repeat.
     pub(super) fn redacted(&self, text: String, tokens: Option<&Tokens>) -> String {
         let mut secrets = self.secrets.clone();
         tokens.iter().flat_map(|tokens| tokens.secrets()).for_each(|secret| secrets.add(&secret));
         secrets.redact(&text).unwrap_or(text)
     }
 
-    /// Returns an error that says what the server does.
+    /// Returns an error: the name of the server, and `what` it does.
     pub(super) fn error(&self, what: impl fmt::Display) -> ToolError {
         ToolError::new(format!("The MCP server `{}` {what}", self.server))
     }
@@ -97,41 +98,39 @@ impl McpCaller {
             Some(tokens) if tokens.is_refused() => tokens.login.question(cx),
             _ => self.unavailable().caused_by(reason),
         })?;
-        let mut headers = self.caller_headers.of_call(cx)?;
+        let mut headers = self.caller_headers.for_call(cx)?;
         let mut secrets = self.secrets.clone();
-        secrets.extend(&Secrets::of_headers(&headers));
+        secrets.extend(&Secrets::from_headers(&headers));
         // OpenTelemetry's conventions for MCP want these attributes on the tool's span, and no span of the request.
         cx.trace()
             .span()
             .record("mcp.method.name", request.method())
             .record("agui.mcp.server", &*self.server);
         cx.trace().add_to(&mut headers);
-        let _turn = client.state.calls.turn().await;
+        let _slot = client.state.calls.slot().await;
         let add_tokens = |secrets: &mut Secrets| {
-            client.tokens.iter().flat_map(Tokens::secrets).for_each(|it| secrets.add(&it))
+            client.tokens.iter().flat_map(Tokens::secrets).for_each(|word| secrets.add(&word))
         };
         let responded =
             match client.send_for_run(request, headers, cx, self.options.max_timeout).await {
                 Ok((pending, open)) => {
                     add_tokens(&mut secrets);
-                    let (begin, asked) = (Instant::now(), HashMap::new());
-                    let (caller, last_sign, last_progress, last_shown) = (self, begin, None, None);
-                    let secrets = &secrets;
+                    let begin = Instant::now();
                     let call = OngoingCall {
-                        caller,
-                        secrets,
+                        caller: self,
+                        secrets: &secrets,
                         cx,
                         begin,
-                        last_sign,
-                        last_progress,
-                        last_shown,
-                        asked,
+                        last_sign: begin,
+                        last_progress: None,
+                        last_shown: None,
+                        asked: HashMap::new(),
                     };
                     call.finish(pending, open, &client).await?
                 }
                 Err(error) => Err(error),
             };
-        // A token can have been renewed meanwhile.
+        // A token can have been renewed during the call.
         add_tokens(&mut secrets);
         match responded {
             Ok(response) => Ok((response, secrets)),
@@ -151,7 +150,8 @@ impl McpCaller {
             .metadata("toolName", cx.tool_name().into())
     }
 
-    /// Asks a person to visit the pages without which the server refuses the call. It is made again then, and can be refused again.
+    /// Asks a person to visit the pages without which the server refuses the call. Then the call is
+    /// made again, and can be refused again.
     fn ask_for_visits(&self, visits: &[Value], cx: &ToolContext) -> ToolError {
         for number in 1..=MAX_VISITS {
             let mut open = None;
@@ -206,7 +206,8 @@ impl McpCaller {
                 tokens.login.question(cx)
             }
             RequestError::NotTaken(error) => {
-                // Without a session, one refused call says nothing about those of other callers.
+                // Revisions without `initialize` have no session at the server: one refused call
+                // says nothing about those of other callers.
                 if client.has_initialize() || is_unreachable(&*error) {
                     client.state.disconnected.notify_one();
                 }
@@ -216,7 +217,7 @@ impl McpCaller {
             RequestError::Disconnected(error) => {
                 client.state.disconnected.notify_one();
                 ToolError::new(format!(
-                    "The connection to the MCP server `{}` broke during the call; it is unknown if the call was carried out.",
+                    "The session with the MCP server `{}` broke during the call; it is unknown if the call was carried out.",
                     self.server
                 ))
                 .caused_by(cause(error))
@@ -227,11 +228,11 @@ impl McpCaller {
 
 struct OngoingCall<'c> {
     caller: &'c McpCaller,
-    /// What progress must not show.
+    /// The words that progress must not show.
     secrets: &'c Secrets,
     cx: &'c ToolContext,
     begin: Instant,
-    /// The time of the last progress, or of the begin.
+    /// The time of the last progress, or of the start.
     last_sign: Instant,
     last_progress: Option<f64>,
     last_shown: Option<Instant>,
@@ -240,10 +241,10 @@ struct OngoingCall<'c> {
 }
 
 impl OngoingCall<'_> {
-    /// Returns what the request ends with.
+    /// Returns the response to the request.
     ///
     /// # Errors
-    /// If the call ends before: it takes too long, or waits for a person.
+    /// If the call ends earlier: it takes too long, or waits for a person.
     async fn finish(
         mut self,
         mut pending: PendingRequest,
@@ -273,7 +274,7 @@ impl OngoingCall<'_> {
                         match self.given_reply(message, wanted).await {
                             Ok(given) => drop(reply.send(given)),
                             Err(error) => {
-                                // Before `reply` is dropped, which answers the question with `cancel`.
+                                // Before `reply` is dropped, which replies `cancel`.
                                 pending.cancel().await;
                                 if error.is_question() {
                                     // The next run makes the call again. The server is told twice that this one is
@@ -310,7 +311,7 @@ impl OngoingCall<'_> {
         });
         let text = self.secrets.redact(&text).unwrap_or(text);
         let text = shortened(&text, MAX_PROGRESS_CHARS);
-        // Without waiting for the client: a slow client must not keep the answer waiting.
+        // Not awaited: a slow client must not delay the response.
         let _ = self.cx.show_progress(text, total.map(|total| progress / total));
     }
 

@@ -1,4 +1,4 @@
-//! Requests over a connection. Results are returned as JSON and not as the library's types, so that one tool with an
+//! Requests over a session. Results are returned as JSON and not as the library's types, so that one tool with an
 //! invalid schema does not make the whole list unreadable.
 
 use std::{collections::HashSet, sync::Arc, time::Duration};
@@ -17,7 +17,7 @@ use serde_json::Value;
 use tokio::{runtime::Handle, sync::oneshot, time::timeout};
 
 use super::{
-    handler::ConnectionState,
+    handler::SessionState,
     http_client::{MessageHeaders, is_refusal},
     in_flight::StartedCall,
     tokens::Tokens,
@@ -39,7 +39,7 @@ const URL_ELICITATION_REQUIRED: i32 = -32042;
 pub(super) enum RequestError {
     /// `visits`: the pages that a person has to visit before the server accepts the request.
     Refused { reason: String, visits: Vec<Value> },
-    /// The server has not taken the request. The connection has to be opened again.
+    /// The server has not taken the request. The session has to be opened again.
     NotTaken(Box<dyn std::error::Error + Send + Sync>),
     /// It is unknown what the server has done.
     Disconnected(Box<dyn std::error::Error + Send + Sync>),
@@ -48,13 +48,15 @@ pub(super) enum RequestError {
 #[derive(Clone)]
 pub(super) struct McpClient {
     pub(super) peer: Peer<RoleClient>,
-    pub(super) state: Arc<ConnectionState>,
+    pub(super) state: Arc<SessionState>,
     pub(super) tokens: Option<Tokens>,
 }
 
 impl McpClient {
     pub(super) async fn list_tools(&self, max: usize) -> Result<Vec<Value>, RequestError> {
-        let (mut tools, mut cursors, mut space) = (Vec::new(), HashSet::new(), MAX_LIST_BYTES);
+        let mut tools = Vec::new();
+        let mut cursors = HashSet::new();
+        let mut space = MAX_LIST_BYTES;
         let mut cursor: Option<String> = None;
         for _ in 0..MAX_PAGES {
             let page = PaginatedRequestParams::default().with_cursor(cursor.take());
@@ -115,7 +117,7 @@ impl McpClient {
         self.peer.peer_info().map(|info| info.protocol_version.clone()).unwrap_or_default()
     }
 
-    /// Returns whether the revision has `initialize` and `ping`: those before 2026-07-28.
+    /// Returns whether the revision has `initialize` and `ping`, as all before 2026-07-28.
     pub(super) fn has_initialize(&self) -> bool {
         self.revision().has_initialize()
     }
@@ -160,7 +162,7 @@ pub(super) struct PendingRequest {
 }
 
 impl PendingRequest {
-    /// Can be dropped and called again until it has returned.
+    /// Waits for the response. Can be dropped and called again until it has returned.
     pub(super) async fn response(&mut self) -> Result<Value, RequestError> {
         let response = (&mut self.received).await;
         self.id = None;
@@ -180,7 +182,7 @@ impl PendingRequest {
         }
     }
 
-    /// Returns what tells the server that the request is cancelled; `None` after the response.
+    /// Returns a future that tells the server of the cancellation; `None` after the response.
     fn cancellation(&mut self) -> Option<impl Future<Output = ()> + use<>> {
         let reason = Some("the call is no longer wanted".to_owned());
         let params = CancelledNotificationParam::new(Some(self.id.take()?), reason);

@@ -1,8 +1,9 @@
 //! Messages of an MCP server that are small as text and huge in memory, and those that are not valid JSON.
 //!
 //! The protocol library tries each type of a result in turn, and takes 100 and more bytes for `{}`: a result of 14 MB
-//! took 1.6 GB, and its connection's thread for seconds. So the values of a message are counted before it is parsed. It
-//! parses strictly, so halves of surrogate pairs, `NaN` and byte order marks are taken out before.
+//! took 1.6 GB, and its session's thread for seconds. So the values of a message are counted before
+//! it is parsed. The library parses strictly, so halves of surrogate pairs, `NaN` and byte order
+//! marks are removed before.
 
 use std::sync::Arc;
 
@@ -21,12 +22,12 @@ use agui_base::{
 
 /// The largest message that is read, in bytes.
 pub(super) const MAX_MESSAGE_BYTES: usize = 16 << 20;
-/// The part of a line of a log that is logged.
+/// The part of a line that is logged.
 const MAX_LOGGED_CHARS: usize = 200;
 /// The largest number of JSON values in a message.
 const MAX_VALUES: usize = 100_000;
 
-/// A message of which only this is read. One with a method is no response.
+/// The members of a message that are read. A message with a method is no response.
 #[derive(Deserialize)]
 struct MessageHead {
     #[serde(default)]
@@ -35,7 +36,7 @@ struct MessageHead {
     method: Option<IgnoredAny>,
 }
 
-/// Returns a response with the id of the request as the number that it was, where the server made a text of it or `7.0`.
+/// Restores the number in the id of a response whose server made it a text, or `7.0` of `7`.
 fn with_number_as_id(message: Vec<u8>) -> Vec<u8> {
     let is_other_form = |id: &Value| id.is_string() || id.is_f64();
     match serde_json::from_slice::<MessageHead>(&message) {
@@ -55,8 +56,8 @@ fn with_number_as_id(message: Vec<u8>) -> Vec<u8> {
     changed().unwrap_or(message)
 }
 
-/// Returns a message as valid JSON if it has at most [`MAX_VALUES`], and if not a line with an error for the same request.
-/// `None` if it is for none.
+/// Returns a message as valid JSON if it has at most [`MAX_VALUES`], and otherwise a line with an
+/// error for the same request; `None` if it answers no request.
 pub(super) fn bounded(message: Vec<u8>) -> Option<Vec<u8>> {
     let repaired =
         str::from_utf8(&message).ok().and_then(|text| repaired_text(text, Partner::ToolServer));

@@ -62,8 +62,8 @@ where
 {
     let spec = ToolSpec::new(listing::tool_name(&caller.server, name), description, parameters);
     let (caller, server) = (caller.clone(), &caller.server);
-    let tool = FnTool::of_spec(spec, move |arguments, cx| call(caller.clone(), arguments, cx));
-    tool.repeat(Repeat::Safe).of_server(server)
+    let tool = FnTool::from_spec(spec, move |arguments, cx| call(caller.clone(), arguments, cx));
+    tool.repeat(Repeat::Safe).with_server(server)
 }
 
 async fn list_resources(

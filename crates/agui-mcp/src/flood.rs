@@ -1,4 +1,4 @@
-//! Notices a server that sends messages in a loop. Each message costs this process time, whatever it says.
+//! Notices a server that sends messages in a loop. Each message costs this process time.
 
 use std::time::Duration;
 

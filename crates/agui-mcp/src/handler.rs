@@ -1,4 +1,4 @@
-//! Receives a server's notifications and questions, and passes them on to the connection and to the calls in flight.
+//! Receives a server's notifications and questions, and passes them on to the session and to the calls in flight.
 
 use std::{sync::Arc, time::Duration};
 
@@ -28,18 +28,18 @@ pub(super) struct ServerHandler {
     pub(super) server: Arc<str>,
     pub(super) allows_questions: bool,
     pub(super) shows_apps: bool,
-    pub(super) state: Arc<ConnectionState>,
+    pub(super) state: Arc<SessionState>,
 }
 
-/// What the parts of a connection tell each other.
+/// The state that the parts of a session share.
 #[derive(Default)]
-pub(super) struct ConnectionState {
+pub(super) struct SessionState {
     pub(super) calls: CallsInFlight,
     pub(super) gauge: FloodGauge,
     pub(super) tools_changed: Notify,
     pub(super) disconnected: Notify,
     pub(super) timed_out: Notify,
-    /// The time for which the last list of tools holds, as its server says.
+    /// The time for which the last list of tools is valid, as its server says.
     pub(super) list_age: Mutex<Duration>,
 }
 
@@ -118,7 +118,7 @@ impl ClientHandler for ServerHandler {
         context: RequestContext<RoleClient>,
     ) -> Result<ElicitResult, rmcp::ErrorData> {
         self.state.gauge.count();
-        // The library logs each error, so a server that asks again and again gets none.
+        // The library logs each error, so a server that asks in a loop gets no error.
         let reply = self.ask(params, &context).await;
         Ok(reply.unwrap_or_else(|| ElicitResult::new(ElicitationAction::Cancel)))
     }

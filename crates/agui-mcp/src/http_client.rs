@@ -1,9 +1,10 @@
-//! The HTTP client under an MCP connection: it adds the caller's headers of a single request, and access tokens, and
-//! bounds what the server answers. What servers say in other ways than the protocol's is read here: a redirect to the same
-//! server, a session that is not known any more, an error that names no request.
+//! The HTTP client of an MCP session: it adds the caller's headers of a single request and access
+//! tokens, and limits the server's responses. It also reads those that deviate from the protocol: a
+//! redirect to the same server, an expired session, an error that names no request.
 //!
-//! A connection is shared by all runs, so headers of a run travel with its messages: in the message's extensions, which
-//! stay in this process and are not a part of the JSON that a model or a server can write.
+//! A session is shared by all runs, so headers of a run travel with its messages: in the message's
+//! extensions, which stay in this process and are not a part of the JSON that a model or a server
+//! can write.
 
 use std::{collections::HashMap, io, sync::Arc, time::Duration};
 
@@ -38,7 +39,7 @@ const EVENT_STREAM: &str = "text/event-stream";
 const JSON: &str = "application/json";
 const SESSION_ID: &str = "mcp-session-id";
 const LAST_EVENT_ID: &str = "last-event-id";
-/// The part of a refusal that is read, and the time for it.
+/// The part of a refusal that is read.
 const REFUSAL_BYTES: usize = 64 << 10;
 const REFUSAL_TIME: Duration = Duration::from_secs(5);
 
@@ -87,7 +88,7 @@ impl McpHttpClient {
         let mut sent = send(token.as_deref().map(str::to_owned)).await;
         let is_refused = matches!(sent, Err(StreamableHttpError::AuthRequired(_)));
         if let Some(token) = token.filter(|_| is_refused) {
-            // Dropped before the next request: it cannot be shared between threads.
+            // Dropped before the next request, because it cannot be shared between threads.
             drop(sent);
             let other = tokens.replace(&token).await.map_err(token_error)?;
             sent = send(Some(other.unwrap_or(token).to_string())).await;
@@ -108,7 +109,7 @@ impl StreamableHttpClient for McpHttpClient {
         _: Option<String>,
         mut headers: CustomHeaders,
     ) -> Result<StreamableHttpPostResponse, HttpError> {
-        let of_caller = of_message(&message);
+        let of_caller = message_headers(&message);
         // With headers of the caller, 401 may be about the caller, and a new session would end the calls of all others.
         let is_of_trace =
             |name: &HeaderName| ["traceparent", "tracestate"].contains(&name.as_str());
@@ -129,7 +130,7 @@ impl StreamableHttpClient for McpHttpClient {
             response_to_message(request, &message, session_id.is_some())
         };
         match self.with_token(send).await {
-            // Some servers refuse so what comes in a session that they have forgotten.
+            // Some servers refuse a request of an expired session with 401.
             Err(StreamableHttpError::AuthRequired(_)) if is_of_session => {
                 Err(StreamableHttpError::SessionExpired)
             }
@@ -182,7 +183,7 @@ impl StreamableHttpClient for McpHttpClient {
     }
 }
 
-/// Returns whether the server has certainly not carried out the message that failed so.
+/// Returns whether the error proves that the server has not carried out the message.
 pub(super) fn is_refusal(error: &(dyn std::error::Error + 'static)) -> bool {
     let is_refused = match error.downcast_ref::<HttpError>() {
         Some(StreamableHttpError::HttpStatus(error)) => {
@@ -206,7 +207,8 @@ pub(super) fn is_unauthorized(error: &(dyn std::error::Error + 'static)) -> bool
     matches!(error.downcast_ref::<HttpError>(), Some(StreamableHttpError::AuthRequired(_)))
 }
 
-/// Sends a request. A redirect that keeps the method is followed once, on the same server: many add a `/` to the path so.
+/// Sends a request. A redirect that keeps the method is followed once, on the same server: many
+/// servers redirect to add a `/` to the path.
 async fn sent(request: RequestBuilder) -> Result<Response, HttpError> {
     let again = request.try_clone();
     let response = request.send().await.map_err(StreamableHttpError::Client)?;
@@ -244,7 +246,7 @@ async fn sent(request: RequestBuilder) -> Result<Response, HttpError> {
     Err(StreamableHttpError::UnexpectedServerResponse(text.into()))
 }
 
-/// Sends a message, and returns what the server says at once. Its limits hold before anything is parsed.
+/// Sends a message, and returns the response. Limits are checked before anything is parsed.
 async fn response_to_message(
     request: RequestBuilder,
     message: &ClientJsonRpcMessage,
@@ -291,7 +293,7 @@ async fn response_to_message(
     }
 }
 
-/// Returns whether an error is the SDKs' answer to a message of a session that they do not know, such as *No valid session ID
+/// Returns whether an error is the SDKs' response to a message of a session that they do not know, such as *No valid session ID
 /// provided* or *Server not initialized*. Any other 400 refuses one call, and must not end those of other callers.
 fn is_about_session(message: &ServerJsonRpcMessage) -> bool {
     let JsonRpcMessage::Error(error) = message else { return false };
@@ -299,7 +301,8 @@ fn is_about_session(message: &ServerJsonRpcMessage) -> bool {
     error.id.is_none() && ["session", "initializ"].iter().any(|word| text.contains(word))
 }
 
-/// Returns an error that names no request as the answer to the one that it came for, which would wait for an answer otherwise.
+/// Returns an error that names no request with the id of the request that it responds to, which
+/// would otherwise wait for a response.
 fn addressed(
     mut answer: ServerJsonRpcMessage,
     message: &ClientJsonRpcMessage,
@@ -311,10 +314,12 @@ fn addressed(
     answer
 }
 
-/// Returns the protocol's error in a refusal with a status of HTTP. A status between 400 and 499 is a refusal as well.
+/// Returns the protocol's error in a response with an HTTP status of failure. A status between 400
+/// and 499 without such an error is a refusal as well.
 ///
 /// # Errors
-/// If the server may carry the message out, or have done so, or if the refusal is about the caller's credentials.
+/// If the server may have carried the message out, or may do so later, or if it refuses the
+/// caller's credentials.
 async fn refusal(response: Response) -> Result<ServerJsonRpcMessage, HttpError> {
     let status = response.status();
     let (failure, is_json) = (failure(&response), content_type(&response).starts_with(JSON));
@@ -382,9 +387,9 @@ fn body_error(error: BodyReadError) -> HttpError {
 
 /// The messages of a stream, without those that are too large.
 fn events(response: Response) -> BoxStream<'static, Result<Sse, SseError>> {
-    // A server may be silent as long as it has nothing to say; pings tell whether it is there.
+    // A server may be silent for any time; pings find out whether it still responds.
     let limits = StreamLimits { max_event_bytes: MAX_MESSAGE_BYTES, idle_timeout: Duration::MAX };
-    // A session is not of one caller.
+    // A session belongs to no single caller.
     let owner = format!("mcp {}", response.url().host_str().unwrap_or_default()).into();
     let events = raw_events(response, limits, &owner).map(|event| {
         let event = event.map_err(|error| SseError::Body(error.into()))?;
@@ -394,7 +399,7 @@ fn events(response: Response) -> BoxStream<'static, Result<Sse, SseError>> {
     events.boxed()
 }
 
-fn of_message(message: &ClientJsonRpcMessage) -> Vec<(HeaderName, HeaderValue)> {
+fn message_headers(message: &ClientJsonRpcMessage) -> Vec<(HeaderName, HeaderValue)> {
     let extensions = match message {
         JsonRpcMessage::Request(request) => request.request.extensions(),
         JsonRpcMessage::Notification(notification) => notification.notification.extensions(),

@@ -1,13 +1,13 @@
-//! The calls in flight on a connection, to which the server's progress and questions belong.
+//! The calls in flight of a session, to which the server's progress and questions belong.
 //!
-//! Progress names its call by a token. A question over HTTP arrives in the response to its call. On other streams the
-//! protocol does not say which call a question belongs to: it is the only one in flight, or else the question is not
-//! asked, because it could reach another run's user. A server that has asked once on such a stream gets its calls one
-//! at a time from then on.
+//! Progress names its call by a token. A question over HTTP arrives in the response to its call. On
+//! other streams the protocol does not say which call a question belongs to: it belongs to the only
+//! call in flight. With several calls it is not asked, because it could reach another run's user. A
+//! server that has asked once on such a stream then gets its calls one at a time.
 //!
-//! The server may still work on a call that has timed out or was cancelled: many servers ignore the cancellation, and
-//! none has to answer a cancelled call. So such a call stays unfinished for a while, and until then only calls of the
-//! same conversation get questions.
+//! The server may still work on a call that has timed out or was cancelled: many servers ignore the
+//! cancellation, and a cancelled call needs no response. So such a call stays unfinished for a
+//! while, and until then only calls of the same conversation get questions.
 
 use std::{
     collections::HashMap,
@@ -30,14 +30,14 @@ use agui_agent::Principal;
 use agui_base::deadline::deadline;
 use agui_protocol::ThreadId;
 
-/// Signals of a server that sends more than a call reads are left out.
+/// Further signals that a call has not read yet are dropped.
 const MAX_WAITING_SIGNALS: usize = 16;
 
 #[derive(Default)]
 pub(super) struct CallsInFlight {
     /// A call that has ended and is not unfinished stays until the next one begins; its receiver is closed.
     calls: Mutex<HashMap<RequestId, CallLink>>,
-    turns: RwLock<()>,
+    slots: RwLock<()>,
     asks_on_shared_streams: AtomicBool,
 }
 
@@ -73,12 +73,13 @@ pub(super) struct Elicitation {
 }
 
 impl CallsInFlight {
-    /// Waits for other calls if the server has to get its calls one at a time. The guard is held during a call.
-    pub(super) async fn turn(&self) -> Either<RwLockWriteGuard<'_, ()>, RwLockReadGuard<'_, ()>> {
+    /// Waits for other calls if the server has to get its calls one at a time. The caller holds the
+    /// guard during a call.
+    pub(super) async fn slot(&self) -> Either<RwLockWriteGuard<'_, ()>, RwLockReadGuard<'_, ()>> {
         if self.asks_on_shared_streams.load(Ordering::Relaxed) {
-            Either::Left(self.turns.write().await)
+            Either::Left(self.slots.write().await)
         } else {
-            Either::Right(self.turns.read().await)
+            Either::Right(self.slots.read().await)
         }
     }
 
@@ -86,7 +87,7 @@ impl CallsInFlight {
         self.calls.lock().await.values().any(|call| !call.signals.is_closed())
     }
 
-    /// Registers the request that `send` makes. The server cannot be faster: its signals wait for the registration.
+    /// Registers the request that `send` makes. Signals of the server wait for the registration.
     /// A call takes at most `max_duration`; an unfinished one is remembered for as long again.
     pub(super) async fn begin<T, E>(
         &self,
@@ -220,7 +221,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_call_that_the_server_may_still_work_on_keeps_questions_from_other_conversations() {
         let calls = CallsInFlight::default();
-        // It has timed out, or was cancelled.
+        // The first call has timed out, or was cancelled.
         drop(begin_in(&calls, 1, "a").await);
         let mut of_another = begin_in(&calls, 2, "b").await;
         assert_eq!(ask(&calls, None).await, None, "it could be of the first call");
@@ -250,12 +251,12 @@ mod tests {
     async fn a_server_that_asks_on_a_shared_stream_gets_its_calls_one_at_a_time() {
         use futures::FutureExt as _;
         let calls = CallsInFlight::default();
-        let both = (calls.turn().await, calls.turn().await);
+        let both = (calls.slot().await, calls.slot().await);
         drop(both);
         ask(&calls, None).await;
-        let alone = calls.turn().await;
-        assert!(calls.turn().now_or_never().is_none());
+        let alone = calls.slot().await;
+        assert!(calls.slot().now_or_never().is_none());
         drop(alone);
-        calls.turn().await;
+        calls.slot().await;
     }
 }

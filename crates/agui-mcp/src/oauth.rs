@@ -133,7 +133,8 @@ impl AccessTokens {
         }
     }
 
-    /// Returns the current token, and asks for one if it has none that is valid for a while. An error has no secrets.
+    /// Returns the current token, and asks for one if there is none or it expires soon. An error
+    /// has no secrets.
     pub(super) async fn current(self: &Arc<Self>) -> Result<Arc<str>, String> {
         if let Some(token) = self.known(|token| token.renew_at) {
             return Ok(token);
@@ -168,7 +169,7 @@ impl AccessTokens {
         access.chain(refresh).chain(self.source.client.secret.clone()).collect()
     }
 
-    /// Returns the known token if the end that it has is in the future, or if it has none.
+    /// Returns the known token if its `end` is in the future, or if it has no end.
     fn known(&self, end: impl Fn(&Token) -> Option<Instant>) -> Option<Arc<str>> {
         let token = self.token.lock();
         let token =
@@ -179,7 +180,7 @@ impl AccessTokens {
     async fn renew(&self, is_stale: impl Fn(&Token) -> bool) -> Result<Arc<str>, String> {
         let mut failure = self.renewal.lock().await;
         let known = self.token.lock().clone();
-        // Another request may have renewed it meanwhile.
+        // Another request may have renewed the token while this one waited.
         if let Some(token) = known.as_ref().filter(|token| !is_stale(token)) {
             return Ok(token.access.clone());
         }

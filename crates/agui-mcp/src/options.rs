@@ -54,12 +54,13 @@ pub struct McpServerOptions {
     /// With a URL: `person` lets each person log in at the MCP server, by OAuth 2.1, when a call needs it. Needs `[secrets]`.
     #[doc(hidden)]
     pub login: Option<LoginKind>,
-    /// With `login`: the host names of the authorization servers that may be used. Default: that of `url`, and those with public
-    /// addresses that the MCP server names.
+    /// With `login`: the host names of the authorization servers that may be used. Default: the
+    /// host of `url`, and hosts with public addresses that the MCP server names.
     #[doc(hidden)]
     pub login_hosts: Vec<String>,
-    /// With `login`: the issuer of the only authorization server that may be used, as its metadata name it. With `login_client_id`, the
-    /// redirect address is then that of this issuer alone, which `agui-server check` prints.
+    /// With `login`: the issuer of the only authorization server that may be used, as its metadata
+    /// name it. With `login_client_id`, the redirect address then belongs to this issuer alone;
+    /// `agui-server check` prints it.
     #[doc(hidden)]
     pub login_issuer: Option<String>,
     /// With `login`: the id of this server as a client of the authorization server. Default: it registers itself.
@@ -68,7 +69,7 @@ pub struct McpServerOptions {
     /// With `login_client_id`: the environment variable with the client's secret, if it has one.
     #[doc(hidden)]
     pub login_client_secret_env: Option<String>,
-    /// With `login`: the scopes to ask for. Default: those that the MCP server names.
+    /// With `login`: the scopes to ask for. Default: the scopes that the MCP server names.
     #[doc(hidden)]
     pub login_scopes: Vec<String>,
     /// True answers `GET /readyz` with 503 while the MCP server is not connected.
@@ -88,8 +89,9 @@ pub struct McpServerOptions {
     /// The calls of single tools that a person has to approve, by the name that the server gives the tool,
     /// `resources/read` or `prompts/get`.
     pub approval_of: IndexMap<String, McpApproval>,
-    /// Whether calls may run again after their server was lost: `safe`, `keyed` (the MCP server knows
-    /// `_meta.idempotencyKey`) or `never`. Default: by the annotations of each tool.
+    /// The rule for calls whose server was lost before their result was stored: `safe`, `keyed`
+    /// (the MCP server knows `_meta.idempotencyKey`) or `never`. Default: by the annotations of
+    /// each tool.
     pub repeat: Option<Repeat>,
     /// The time limit of a call. It begins again when the server reports progress.
     #[serde(rename = "timeout_secs", with = "units::Seconds")]
@@ -117,7 +119,7 @@ pub(super) enum McpTransport {
     Http {
         url: String,
         headers: HeaderMap,
-        /// The access tokens for the server, if it needs some. They outlive a connection.
+        /// The access tokens for the server, if it needs some. They outlive a session.
         tokens: Option<Tokens>,
     },
 }
@@ -226,7 +228,8 @@ impl McpServerOptions {
         ])
     }
 
-    /// Returns the server as one that people log in at, with the client's secret from the environment; `None` without `login`.
+    /// Returns the server as one that people log in at, with the client's secret from the
+    /// environment; `None` without `login`.
     #[doc(hidden)]
     pub fn login_server(&self) -> Result<Option<LoginServer>, InvalidOption> {
         let (Some(LoginKind::Person), Some(url)) = (self.login, &self.url) else { return Ok(None) };
@@ -250,7 +253,7 @@ impl McpServerOptions {
         CallerHeaders::new(&self.headers_from, &self.headers, is_reserved)
     }
 
-    /// Returns the way to the server. `person` are the tokens in place of those of this server.
+    /// Returns the way to the server. A person's tokens replace those of this server.
     pub(super) fn transport(
         &self,
         person: Option<Arc<PersonTokens>>,

@@ -1,10 +1,13 @@
-//! What `agui-server check --online` says of an MCP server.
+//! The report of `agui-server check --online` on an MCP server.
 
 use super::{server::McpServer, tool::McpTool, tool_ui::ToolUi};
 use agui_tools::ToolSource as _;
 
 impl McpServer {
-    /// Connects once. Returns the revision and the tools, each with its page; or why the server is not connected.
+    /// Connects once, and returns the revision and the tools, each with its page.
+    ///
+    /// # Errors
+    /// The reason why the server is not connected.
     #[doc(hidden)]
     pub async fn probe(&self) -> Result<String, String> {
         self.ready().await;
@@ -19,7 +22,7 @@ impl McpServer {
     }
 }
 
-/// Returns the name, with what the tool shows and whom it is for.
+/// Returns the tool's name, its page, and a note if only pages may call it.
 fn summary(McpTool { spec, ui, caller, .. }: &McpTool) -> String {
     let ToolUi { resource_uri, is_for_model, .. } = ui;
     let page = resource_uri.as_ref().map(|uri| {

@@ -1,8 +1,9 @@
 //! The process of an MCP server.
 //!
-//! Its environment has the [`INHERITED`] variables and those of its options, so this server's keys are not in it. It
-//! leads a process group, so that its own children end with it: `npx` runs a shell that runs node. Its stderr goes to
-//! the log at level `debug`; the last lines are kept for the error when it ends.
+//! Its environment has the [`INHERITED`] variables and the options' variables, so it lacks this
+//! server's keys. It leads a process group, so that its own children end with it: `npx` runs a
+//! shell that runs node. Its stderr goes to the log at level `debug`; the last lines are kept for
+//! the error when it ends.
 
 use std::{collections::VecDeque, io, sync::Arc, time::Duration};
 

@@ -1,9 +1,10 @@
 //! Calls that take several requests, since the revision 2026-07-28.
 //!
-//! A server that needs something of a person ends its answer with questions and with its state. The questions are interrupts,
-//! and the state stands in their ids: the next run, wherever it runs, sends the state and the replies, and **the call goes on
-//! and does not begin again**. A server can also make a task of a call, which is asked for until it has ended; a detached run
-//! that another server goes on with asks for the same task.
+//! A server that needs something from a person ends its response with questions and its state. The
+//! questions are interrupts, and the state stands in their ids: the next run, on any server, sends
+//! the state and the replies, and **the call continues and does not start again**. A server can
+//! also turn a call into a task, which is polled until it has ended; a detached run that is
+//! continued on another server polls the same task.
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -25,7 +26,7 @@ use super::{
 use agui_base::text::shortened;
 use agui_tools::{ToolContext, ToolError, host::Secrets};
 
-/// A server could ask for ever.
+/// A server could ask forever.
 const MAX_ROUNDS: usize = 16;
 /// The pause before a server that was busy, and asks nothing, gets its state back.
 const BUSY_PAUSE: Duration = Duration::from_millis(500);
@@ -35,7 +36,7 @@ const MIN_POLL_PAUSE: Duration = Duration::from_millis(100);
 const MAX_POLL_PAUSE: Duration = Duration::from_secs(30);
 const MAX_STATUS_CHARS: usize = 300;
 
-/// What a call that waits for a person, or for its task, needs to go on.
+/// The state by which a call that waits for a person, or for its task, can be continued.
 #[derive(Debug, Default, Serialize, Deserialize)]
 struct Round {
     number: usize,
@@ -45,7 +46,7 @@ struct Round {
     /// The id of the task that the call has become.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     task: Option<String>,
-    /// The server's keys of the questions, and what it wants.
+    /// The server's questions: their keys and kinds.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     asked: BTreeMap<String, Asked>,
 }
@@ -58,7 +59,7 @@ enum Asked {
 }
 
 impl McpCaller {
-    /// Makes a call, or goes on with it, and returns its result.
+    /// Makes or continues a call, and returns its result.
     pub(super) async fn call(
         &self,
         request: impl Into<ClientRequest>,
@@ -82,7 +83,7 @@ impl McpCaller {
                 Some("input_required") => {}
                 Some("task") => {
                     round.task = response.get("taskId").and_then(Value::as_str).map(str::to_owned);
-                    // Whoever goes on with the run asks for the task, in place of calling again.
+                    // A server that continues the run polls the task, and does not call again.
                     cx.keep_in_log(round.to_value());
                     cx.run().written().await;
                     return self.finish_task(round, Some((response, secrets)), cx).await;
@@ -99,8 +100,8 @@ impl McpCaller {
     /// Asks the questions of a response, if it has some.
     ///
     /// # Errors
-    /// The error that lets the run end with the questions; and if the server asks for what no person can be asked for, or too
-    /// often.
+    /// The questions as an error that ends the run. Also if the server asks too often, or for
+    /// something that no person can be asked for.
     fn ask(&self, round: &mut Round, response: &Value, cx: &ToolContext) -> Result<(), ToolError> {
         round.number += 1;
         if round.number > MAX_ROUNDS {
@@ -137,7 +138,8 @@ impl McpCaller {
         wanted.is_short(&message).then_some((message, wanted))
     }
 
-    /// Asks for a task until it has ended. It is cancelled with the call, unless another server goes on with the run.
+    /// Polls a task until it has ended. It is cancelled with the call, unless another server
+    /// continues the run.
     async fn finish_task(
         &self,
         mut round: Round,
@@ -149,7 +151,9 @@ impl McpCaller {
             .clone()
             .ok_or_else(|| self.error("made a task without an id of the call."))?;
         let mut running = RunningTask { caller: self, cx, id: Some(id.clone()) };
-        let (begin, mut last_seen, mut shown) = (Instant::now(), Instant::now(), None);
+        let begin = Instant::now();
+        let mut last_seen = begin;
+        let mut shown = None;
         let (mut task, mut secrets) = begun.unwrap_or_default();
         loop {
             let text = |key: &str| task.get(key).and_then(Value::as_str).map(str::to_owned);
@@ -170,7 +174,7 @@ impl McpCaller {
                         "The task of the MCP server `{server}` has {ended}: {reason}"
                     )));
                 }
-                // A server may repeat questions whose answers it has, until it goes on with the task.
+                // A server may repeat questions that are answered, until it continues the task.
                 Some("input_required") if !round.has_asked(&task) => {
                     if let Err(error) = self.ask(&mut round, &task, cx) {
                         // The task waits for the reply.
@@ -215,7 +219,7 @@ impl Round {
         format!("mcp-{}-{key}", self.number)
     }
 
-    /// Returns whether a task asks nothing but what the round has asked already.
+    /// Returns whether the round has already asked all questions of a task.
     fn has_asked(&self, task: &Value) -> bool {
         let requests = task.get("inputRequests").and_then(Value::as_object);
         requests.into_iter().flatten().all(|(key, _)| self.asked.contains_key(key))
@@ -236,7 +240,7 @@ impl Round {
     }
 }
 
-/// Lets a request go on with the call.
+/// Adds the state and the replies of a round, with which the request continues the call.
 fn add_round(request: &mut ClientRequest, round: &mut Round, given: InputResponses) {
     let given = Some(given).filter(|given| !given.is_empty());
     let (responses, state) = match request {
@@ -275,7 +279,7 @@ impl Drop for RunningTask<'_> {
         let client = self.caller.client.lock().clone();
         let (Ok(client), Ok(runtime)) = (client, Handle::try_current()) else { return };
         let (cx, limit) = (self.cx.clone(), self.caller.options.timeout);
-        let headers = self.caller.caller_headers.of_call(self.cx).unwrap_or_default();
+        let headers = self.caller.caller_headers.for_call(self.cx).unwrap_or_default();
         let cancel = CancelTaskRequest::new(CancelTaskParams::new(id));
         runtime.spawn(async move {
             if let Ok((mut pending, _open)) =

@@ -36,19 +36,19 @@ const STOP_TIMEOUT: Duration = Duration::from_secs(6);
 pub struct McpServer {
     pub(super) supervisor: Arc<Supervisor>,
     task: Mutex<Option<SupervisorTask>>,
-    /// At a server that people log in at: their connections. The connection of a person has none.
-    pub(super) persons: Option<Arc<dyn PersonConnections>>,
+    /// The sessions of people, if they log in at the server. `None` in a person's own session.
+    pub(super) persons: Option<Arc<dyn PersonSessions>>,
     /// The tool that asks for a login.
     pub(super) connect: Option<Arc<dyn Tool>>,
 }
 
-/// The connections of people to one server.
+/// The sessions of people with one server.
 #[async_trait]
-pub(super) trait PersonConnections: Send + Sync {
-    /// Returns the connection of the person of a run; `None` without a login.
-    async fn connection(self: Arc<Self>, cx: &RunContext) -> Option<Arc<McpServer>>;
+pub(super) trait PersonSessions: Send + Sync {
+    /// Returns the session of the person of a run; `None` without a login.
+    async fn session(self: Arc<Self>, cx: &RunContext) -> Option<Arc<McpServer>>;
 
-    /// Closes all, each of which knows the others.
+    /// Closes all sessions, each of which refers to the others.
     fn close(&self);
 }
 
@@ -69,7 +69,7 @@ impl McpServer {
         Self::build(name.into(), options, None)
     }
 
-    /// A server with the tokens of its connection, if people log in there.
+    /// A server with the tokens of its session, if people log in there.
     pub(super) fn build(
         name: Arc<str>,
         options: McpServerOptions,
@@ -77,7 +77,7 @@ impl McpServer {
     ) -> Result<Self, InvalidOption> {
         let transport = options.transport(person.clone())?;
         let secrets = match &transport {
-            McpTransport::Http { headers, .. } => Secrets::of_headers(headers),
+            McpTransport::Http { headers, .. } => Secrets::from_headers(headers),
             McpTransport::Command { .. } => Secrets::default(),
         };
         let caller = Arc::new(McpCaller::new(name, options, secrets, person)?);
@@ -106,9 +106,9 @@ impl McpServer {
         self.is_connected() || self.supervisor.caller.wants_login()
     }
 
-    /// Returns the connection of the person of a run; `None` without a login.
-    async fn of_run(&self, cx: &RunContext) -> Option<Arc<Self>> {
-        self.persons.clone()?.connection(cx).await
+    /// Returns the session of the person of a run; `None` without a login.
+    async fn person_session(&self, cx: &RunContext) -> Option<Arc<Self>> {
+        self.persons.clone()?.session(cx).await
     }
 
     fn forget_people(&self) {
@@ -193,7 +193,7 @@ impl ToolSource for McpServer {
     }
 
     async fn for_run(&self, cx: &RunContext) -> Option<Arc<dyn ToolSource>> {
-        Some(self.of_run(cx).await? as Arc<dyn ToolSource>)
+        Some(self.person_session(cx).await? as Arc<dyn ToolSource>)
     }
 
     async fn respond_to_app(
@@ -212,7 +212,7 @@ impl ToolSource for McpServer {
     }
 }
 
-/// The specification forbids to offer a tool to a model that is only for pages.
+/// Returns a tool that a model may call. The specification forbids this for tools for pages only.
 fn offered(tool: &Arc<McpTool>) -> Option<Arc<dyn Tool>> {
     tool.ui.is_for_model.then(|| tool.clone() as Arc<dyn Tool>)
 }
@@ -241,9 +241,10 @@ struct Selection {
     part: Part,
 }
 
-/// What of a server is selected.
+/// The selected part of a server.
 enum Part {
-    /// The tool of a name, which is the only one that pages of the server may call. The pages of other parts are not shown.
+    /// The tool of a name, which is the only one that pages of the server may call. The pages of
+    /// other parts are not shown.
     Tool { name: String, is_warned: AtomicBool },
     /// The tools for resources, if the server has some.
     Resources(Vec<Arc<dyn Tool>>),
@@ -278,7 +279,7 @@ impl ToolSource for Selection {
     }
 
     async fn for_run(&self, cx: &RunContext) -> Option<Arc<dyn ToolSource>> {
-        let server = self.server.of_run(cx).await?;
+        let server = self.server.person_session(cx).await?;
         Some(match &self.part {
             Part::Tool { name, .. } => McpServer::single_tool(&server, name),
             Part::Resources(_) => McpServer::resources(&server),

@@ -11,9 +11,9 @@ use tokio::{
 use super::{
     call::McpCaller,
     client::{McpClient, RequestError},
-    connection::{McpConnection, Opening},
     features,
     options::McpTransport,
+    session::{McpSession, Opening},
     tool::McpTool,
 };
 use agui_tools::host::digest;
@@ -46,7 +46,7 @@ pub(super) struct ToolList {
     /// Set when the server has listed its tools once.
     pub(super) is_known: bool,
     pub(super) tools: Vec<Arc<McpTool>>,
-    /// That of the descriptions of the tools.
+    /// Digest of the tools' descriptions.
     digest: String,
     /// Set if the server has said that it has resources.
     pub(super) has_resources: bool,
@@ -80,19 +80,19 @@ pub(super) struct Supervisor {
 
 impl Supervisor {
     pub(super) async fn run(self: Arc<Self>, stop: oneshot::Receiver<()>) {
-        let mut connection = None;
+        let mut session = None;
         tokio::select! {
-            () = self.keep_connected(&mut connection) => {}
+            () = self.keep_connected(&mut session) => {}
             _ = stop => {}
         }
         *self.caller.client.lock() = Err(STOPPED.to_owned());
-        if let Some(mut connection) = connection {
-            connection.close().await;
+        if let Some(mut session) = session {
+            session.close().await;
         }
     }
 
-    /// Never completes. `connection` is the current one, which the caller has to close.
-    async fn keep_connected(&self, connection: &mut Option<McpConnection>) {
+    /// Opens a session whenever there is none. Never completes; the caller has to close `session`.
+    async fn keep_connected(&self, session: &mut Option<McpSession>) {
         let (mut pause, mut opening) = (None, Opening::Discover);
         loop {
             let (reason, uptime) = match self.open(opening).await {
@@ -100,22 +100,22 @@ impl Supervisor {
                     tracing::info!(server = &*self.caller.server, "the MCP server wants a login");
                     *self.caller.client.lock() = Err(reason);
                     self.settle();
-                    // After a login there is another connection.
+                    // A login opens another session.
                     return pending().await;
                 }
                 Err(reason) => (reason, Duration::ZERO),
                 Ok(opened) => {
-                    // Next time an older server is not asked for what it does not know.
+                    // Next time an older server is not asked for its revisions.
                     opening = if opened.client.has_initialize() {
                         Opening::Initialize
                     } else {
                         Opening::Discover
                     };
-                    let (since, opened) = (Instant::now(), connection.insert(opened));
+                    let (since, opened) = (Instant::now(), session.insert(opened));
                     let reason = self.follow(opened).await;
                     *self.caller.client.lock() = Err(self.redacted(reason.clone()));
                     opened.close().await;
-                    *connection = None;
+                    *session = None;
                     (reason, since.elapsed())
                 }
             };
@@ -137,33 +137,33 @@ impl Supervisor {
         self.caller.redacted(reason, tokens)
     }
 
-    async fn open(&self, first: Opening) -> Result<McpConnection, String> {
+    async fn open(&self, first: Opening) -> Result<McpSession, String> {
         let opening = async {
-            let connection = McpConnection::open(&self.caller, &self.transport, first).await?;
-            self.list_tools(&connection.client).await.map_err(|error| match error {
+            let session = McpSession::open(&self.caller, &self.transport, first).await?;
+            self.list_tools(&session.client).await.map_err(|error| match error {
                 RequestError::Refused { reason, .. } => {
                     format!("it does not list its tools: {reason}")
                 }
                 RequestError::NotTaken(error) | RequestError::Disconnected(error) => {
-                    format!("the connection broke while it listed its tools: {error}")
+                    format!("the session broke while it listed its tools: {error}")
                 }
             })?;
-            Ok(connection)
+            Ok(session)
         };
         let late = |_| Err(format!("it does not answer within {} s", CONNECT_TIMEOUT.as_secs()));
         timeout(CONNECT_TIMEOUT, opening).await.unwrap_or_else(late)
     }
 
-    async fn follow(&self, connection: &mut McpConnection) -> String {
+    async fn follow(&self, session: &mut McpSession) -> String {
         let server = &*self.caller.server;
-        let client = connection.client.clone();
+        let client = session.client.clone();
         *self.caller.client.lock() = Ok(client.clone());
         self.settle();
         let (revision, tools) = (client.revision(), self.tools.borrow().tools.len());
         tracing::info!(server, %revision, tools, "connected to the MCP server");
         let mut refusal = None;
         loop {
-            if let Err(reason) = connection.next_list().await {
+            if let Err(reason) = session.next_list().await {
                 return reason;
             }
             match timeout(LIST_TIMEOUT, self.list_tools(&client)).await {
@@ -173,7 +173,7 @@ impl Supervisor {
                     tracing::info!(server, tools, "the tools of the MCP server have changed");
                 }
                 Ok(Err(RequestError::NotTaken(error) | RequestError::Disconnected(error))) => {
-                    return format!("the connection broke: {error}");
+                    return format!("the session broke: {error}");
                 }
                 Ok(Err(RequestError::Refused { reason, .. })) => {
                     if refusal.as_ref() != Some(&reason) {
@@ -191,7 +191,8 @@ impl Supervisor {
         }
     }
 
-    /// Lists the tools. The warnings about a list are logged once, also when it is read again after its time.
+    /// Lists the tools. The warnings about a list are logged once, also if the same list is read
+    /// again.
     async fn list_tools(&self, client: &McpClient) -> Result<ListChange, RequestError> {
         let descriptions = client.list_tools(MAX_TOOLS).await?;
         let digest = digest(
@@ -261,7 +262,7 @@ fn tool_name(description: &Value) -> &str {
     description.get("name").and_then(Value::as_str).unwrap_or_default()
 }
 
-/// Returns the pause before a restart, by the pause before the last one.
+/// Returns the pause before a restart. `last` is the pause before the previous one.
 fn next_pause(last: Option<Duration>, uptime: Duration) -> Duration {
     match last.filter(|_| uptime < STABLE_UPTIME) {
         Some(last) => (last * 2).min(MAX_RESTART_PAUSE),
@@ -315,13 +316,13 @@ mod tests {
         let caller =
             Arc::new(McpCaller::new("test".into(), options, Secrets::default(), None).unwrap());
         let supervisor = Supervisor { caller, transport, tools: watch::Sender::default() };
-        let mut connection = McpConnection::over(ours).await;
+        let mut session = McpSession::over(ours).await;
         let log = Log::default();
         let written = log.clone();
         let log_writer = tracing_subscriber::fmt().with_writer(move || written.clone()).finish();
         let _logged = tracing::subscriber::set_default(log_writer);
-        supervisor.list_tools(&connection.client).await.unwrap();
-        let ended = timeout(time, supervisor.follow(&mut connection)).await;
+        supervisor.list_tools(&session.client).await.unwrap();
+        let ended = timeout(time, supervisor.follow(&mut session)).await;
         assert!(ended.is_err(), "{ended:?}");
         assert_eq!(supervisor.tools.borrow().tools.len(), 1);
         let log = String::from_utf8(log.0.lock().unwrap().clone()).unwrap();
@@ -354,12 +355,12 @@ mod tests {
                 "{scope}"
             );
         }
-        // Not more often than twice a minute, and at least once an hour.
+        // At most twice a minute, and at least once an hour.
         let often = json!({ "ttlMs": 1000, "cacheScope": "private" });
         assert_eq!(lists_within(minutes(2), often).await, (vec![0, 30, 60, 90], 1));
         let seldom = json!({ "ttlMs": 10_000_000_000_u64, "cacheScope": "public" });
         assert_eq!(lists_within(minutes(90), seldom).await, (vec![0, 3600], 1));
-        // Without a time, the list is what shows that the server responds.
+        // Without a time, a list is the ping of the server.
         let without = json!({ "ttlMs": 0, "cacheScope": "private" });
         assert_eq!(lists_within(minutes(2), without).await, (vec![0, 30, 60, 90], 1));
     }
@@ -377,7 +378,7 @@ mod tests {
         options.headers.insert("Authorization".to_owned(), header);
         let transport = options.transport(None).unwrap();
         let McpTransport::Http { headers, .. } = &transport else { panic!() };
-        let secrets = Secrets::of_headers(headers);
+        let secrets = Secrets::from_headers(headers);
         let caller = Arc::new(McpCaller::new("test".into(), options, secrets, None).unwrap());
         let supervisor = Supervisor { caller, transport, tools: watch::Sender::default() };
         let log = Log::default();
@@ -385,9 +386,9 @@ mod tests {
         let _logged = tracing::subscriber::set_default(
             tracing_subscriber::fmt().with_writer(move || written.clone()).finish(),
         );
-        let (mut settled, mut connection) = (supervisor.tools.subscribe(), None);
+        let (mut settled, mut session) = (supervisor.tools.subscribe(), None);
         tokio::select! {
-            () = supervisor.keep_connected(&mut connection) => {}
+            () = supervisor.keep_connected(&mut session) => {}
             _ = settled.changed() => {}
         }
         let log = String::from_utf8(log.0.lock().unwrap().clone()).unwrap();

@@ -1,4 +1,4 @@
-//! The access tokens of a connection: of this server, or of a person.
+//! The access tokens of a session: of this server, or of a person.
 
 use std::sync::Arc;
 

@@ -82,8 +82,8 @@ fn metric_name(caller: &McpCaller, name: &str) -> String {
     if is_configured { format!("mcp:{server}/{name}") } else { format!("mcp:{server}") }
 }
 
-/// Returns a name that all providers accept. One that is changed ends with a digest of what it was: otherwise tools with names
-/// that look alike, or begin alike, could answer for each other.
+/// Returns a name that all providers accept. A changed name ends with a digest of the original:
+/// otherwise two tools whose names look alike or begin alike could get the same name.
 fn portable_name(prefix: &str, name: &str) -> String {
     let all = prefix.chars().chain(name.chars());
     let portable: String =

@@ -1,4 +1,4 @@
-//! What a server asks a person for.
+//! The form or visit that a server asks a person for.
 
 use std::fmt;
 
@@ -10,7 +10,7 @@ const MAX_QUESTION_BYTES: usize = 4 * 1024;
 /// The largest form and the longest question that a person is shown, in bytes.
 const MAX_FORM_BYTES: usize = 16 * 1024;
 
-/// What a server asks a person for.
+/// The form or visit that a server asks a person for.
 #[derive(Debug)]
 pub(super) enum Wanted {
     /// An object that fits a JSON Schema.
@@ -20,8 +20,8 @@ pub(super) enum Wanted {
 }
 
 impl Wanted {
-    /// Reads the parameters of a question: its text, and what is wanted. `None` if it is of another kind, or for what is no
-    /// page of the web.
+    /// Reads the parameters of a question: its text, and what is wanted. `None` for another kind,
+    /// and for a URL that is not a web page.
     pub(super) fn read(params: &Value) -> Option<(String, Self)> {
         let text = |key: &str| params.get(key).and_then(Value::as_str);
         let wanted = match text("mode") {
@@ -32,7 +32,7 @@ impl Wanted {
         Some((text("message")?.to_owned(), wanted))
     }
 
-    /// Returns whether a person can be shown it, with its question.
+    /// Returns whether the form and its question are short enough to be shown to a person.
     pub(super) fn is_short(&self, question: &str) -> bool {
         question.len() <= MAX_QUESTION_BYTES && self.to_string().len() <= MAX_FORM_BYTES
     }

@@ -1,6 +1,7 @@
-//! Observes runs and changes none: logs and traces, metrics, recordings.
+//! Observes runs without changing them: logs and traces, metrics, recordings.
 
-// `unwrap_used` is in the root's Cargo.toml. A panic would end a run or a request, so each one that stays says why input cannot reach it.
+// `unwrap_used` is in the root's Cargo.toml. A panic would end a run or a request, so a comment at
+// each panic says why input cannot reach it.
 #![cfg_attr(not(test), warn(clippy::expect_used, clippy::panic, clippy::unreachable))]
 
 #[doc(hidden)]

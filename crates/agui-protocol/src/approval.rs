@@ -1,8 +1,9 @@
 //! Approvals: a person's yes or no to something that an agent wants to do.
 //!
-//! An agent asks with an [`Interrupt`](super::Interrupt) whose schema is [`approval_schema`]. [`ApprovalDecision::of`]
-//! holds the only rule for a yes: the entry is resolved, its payload is an object with `"approved": true`, and
-//! `editedArgs`, if there are any, are an object and were offered. Everything else leaves the action undone.
+//! An agent asks with an [`Interrupt`](super::Interrupt) whose schema is [`approval_schema`].
+//! [`ApprovalDecision::from_entry`] holds the only rule for a yes: the entry is resolved, its
+//! payload is an object with `"approved": true`, and `editedArgs`, if there are any, are an object
+//! and were offered. After any other reply the action is not done.
 
 use serde_json::{Value, json};
 
@@ -24,7 +25,7 @@ const NO_TEXTS: [&str; 5] = ["no", "reject", "rejected", "拒绝", "不"];
 pub enum ApprovalDecision {
     /// A clear yes.
     Approved {
-        /// The arguments to use instead of those that were asked about.
+        /// The arguments to use in place of the asked ones.
         edited_args: Option<JsonObject>,
     },
     /// A no.
@@ -34,13 +35,13 @@ pub enum ApprovalDecision {
     },
     /// The interrupt was cancelled.
     Cancelled,
-    /// Neither a yes nor a no. The action stays undone, as after a no.
+    /// Neither a yes nor a no. The action is not done, as after a no.
     Unclear,
 }
 
 impl ApprovalDecision {
     /// Reads a reply. `allows_edits` is `true` if the question offered to edit the arguments.
-    pub fn of(entry: &ResumeEntry, allows_edits: bool) -> Self {
+    pub fn from_entry(entry: &ResumeEntry, allows_edits: bool) -> Self {
         if entry.status == ResumeStatus::Cancelled {
             return Self::Cancelled;
         }
@@ -65,7 +66,7 @@ impl ApprovalDecision {
 
     /// Reads a reply that is a text, without regard to case and punctuation around it: `yes`, `approve`, `approved`,
     /// `accepted`, `是`, `同意` and `批准` are a yes; `no`, `reject`, `rejected`, `拒绝` and `不` are a no.
-    pub fn of_text(text: &str) -> Self {
+    pub fn from_text(text: &str) -> Self {
         let text = text.trim_matches(|char: char| {
             char.is_whitespace() || ".!,;'\"`。！，；“”‘’「」".contains(char)
         });
@@ -84,7 +85,8 @@ impl ApprovalDecision {
         matches!(self, Self::Approved { .. })
     }
 
-    /// Returns the payload that [`of`](Self::of) reads as this decision; a cancelled or unclear one becomes a no.
+    /// Returns the payload that [`from_entry`](Self::from_entry) reads as this decision. A
+    /// cancelled or unclear reply becomes a no.
     pub fn to_payload(&self) -> JsonObject {
         let detail = match self {
             Self::Approved { edited_args: Some(args) } => {
@@ -98,8 +100,8 @@ impl ApprovalDecision {
     }
 }
 
-/// Returns arguments as JSON for the text of a question, with every member. Of a long name or text the beginning is shown, with its
-/// length behind the quotes, and hidden characters are escape sequences.
+/// Returns arguments as JSON for the text of a question, with every member. A long name or text is
+/// cut, with its length after the quotes. Hidden characters are escape sequences.
 pub fn shown_arguments(arguments: &JsonObject) -> String {
     let mut shown = String::new();
     show_object(arguments, &mut shown);
@@ -152,7 +154,7 @@ fn show_text(text: &str, shown: &mut String) {
     }
     shown.push('"');
     if end < text.len() {
-        // Outside of the quotes, so that no text can end like this.
+        // The length is outside of the quotes, so that no text can imitate it.
         shown.push_str(&format!("… ({} characters)", text.chars().count()));
     }
 }
@@ -260,13 +262,13 @@ mod tests {
             (json!(null), Unclear, Unclear),
         ] {
             let entry = resolved(payload);
-            assert_eq!(ApprovalDecision::of(&entry, true), with_edits, "{entry:?}");
-            assert_eq!(ApprovalDecision::of(&entry, false), without_edits, "{entry:?}");
+            assert_eq!(ApprovalDecision::from_entry(&entry, true), with_edits, "{entry:?}");
+            assert_eq!(ApprovalDecision::from_entry(&entry, false), without_edits, "{entry:?}");
             let cancelled = ResumeEntry { status: ResumeStatus::Cancelled, ..entry };
-            assert_eq!(ApprovalDecision::of(&cancelled, true), ApprovalDecision::Cancelled);
+            assert_eq!(ApprovalDecision::from_entry(&cancelled, true), ApprovalDecision::Cancelled);
         }
         let without_payload = ResumeEntry { payload: None, ..resolved(Value::Null) };
-        assert_eq!(ApprovalDecision::of(&without_payload, true), Unclear);
+        assert_eq!(ApprovalDecision::from_entry(&without_payload, true), Unclear);
     }
 
     #[test]
@@ -282,10 +284,10 @@ mod tests {
             "批准！",
             "「同意」",
         ] {
-            assert_eq!(ApprovalDecision::of_text(text), approved(Value::Null), "{text}");
+            assert_eq!(ApprovalDecision::from_text(text), approved(Value::Null), "{text}");
         }
         for text in ["no", "NO!", "reject", "REJECTED ", "拒绝", "不。"] {
-            assert_eq!(ApprovalDecision::of_text(text), declined(None), "{text}");
+            assert_eq!(ApprovalDecision::from_text(text), declined(None), "{text}");
         }
         for text in [
             "",
@@ -299,7 +301,7 @@ mod tests {
             "yes, but",
             "是吗？",
         ] {
-            assert_eq!(ApprovalDecision::of_text(text), ApprovalDecision::Unclear, "{text}");
+            assert_eq!(ApprovalDecision::from_text(text), ApprovalDecision::Unclear, "{text}");
         }
     }
 
@@ -312,7 +314,7 @@ mod tests {
             declined(Some("dear")),
         ] {
             let payload = Value::Object(decision.to_payload());
-            assert_eq!(ApprovalDecision::of(&resolved(payload), true), decision);
+            assert_eq!(ApprovalDecision::from_entry(&resolved(payload), true), decision);
         }
         for decision in [ApprovalDecision::Cancelled, ApprovalDecision::Unclear] {
             assert_eq!(Value::Object(decision.to_payload()), json!({ "approved": false }));

@@ -50,7 +50,7 @@ impl From<String> for MessageContent {
     }
 }
 
-/// A text as it is, and anything else as JSON.
+/// Serializes a text unchanged, and anything else as JSON.
 impl From<Value> for MessageContent {
     fn from(value: Value) -> Self {
         match value {
@@ -120,9 +120,10 @@ impl ContentPart {
     pub(super) fn metadata(&self) -> Option<&Value> {
         match self {
             Self::Text(text) => text.metadata.as_ref(),
-            Self::Image(it) | Self::Audio(it) | Self::Video(it) | Self::Document(it) => {
-                it.metadata.as_ref()
-            }
+            Self::Image(media)
+            | Self::Audio(media)
+            | Self::Video(media)
+            | Self::Document(media) => media.metadata.as_ref(),
         }
     }
 
@@ -132,7 +133,7 @@ impl ContentPart {
         self.source()?.stored_file()
     }
 
-    /// Returns what is no text for changing it.
+    /// Returns a part that is not a text, for changing it.
     #[doc(hidden)]
     pub fn media_mut(&mut self) -> Option<&mut MediaPart> {
         match self {
@@ -233,7 +234,7 @@ impl PartSource {
 
     /// Creates the source of a file that this server stores. It is in stored messages only.
     #[doc(hidden)]
-    pub fn of_stored_file(id: &str, mime_type: &str) -> Self {
+    pub fn from_stored_file(id: &str, mime_type: &str) -> Self {
         Self::File {
             value: id.to_owned(),
             provider: Some(Self::OWN_PROVIDER.to_owned()),

@@ -1,14 +1,15 @@
-//! The content of an activity `agui-server.file`: a file that an agent, a tool or a model hands over. Stored content names the file;
-//! a client gets its URL in place of the name's provider.
+//! The content of an activity `agui-server.file`: a file that an agent, a tool or a model hands
+//! over. Stored content has the file's id and provider; a client gets a URL in place of the
+//! provider.
 
 use serde_json::Value;
 
 use super::{ActivityMessage, ContentPart, JsonObject, Message, PartSource, own_names::FILE};
 
-/// The member of the file's URL.
+/// The member with the file's URL.
 pub const FILE_URL: &str = "url";
 pub const FILE_ID: &str = "id";
-/// Says whose the id is, as in the source of a part.
+/// The member with the provider that issued the id, as in the source of a part.
 pub const FILE_PROVIDER: &str = "provider";
 pub const FILE_TYPE: &str = "mimeType";
 pub const FILE_NAME: &str = "name";

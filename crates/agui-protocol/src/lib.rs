@@ -4,7 +4,8 @@
 //! value is omitted, never written as `null`. Source of the rules: the AG-UI 1.1 schema and prose (`docs/spec` in
 //! `ag-ui-protocol/ag-ui`).
 
-// `unwrap_used` is in the root's Cargo.toml. A panic would end a run or a request, so each one that stays says why input cannot reach it.
+// `unwrap_used` is in the root's Cargo.toml. A panic would end a run or a request, so a comment at
+// each panic says why input cannot reach it.
 #![cfg_attr(not(test), warn(clippy::expect_used, clippy::panic, clippy::unreachable))]
 
 #[doc(hidden)]

@@ -129,7 +129,7 @@ impl Message {
         }
     }
 
-    /// Returns the parts of a content that is a list of them, and an empty slice for others.
+    /// Returns the parts of a content, and an empty slice for a text.
     #[doc(hidden)]
     pub fn parts(&self) -> &[ContentPart] {
         match self {
@@ -201,8 +201,8 @@ impl Message {
     }
 }
 
-/// Defines a message struct as [`wire_struct!`] does: with an id first and the members of all messages last. All but
-/// activities can have an encrypted value.
+/// Defines a message struct as [`wire_struct!`] does: with an id first and the members of all
+/// messages last. All messages except activities can have an encrypted value.
 macro_rules! message {
     (@define [$($encrypted:tt)*] $(#[$meta:meta])* $name:ident { $($required:tt)* }
         $(lenient { $($lenient:tt)* })? $(optional { $($optional:tt)* })?

@@ -66,7 +66,8 @@ impl Messages {
         self.call_place(id).map(|(position, _)| position)
     }
 
-    /// Returns the position of the assistant message that made a tool call, and which of its calls it is.
+    /// Returns the position of the assistant message that made a tool call, and the call's position
+    /// in it.
     #[doc(hidden)]
     pub fn call_place(&self, id: &str) -> Option<(usize, usize)> {
         match self.index() {
@@ -126,13 +127,13 @@ impl Messages {
         if index.get().is_none() && lookups.fetch_add(1, Ordering::Relaxed) < SCANS_BEFORE_INDEX {
             return None;
         }
-        Some(index.get_or_init(|| MessageIndex::of(list.iter().enumerate())))
+        Some(index.get_or_init(|| MessageIndex::new(list.iter().enumerate())))
     }
 }
 
 impl<P: Copy + Default> MessageIndex<P> {
     /// Builds the index of messages, each with its place.
-    pub fn of<'m>(messages: impl Iterator<Item = (P, &'m Message)>) -> Self {
+    pub fn new<'m>(messages: impl Iterator<Item = (P, &'m Message)>) -> Self {
         let mut index = Self::default();
         messages.for_each(|(place, message)| index.add(place, message));
         index

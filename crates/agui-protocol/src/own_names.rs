@@ -1,8 +1,8 @@
 //! The names that this server adds to AG-UI: of custom events, of activities, and of keys of metadata.
 //!
-//! AG-UI keeps names without a prefix for itself, so each name of ours has the prefix `agui-server.`, and is declared here
-//! and nowhere else. `UPDATE_DOCS=1 cargo test --lib own_names` writes the table of `docs/protocol.md`. Names that front ends
-//! already know, such as `mcp-apps`, are theirs and stand where they are used.
+//! AG-UI reserves names without a prefix, so each name of ours has the prefix `agui-server.`, and
+//! is declared only here. `UPDATE_DOCS=1 cargo test --lib own_names` writes the table of
+//! `docs/protocol.md`. Names of front ends, such as `mcp-apps`, are declared where they are used.
 
 /// Declares a constant for each name, from its meaning, the name without its prefix, and what carries the name.
 macro_rules! own_names {
@@ -28,7 +28,7 @@ own_names! {
     ANSWER_EMPTY = "answer_empty", "`CUSTOM`";
     /// The model cannot read an [attachment](#citations-and-attachments): `kind`, `name`, `mimeType`, `reason`.
     ATTACHMENT_SKIPPED = "attachment_skipped", "`CUSTOM`";
-    /// Another server [goes on with the run](#a-run-that-is-continued): `attempt`, `cause`.
+    /// Another server [continues the run](#a-run-that-is-continued): `attempt`, `cause`.
     RUN_CONTINUED = "run_continued", "`CUSTOM`";
     /// The interrupts were [answered before](#what-was-decided), and nothing was done: `answers`, each with `interruptId`, `toolCallId` and `decision`.
     ALREADY_ANSWERED = "already_answered", "`CUSTOM`";

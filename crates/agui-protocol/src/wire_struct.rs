@@ -1,10 +1,11 @@
 //! The macro that defines a struct of the protocol, its constructor, and its decoder.
 
-/// Defines a struct from its required members, `lenient` ones, which are required in what is sent and have a default in what
-/// comes, `open` ones, which are any JSON and absent if `null`, `optional` ones, which are left out of JSON when absent, and
-/// `defaulted` ones with attributes of their own. `new` takes the required and the lenient members. A struct with
-/// its `own_new` writes that from `bare`, which is private; one that is `without_new` has no constructor. A struct of the
-/// input is `decoded`: [`decode`](crate::decode) reads these members, and no list names them again.
+/// Defines a struct from its members. A `lenient` member is required when sent, and has a default
+/// when received. An `open` member is any JSON, and absent if `null`. An `optional` member is left
+/// out of JSON when absent. A `defaulted` member has attributes of its own. `new` takes the
+/// required and the lenient members. A struct with `own_new` writes its constructor on top of the
+/// private `bare`. A struct `without_new` has no constructor. A `decoded` struct is a part of the
+/// input: [`decode`](crate::decode) reads its members.
 macro_rules! wire_struct {
     (@define [$($constructor:tt)*] $decoder:tt $(#[$meta:meta])* $name:ident {
         $($(#[$required_meta:meta])* $required:ident: $required_type:ty,)*
@@ -75,7 +76,7 @@ macro_rules! wire_struct {
     };
     (@constructor $decoder:tt $($definition:tt)*) => {
         $crate::wire_struct::wire_struct!(@define [
-            /// Creates it with its required members alone.
+            /// Creates the value with its required members alone.
             pub fn new
         ] $decoder $($definition)*);
     };

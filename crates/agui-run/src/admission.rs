@@ -1,4 +1,5 @@
-//! Admits a run that has its turn in this process to its thread: begins it in the store, after the run of another process.
+//! Begins a run in the store, once it has its turn in this process and no other process runs the
+//! thread.
 
 use std::{sync::Arc, time::Duration};
 
@@ -15,14 +16,14 @@ use super::{
     drive::driver::run_started,
     events::thread_event_hub::ThreadChange,
     limits::start_error::StartError,
-    log::{Follower, live::to_line, taken_back::taken_back},
+    log::{Follower, live::to_line, retracted::retracted},
     options::ConcurrentRuns,
     persist::stored_request::StoredRequest,
     request::{RunRequest, StartedRun},
     runs::Runs,
     turn::{
-        queue::{Entrant, TurnGuard},
-        thread_runs::ThreadRuns,
+        queue::{RunTrigger, TurnGuard},
+        thread_core::ThreadCore,
     },
 };
 use agui_agent::files::{AbsorbError, has_media};
@@ -41,7 +42,7 @@ const SLOW_POLL: Duration = Duration::from_secs(2);
 /// A run that has its turn in this process, until it has begun in the store.
 pub(super) struct Admission {
     pub(super) runs: Arc<Runs>,
-    pub(super) threads: Arc<ThreadRuns>,
+    pub(super) threads: Arc<ThreadCore>,
     pub(super) key: ThreadKey,
     pub(super) turn: TurnGuard,
     pub(super) request: RunRequest,
@@ -49,38 +50,38 @@ pub(super) struct Admission {
     anonymous: Vec<usize>,
     /// The thread as it was last read; `None` if it is assumed to be new.
     pub(super) loaded: Option<LoadedThread>,
-    /// Whether `loaded` was read for this run, so that it is not older than the request.
+    /// True if `loaded` was read for this run, so that it is not older than the request.
     is_read: bool,
-    /// Whether messages of the client were left out that a run has taken back.
-    is_behind: bool,
-    /// Whether the client has sent data that are files now.
-    pub(super) has_sent_data: bool,
+    /// True if retracted messages of the client were left out.
+    shows_retracted: bool,
+    /// True if the client sent data that were stored as files.
+    pub(super) had_inline_media: bool,
 }
 
 /// A run as it has begun in the store.
 pub(super) struct BegunRun {
     pub(super) lease: Lease,
-    /// Of the thread after the begin.
+    /// The version of the thread after the begin.
     pub(super) version: i64,
     /// The number of the last message of the thread.
     pub(super) last_message: i64,
     pub(super) state_number: Option<i64>,
-    /// When the thread was created.
+    /// The time when the thread was created.
     pub(super) created_at: Millis,
     pub(super) request_bytes: u64,
 }
 
-/// The result of an attempt to begin a run.
+/// The result of trying to begin a run.
 enum BeginAttempt {
     Begun(StartedRun),
-    /// Another process runs `run` on the thread. Its lease, if it is lost.
+    /// Another process runs `run` on the thread. The lease is `Some` if that run is lost.
     Busy(Box<Admission>, Box<RunRecord>, Option<Lease>),
 }
 
 impl Runs {
     pub(super) async fn admit(
         self: &Arc<Self>,
-        threads: &Arc<ThreadRuns>,
+        threads: &Arc<ThreadCore>,
         key: ThreadKey,
         turn: TurnGuard,
         mut request: RunRequest,
@@ -91,7 +92,7 @@ impl Runs {
             .await?;
         let (deadline, asked_at) = (Instant::now() + threads.options.queue_timeout, now());
         let [mut poll, longest] = POLL_BACKOFF;
-        let has_sent_data = threads.absorb(&key.owner, &mut request.input.messages).await?;
+        let had_inline_media = threads.absorb(&key.owner, &mut request.input.messages).await?;
         let (loaded, bytes) = threads.cache.take(&key).unzip();
         if let (Some(memory), Some(bytes)) = (&request.permit.memory, bytes) {
             memory.thread(bytes).await?;
@@ -108,11 +109,11 @@ impl Runs {
             anonymous,
             loaded,
             is_read: false,
-            is_behind: false,
-            has_sent_data,
+            shows_retracted: false,
+            had_inline_media,
         });
         loop {
-            // The attempt completes even if the client leaves, because a run that was begun has to be ended.
+            // Completes even if the client leaves, because a run that was begun has to be ended.
             let (same, run, lost) = match CompleteOnDrop::new(admission.begin()).await? {
                 BeginAttempt::Begun(started) => return Ok(started),
                 BeginAttempt::Busy(admission, run, lost) => (admission, run, lost),
@@ -123,10 +124,10 @@ impl Runs {
             if let Some(lost) = lost.filter(|lost| lost.holder != threads.holder) {
                 let lost = LostRun { key: key.clone(), run_id: run.id.clone(), lease: lost };
                 // Boxed because it is large and rare.
-                match Box::pin(self.recover(threads, &lost)).await {
-                    // `LeaseLost`: another process has closed the run, or the thread was deleted.
+                match Box::pin(self.continue_or_close(threads, &lost)).await {
+                    // `LeaseLost`: another process closed the run, or the thread was deleted.
                     Ok(true) | Err(StoreError::LeaseLost) => continue,
-                    // Another server may be able to go on with it.
+                    // Another server may be able to continue it.
                     Ok(false) => {}
                     Err(error) => return Err(error.into()),
                 }
@@ -156,7 +157,7 @@ impl Runs {
     }
 }
 
-impl ThreadRuns {
+impl ThreadCore {
     /// Follows a run of another process.
     fn follow_or_reject(&self, key: &ThreadKey, run: &RunRecord) -> Result<StartedRun, StartError> {
         if !run.detached {
@@ -178,7 +179,7 @@ impl ThreadRuns {
         }
     }
 
-    /// Makes files of the media that a client has sent. Returns whether some of them came as data.
+    /// Stores the media of a client's messages as files. Returns whether some of them came as data.
     async fn absorb(&self, owner: &str, messages: &mut Messages) -> Result<bool, StartError> {
         let Some(files) = self.files.as_ref().filter(|_| messages.iter().any(has_media)) else {
             return Ok(false);
@@ -194,26 +195,26 @@ impl ThreadRuns {
 }
 
 impl Admission {
-    /// Plans the run, begins and launches it. While the store says that the thread has changed, reads the thread and tries
-    /// again.
+    /// Plans the run, begins and launches it. While the store says that the thread has changed,
+    /// reads the thread and tries again.
     async fn begin(mut self: Box<Self>) -> Result<BeginAttempt, StartError> {
         loop {
-            self.leave_out_taken_back().await?;
-            let Self { threads, key, request, anonymous, loaded, is_behind, .. } = &*self;
+            self.leave_out_retracted().await?;
+            let Self { threads, key, request, anonymous, loaded, shows_retracted, .. } = &*self;
             let client = ClientInput {
                 owner: &key.owner,
                 input: &request.input,
                 anonymous,
-                is_behind: *is_behind,
+                shows_retracted: *shows_retracted,
                 is_reply: request.is_reply,
             };
             let Some(plan) = Plan::make(&threads.store, key, loaded.as_ref(), client).await? else {
                 self.load().await?;
                 continue;
             };
-            if plan.begins_no_run() {
+            if plan.is_noop() {
                 if self.is_read {
-                    return Ok(BeginAttempt::Begun(self.launch_without_run(plan.resume)));
+                    return Ok(BeginAttempt::Begun(self.respond_without_run(plan.resume)));
                 }
                 self.load().await?;
                 continue;
@@ -222,7 +223,7 @@ impl Admission {
                 .permit
                 .detached
                 .is_some()
-                .then(|| stored_request(request, &plan, self.has_sent_data));
+                .then(|| stored_request(request, &plan, self.had_inline_media));
             let now = now();
             match self.begin_with(&plan, stored.as_deref(), now).await? {
                 BeginOutcome::Begun { lease, version, last_message, state_number, replaced } => {
@@ -271,11 +272,11 @@ impl Admission {
         }
     }
 
-    /// Fails, or asks the run of another process to end, if `concurrent_runs` says so.
+    /// Fails, or requests the cancellation of the run of another process, by `concurrent_runs`.
     async fn reject_or_supersede(&self, run: &RunRecord) -> Result<(), StartError> {
         match self.threads.options.concurrent_runs {
             ConcurrentRuns::Reject => return Err(StartError::ThreadIsBusy),
-            ConcurrentRuns::Supersede if self.request.entrant() == Entrant::Message => {
+            ConcurrentRuns::Supersede if self.request.trigger() == RunTrigger::Message => {
                 if let Some(shared) = self.threads.store.shared() {
                     shared.request_cancel(run.thread, &run.id).await?;
                 }
@@ -285,33 +286,33 @@ impl Admission {
         Ok(())
     }
 
-    /// Leaves out messages of the client that a run of the thread has taken back.
-    async fn leave_out_taken_back(&mut self) -> Result<(), StoreError> {
+    /// Leaves out the client's messages that a run of the thread has retracted.
+    async fn leave_out_retracted(&mut self) -> Result<(), StoreError> {
         let Self { threads, key, request, anonymous, loaded, .. } = self;
         let Some(loaded) = loaded else { return Ok(()) };
         let messages = &mut request.input.messages;
-        let taken_back = taken_back(&threads.store, key, &loaded.branch, messages).await?;
-        if taken_back.is_empty() {
+        let retracted = retracted(&threads.store, key, &loaded.branch, messages).await?;
+        if retracted.is_empty() {
             return Ok(());
         }
         tracing::info!(
-            count = taken_back.len(),
-            "left out messages of the client that its run has taken back"
+            count = retracted.len(),
+            "left out messages of the client that a run has retracted"
         );
         let mut is_anonymous: Vec<_> =
             (0..messages.len()).map(|at| anonymous.binary_search(&at).is_ok()).collect();
-        let mut kept = messages.iter().map(|message| !taken_back.contains(message.id()));
+        let mut kept = messages.iter().map(|message| !retracted.contains(message.id()));
         is_anonymous.retain(|_| kept.next().unwrap_or_default());
         *anonymous = (0..)
             .zip(is_anonymous)
             .filter_map(|(at, is_anonymous)| is_anonymous.then_some(at))
             .collect();
-        messages.to_mut().retain(|message| !taken_back.contains(message.id()));
-        self.is_behind = true;
+        messages.to_mut().retain(|message| !retracted.contains(message.id()));
+        self.shows_retracted = true;
         Ok(())
     }
 
-    /// Reads the thread, when there is memory for it.
+    /// Reads the thread, after it has waited for the memory.
     async fn load(&mut self) -> Result<(), StartError> {
         self.loaded = None;
         let memory = self.request.permit.memory.as_ref();
@@ -369,9 +370,9 @@ impl Admission {
     }
 }
 
-/// Returns what is stored of a detached run's request, beside messages and state.
-fn stored_request(request: &RunRequest, plan: &Plan, has_sent_data: bool) -> String {
-    let stored = StoredRequest::new(&request.input, plan, has_sent_data);
+/// Returns the stored part of a detached run's request, without messages and state.
+fn stored_request(request: &RunRequest, plan: &Plan, had_inline_media: bool) -> String {
+    let stored = StoredRequest::new(&request.input, plan, had_inline_media);
     if request.agent.agent.can_continue() {
         stored.with_caller(request.principal.as_ref(), &request.forwarded).to_json()
     } else {

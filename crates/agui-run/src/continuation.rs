@@ -1,7 +1,8 @@
-//! Goes on with a detached run whose server was stopped or lost.
+//! Continues a detached run whose server was lost, or handed the run over.
 //!
-//! The log is the journal: its events are applied to messages and state again, up to the last mark of the agent. What
-//! came after that mark is taken back for all clients, and the agent is called again, in the same run and the same log.
+//! The log is the journal: its events are applied to messages and state again, up to the last mark
+//! of the agent. Everything after that mark is retracted for all clients, and the agent is called
+//! again, in the same run and the same log.
 
 use std::{collections::HashSet, sync::Arc, time::Duration};
 
@@ -12,11 +13,11 @@ use tokio::time::timeout;
 use super::{
     drive::{clock::RunLimits, guard::RunClosing, progress::Drive as _, transcript::Transcript},
     limits::{memory::RequestSize, run_permit::RunPermit},
-    log::{LiveLog, live::to_line, log_replay::LogReplay, mark::LogMark},
+    log::{LiveLog, live::to_line, mark::LogMark, restored_run::RestoredRun},
     persist::{detached, stored_request::StoredRequest, transcribed_run::TranscribedRun},
     request::RunRequest,
     runs::Runs,
-    turn::{active::ActiveRun, held_lease::HeldLease, thread_runs::ThreadRuns},
+    turn::{active::ActiveRun, held_lease::HeldLease, thread_core::ThreadCore},
 };
 use agui_agent::{
     Continuation, Principal,
@@ -32,14 +33,14 @@ use agui_store::{
     EventBatch, Lease, LostRun, RunRecord, RunStatus, StoreError, ThreadKey, host::now,
 };
 
-/// The time before a run goes on whose server was lost, for the first time, the second and so on: a run that kills its
-/// server must not walk through all servers at once.
+/// The pauses before a lost run is continued: the first, the second and each later one. A run that
+/// kills its server must not reach all servers at once.
 const BACKOFF: [Duration; 3] =
     [Duration::from_secs(1), Duration::from_secs(5), Duration::from_secs(25)];
 
-const TAKEN_BACK: &str = "The server was lost before this call ran.";
+const RETRACTED: &str = "The server was lost before this call ran.";
 
-/// A lost run whose agent can go on.
+/// A lost run whose agent can continue it.
 struct ContinuableRun {
     record: RunRecord,
     request: StoredRequest<'static>,
@@ -49,28 +50,28 @@ struct ContinuableRun {
     permit: RunPermit,
 }
 
-/// Whether a lost run goes on.
+/// Tells whether this server continues a lost run.
 enum Continuable {
     Yes(Box<ContinuableRun>),
-    /// Its agent cannot, or what it was given is not stored.
+    /// The agent cannot continue it, or its request is not stored.
     No,
-    /// The server is at its limit of runs, or of their memory.
+    /// The server is at its limit of runs or of their memory.
     NotNow,
 }
 
 impl Runs {
-    /// Takes a lost run over, and goes on with it or closes it. Returns `false` if the run could go on, but this server is
-    /// at a limit.
-    pub(crate) async fn recover(
+    /// Takes over the lease of a lost run, and continues or closes the run. Returns `false` if the
+    /// run can be continued, but this server is stopping or at a limit.
+    pub(crate) async fn continue_or_close(
         &self,
-        threads: &Arc<ThreadRuns>,
+        threads: &Arc<ThreadCore>,
         lost: &LostRun,
     ) -> Result<bool, StoreError> {
         let LostRun { key, run_id, lease } = lost;
-        let _under_way = threads.recovery_backoff.begin(lease.run);
+        let _under_way = threads.lost_run_backoff.begin(lease.run);
         let continuable = match self.continuable(threads, lost).await {
             Err(StoreError::Failed(error)) => {
-                tracing::error!(thread = key.id.as_str(), run = run_id.as_str(), %error, "a lost run cannot be read, and does not go on");
+                tracing::error!(thread = key.id.as_str(), run = run_id.as_str(), %error, "a lost run cannot be read, and is not continued");
                 Continuable::No
             }
             continuable => continuable?,
@@ -82,51 +83,48 @@ impl Runs {
             tracing::warn!(
                 thread = key.id.as_str(),
                 run = run_id.as_str(),
-                "a lost run waits: the server is at its limit of runs, or of their memory"
+                "a lost run is not continued now: the server is at its limit of runs or of their memory"
             );
             return Ok(false);
         }
         let now = now();
-        // `None`: the run is not lost, or another process has taken it over.
+        // `None`: the run is not lost, or another process took over its lease.
         let until = threads.lease_until(now);
         let take_over = threads
             .store
             .call("take_over", |store| store.take_over(lease, &threads.holder, now, until));
         let Some(taken) = take_over.await? else { return Ok(true) };
         threads.metrics.runs.leases_taken_over.inc();
-        let from = if lease.holder.is_empty() {
-            "a server that has handed it over"
-        } else {
-            &lease.holder
-        };
-        tracing::info!(thread = key.id.as_str(), run = run_id.as_str(), from, to = %threads.holder, "took over a lost run");
-        let recovered = match continuable {
+        let from =
+            if lease.holder.is_empty() { "the server that handed it over" } else { &lease.holder };
+        tracing::info!(thread = key.id.as_str(), run = run_id.as_str(), from, to = %threads.holder, "took over the lease of a lost run");
+        let done = match continuable {
             Continuable::Yes(run) => self.continue_run(threads, key, taken.clone(), *run).await,
             _ => threads.close_lost(key, run_id, &taken).await,
         };
-        // Otherwise the run would be closed as one that this server has lost.
-        if recovered.is_err()
+        // Otherwise maintenance would close the run as one that this server failed to launch.
+        if done.is_err()
             && let Some(shared) = threads.store.shared()
         {
             shared.release(&taken).await?;
         }
-        recovered.map(|()| true)
+        done.map(|()| true)
     }
 
-    /// Takes memory and a permit for a lost run before its lease is taken. Does not wait for them, because the caller has the
-    /// leases of this server to renew.
+    /// Takes memory and a permit for a lost run before its lease is taken. Does not wait for them,
+    /// because the caller also handles other lost runs.
     async fn continuable(
         &self,
-        threads: &ThreadRuns,
+        threads: &ThreadCore,
         lost: &LostRun,
     ) -> Result<Continuable, StoreError> {
         let LostRun { key, run_id, lease } = lost;
         let record =
             threads.store.call("run", |store| store.run(&key.owner, lease.thread, run_id)).await?;
-        let can_go_on = |record: &RunRecord| {
+        let is_lost = |record: &RunRecord| {
             record.number == lease.run && record.detached && record.status == RunStatus::Running
         };
-        let Some(record) = record.filter(can_go_on) else {
+        let Some(record) = record.filter(is_lost) else {
             return Ok(Continuable::No);
         };
         let Some(agent) =
@@ -157,7 +155,7 @@ impl Runs {
             let memory = self.memory.request(principal.as_ref(), size).await?;
             memory.unread_thread(thread).await.map(|()| memory)
         };
-        // Before the permit, which counts as one of the principal's runs of this minute.
+        // Before the permit, which counts for the principal's runs of this minute.
         let Some(Ok(memory)) = memory.now_or_never() else { return Ok(Continuable::NotNow) };
         let Ok(mut permit) = self.reserve(principal.as_ref()) else {
             return Ok(Continuable::NotNow);
@@ -177,37 +175,38 @@ impl Runs {
         })))
     }
 
-    /// Goes on with a run whose lease this process has taken, or closes it.
+    /// Continues a run whose lease this process has taken, or closes it.
     async fn continue_run(
         &self,
-        threads: &Arc<ThreadRuns>,
+        threads: &Arc<ThreadCore>,
         key: &ThreadKey,
         lease: Lease,
         run: ContinuableRun,
     ) -> Result<(), StoreError> {
-        let (thread, mut replay) = match threads.replay(key, &run.record).await {
-            // Reads it again, and ends it as one that cannot be read.
+        let (thread, mut restored) = match threads.restore(key, &run.record).await {
+            // Reads it again, and ends it as unreadable.
             Err(StoreError::Failed(_)) => {
                 return threads.close_lost(key, &run.record.id, &lease).await;
             }
-            replayed => replayed?,
+            result => result?,
         };
         if let Some(memory) = &run.permit.memory {
             memory.read_thread(thread.memory_bytes());
         }
-        let (cause, backoff) = (replay.cause(), replay.backoff());
+        let (cause, backoff) = (restored.cause(), restored.backoff());
         let is_given_up =
-            !replay.is_handed_over && replay.lost >= threads.options.runs.max_continuations;
-        if is_given_up || replay.is_damaged {
+            !restored.is_handed_over && restored.lost >= threads.options.runs.max_continuations;
+        if is_given_up || restored.is_damaged {
             threads.metrics.runs.continued(cause, "given_up");
             return threads.close_lost(key, &run.record.id, &lease).await;
         }
-        replay.attempt += 1;
-        replay.lost += u32::from(!replay.is_handed_over);
+        restored.attempt += 1;
+        restored.lost += u32::from(!restored.is_handed_over);
         let elapsed = Duration::from_millis(now().abs_diff(run.record.started_at));
-        // Counted before the run goes on, because it may be the run that its servers are lost by.
-        let batch = replay.take_back(key, &lease, &run.record, &run.request, cause);
-        let (lines, bytes) = (replay.lines + batch.events.len() as u64, replay.bytes);
+        // Counted before the run is continued, because the run may be the reason that servers are
+        // lost.
+        let batch = restored.retract(key, &lease, &run.record, &run.request, cause);
+        let (lines, bytes) = (restored.lines + batch.events.len() as u64, restored.bytes);
         if threads.store.append(&[batch]).await? != [true] {
             return Err(StoreError::LeaseLost);
         }
@@ -218,19 +217,19 @@ impl Runs {
             LiveLog::new(lease.clone(), run.request_bytes + bytes, max_run_bytes)
                 .continued(elapsed, lines),
         );
-        let has_sent_data = run.request.has_sent_data;
-        let (record, request) = run.into_request(key, &replay.kept);
-        let taken_back = replay.taken_back();
+        let had_inline_media = run.request.had_inline_media;
+        let (record, request) = run.into_request(key, &restored.kept);
+        let retracted = restored.retracted_ids();
         let continuation =
-            Continuation { attempt: replay.attempt, marks: replay.marks, taken_back };
+            Continuation { attempt: restored.attempt, marks: restored.marks, retracted };
         let journal = RunJournal { log: log.clone(), continuation: Some(continuation) };
         let max = threads.options.runs.detached_max.map(|max| max.saturating_sub(elapsed));
         let limits = RunLimits { max, heartbeat: None, ..self.limits };
-        let claims = thread.branch.client_claims();
+        let unverified = thread.branch.unverified_messages();
         let mut run = self.create_run(
             request,
             limits,
-            claims,
+            unverified,
             Some(journal),
             thread.conversation(record.number),
         );
@@ -239,13 +238,13 @@ impl Runs {
         let turn = threads.queue.enter_first(key, &record.id);
         let active = ActiveRun::new(record.id, lease, control.clone(), Some(log.clone()));
         let held = HeldLease::new(threads.clone(), key.clone(), turn, active);
-        let transcribed = TranscribedRun::new(run, replay.seen, thread, held, Vec::new())
-            .naming_files(has_sent_data);
+        let transcribed = TranscribedRun::new(run, restored.seen, thread, held, Vec::new())
+            .with_final_snapshot(had_inline_media);
         span.in_scope(
-            || tracing::warn!(cause, attempt = replay.attempt, holder = %threads.holder, "the run goes on here"),
+            || tracing::warn!(cause, attempt = restored.attempt, holder = %threads.holder, "the run continues here"),
         );
         let driven = async move {
-            // A stop of the run ends the wait: at shutdown the run is handed over.
+            // A stop of the run ends the pause: at shutdown the run is handed over.
             let _ = timeout(backoff, control.stopped()).await;
             detached::drive(transcribed, log).await;
         };
@@ -255,7 +254,7 @@ impl Runs {
 }
 
 impl ContinuableRun {
-    /// Returns the request to go on from what the last mark kept, beside the record of the run.
+    /// Returns the request that continues from the last mark, with the record of the run.
     fn into_request(self, key: &ThreadKey, kept: &Transcript) -> (RunRecord, RunRequest) {
         let Self { record, request, principal, agent, permit, .. } = self;
         let forwarded = request.forwarded();
@@ -274,13 +273,13 @@ impl ContinuableRun {
     }
 }
 
-impl LogReplay {
-    /// Returns why the run goes on here.
+impl RestoredRun {
+    /// Returns the reason for continuing the run.
     fn cause(&self) -> &'static str {
         if self.is_handed_over { "handed_over" } else { RunErrorCode::ServerLost.as_str() }
     }
 
-    /// Returns the time before the run goes on.
+    /// Returns the pause before the run is continued.
     fn backoff(&self) -> Duration {
         if self.is_handed_over {
             Duration::ZERO
@@ -289,8 +288,9 @@ impl LogReplay {
         }
     }
 
-    /// Closes what the lost server left open, and takes back what it sent after the last mark. Returns the lines to append.
-    fn take_back(
+    /// Closes the items that the lost server left open, and retracts the messages and the state
+    /// after the last mark. Returns the lines to append.
+    fn retract(
         &mut self,
         key: &ThreadKey,
         lease: &Lease,
@@ -302,7 +302,7 @@ impl LogReplay {
         if !self.has_started {
             events.push(RunStarted::new(key.id.clone(), run.id.clone()).into());
         }
-        // `RUN_STARTED` is stored with the begin, what follows it later.
+        // `RUN_STARTED` is stored with the begin, and this snapshot later.
         if self.lines <= 1 && request.adds_state {
             events.push(StateSnapshot::new(self.kept.state().clone()).into());
         }
@@ -311,14 +311,14 @@ impl LogReplay {
         let kept: HashSet<_> =
             kept.iter().flat_map(Message::tool_calls).map(|call| &call.id).collect();
         for call in self.guard.pending_calls().into_iter().filter(|call| !kept.contains(call)) {
-            // Some clients count the calls without a result, also those that a snapshot has removed.
-            events.push(ToolCallResult::new(MessageId::random(), call, TAKEN_BACK).into());
+            // Some clients count calls without a result, even after a snapshot has removed them.
+            events.push(ToolCallResult::new(MessageId::random(), call, RETRACTED).into());
         }
         let value = json!({ "attempt": self.attempt, "cause": cause });
         events.push(Custom::new(RUN_CONTINUED, value).into());
         if self.seen.messages() != self.kept.messages() {
             let mut snapshot = Event::from(MessagesSnapshot::new(self.kept.messages()));
-            // Activities that the snapshot does not have are taken back, too.
+            // Activities that the snapshot does not have are retracted, too.
             let scope = json!({ "authoritativeActivityTypes": null });
             snapshot
                 .base_mut()

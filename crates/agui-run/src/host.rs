@@ -18,5 +18,5 @@ pub use crate::{
     log::{FollowError, Follower},
     request::{RunRequest, StartedRun},
     runs::{Runs, RunsBuilder},
-    turn::thread_runs::{ThreadData, ThreadRuns},
+    turn::thread_core::{ThreadCore, ThreadData},
 };

@@ -6,8 +6,8 @@ use super::{
     admission::{Admission, BegunRun},
     control::Stop,
     conversation::{
-        branch::LoadedThread, decide::BranchCase, decided, plan::Plan, resume::ResumeDecision,
-        snapshots::snapshots,
+        answered_interrupts, branch::LoadedThread, match_branch::BranchCase, plan::Plan,
+        resume::ResumeDecision, snapshots::snapshots,
     },
     drive::{
         agent_with_files::AgentWithFiles,
@@ -39,38 +39,40 @@ use agui_protocol::{
 use agui_store::ThreadVersion;
 
 impl Runs {
-    /// A run that is not stored. `claims` are the messages that only agents make, but that the client sent.
+    /// Launches a run that is not stored. `unverified` are the client's messages that only agents
+    /// make.
     pub(super) fn launch_unstored(
         &self,
         request: RunRequest,
-        claims: HashSet<MessageId>,
+        unverified: HashSet<MessageId>,
     ) -> StartedRun {
         StartedRun::Unstored(self.create_run(
             request,
             self.limits,
-            claims,
+            unverified,
             None,
             Conversation::Once,
         ))
     }
 
-    /// The run ends as cancelled, without the agent.
+    /// Launches a run that ends as cancelled, without the agent.
     pub(super) fn launch_cancelled(&self, request: RunRequest) -> StartedRun {
         request.permit.live.control.stop(Stop::Cancel);
         self.launch_unstored(request, HashSet::new())
     }
 
-    /// `client_messages` are those of [`Branch::client_claims`](crate::conversation::branch::Branch::client_claims).
+    /// Creates a run. `unverified` are the client's messages that only agents make.
     pub(super) fn create_run(
         &self,
         request: RunRequest,
         limits: RunLimits,
-        client_messages: HashSet<MessageId>,
+        unverified: HashSet<MessageId>,
         journal: Option<RunJournal>,
         conversation: Conversation,
     ) -> Box<Run> {
         let RunRequest { permit, agent, mut input, principal, forwarded, .. } = request;
-        // Those of a thread from the time before the option was changed, or of another agent's snapshot.
+        // A thread can still hold instructions: stored before the option was turned off, or sent in
+        // another agent's snapshot.
         let accepts_instructions = self.threads.options.accept_instructions;
         if !accepts_instructions && input.messages.iter().any(Message::is_instruction) {
             input.messages = input
@@ -88,8 +90,9 @@ impl Runs {
         });
         let trace = TraceScope::new(forwarded.trace().cloned(), self.records_content);
         let mut parts = ContextParts::new(identity);
-        (parts.forwarded, parts.client_messages, parts.conversation) =
-            (forwarded, client_messages, conversation);
+        parts.forwarded = forwarded;
+        parts.client_messages = unverified;
+        parts.conversation = conversation;
         parts.upstream_key = Some(self.threads.upstream_key.clone());
         parts.accepts_instructions = accepts_instructions;
         parts.observer = Some(RunObserver { metrics: self.metrics.clone(), recording });
@@ -120,8 +123,9 @@ impl Runs {
 }
 
 impl Admission {
-    /// Answers a request that changes nothing. The client gets the thread as it is; no run is stored, and none is replaced.
-    pub(super) fn launch_without_run(self, resume: ResumeDecision) -> StartedRun {
+    /// Responds to a request that changes nothing, with the stored thread. Stores and replaces no
+    /// run.
+    pub(super) fn respond_without_run(self, resume: ResumeDecision) -> StartedRun {
         let Self { runs, threads, key, mut request, loaded, .. } = self;
         let mut open = Vec::new();
         request.input.messages = Messages::default();
@@ -141,9 +145,9 @@ impl Admission {
         let BegunRun { lease, version, last_message, state_number, created_at, request_bytes } =
             begun;
         let first_run = Some(plan.first_run.unwrap_or(lease.run));
-        let Self { runs, threads, key, turn, mut request, loaded, has_sent_data, .. } = self;
+        let Self { runs, threads, key, turn, mut request, loaded, had_inline_media, .. } = self;
         let options = &threads.options;
-        let (case, lacks_state) = (plan.decision.case, plan.lacks_state(&request.input));
+        let (case, lacks_state) = (plan.matched.case, plan.lacks_state(&request.input));
         let (mut interrupts, state) =
             (std::mem::take(&mut plan.open_interrupts), plan.state.take());
         let resume = std::mem::replace(&mut plan.resume, ResumeDecision::StillOpen);
@@ -196,14 +200,14 @@ impl Admission {
         let (version, state) = (ThreadVersion { number, version }, state_number.zip(state));
         let thread =
             LoadedThread { version, created_at, first_run, state, interrupts, bytes, branch };
-        let (claims, conversation) =
-            (thread.branch.client_claims(), thread.conversation(run_number));
-        let run = runs.create_run(request, limits, claims, journal, conversation);
+        let unverified = thread.branch.unverified_messages();
+        let conversation = thread.conversation(run_number);
+        let run = runs.create_run(request, limits, unverified, journal, conversation);
         let first = lacks_state.then(|| StateSnapshot::new(transcript.state().clone()).into());
         let Some(log) = log else {
             let snapshots = first.into_iter().chain(snapshots).collect();
             let transcribed = TranscribedRun::new(run, transcript, thread, held, snapshots)
-                .naming_files(has_sent_data);
+                .with_final_snapshot(had_inline_media);
             return StartedRun::Stored(Box::new(StoredRun::new(transcribed)));
         };
         let follower =
@@ -211,14 +215,14 @@ impl Admission {
         let span = run.span().clone();
         let snapshots_of_log = first.into_iter().collect();
         let transcribed = TranscribedRun::new(run, transcript, thread, held, snapshots_of_log)
-            .naming_files(has_sent_data);
+            .with_final_snapshot(had_inline_media);
         tokio::spawn(tracing::Instrument::instrument(detached::drive(transcribed, log), span));
         StartedRun::Detached { follower, snapshots }
     }
 }
 
-/// Returns the events of a request that changes nothing. `replies` are those that were given before.
-fn thread_as_it_is(
+/// Returns the events for a request that changes nothing. `replies` were given before.
+fn snapshot_events(
     input: &RunAgentInput,
     replies: &[ResumeEntry],
     open: &[Interrupt],
@@ -226,7 +230,7 @@ fn thread_as_it_is(
     let messages = MessagesSnapshot::new(input.messages.clone());
     let mut events = vec![StateSnapshot::new(input.state_or_empty()).into(), messages.into()];
     if !replies.is_empty() {
-        events.push(Custom::new(ALREADY_ANSWERED, decided::describe(replies)).into());
+        events.push(Custom::new(ALREADY_ANSWERED, answered_interrupts::describe(replies)).into());
     }
     events.extend((!open.is_empty()).then(|| still_open(input, open)));
     events
@@ -238,8 +242,8 @@ fn still_open(input: &RunAgentInput, open: &[Interrupt]) -> Event {
 }
 
 impl RunRequest {
-    /// If the agent must not run, replaces it by one that only emits the reason. Otherwise `open` is emptied: the agent gets
-    /// the replies to all interrupts.
+    /// If the agent must not run, replaces it by one that only emits the reason. Otherwise empties
+    /// `open`: the agent gets the replies to all interrupts.
     fn apply_resume(&mut self, resume: ResumeDecision, open: &mut Vec<Interrupt>) {
         let Self { input, agent, .. } = self;
         let events: Vec<Event> = match resume {
@@ -248,8 +252,8 @@ impl RunRequest {
                 open.clear();
                 return;
             }
-            ResumeDecision::Repeated => thread_as_it_is(input, &[], open),
-            ResumeDecision::AlreadyAnswered(replies) => thread_as_it_is(input, &replies, open),
+            ResumeDecision::Repeated => snapshot_events(input, &[], open),
+            ResumeDecision::AlreadyAnswered(replies) => snapshot_events(input, &replies, open),
             ResumeDecision::StillOpen => vec![still_open(input, open)],
             ResumeDecision::Refused(code, message) => vec![RunError::new(code, message).into()],
         };

@@ -1,14 +1,16 @@
 //! One run, from the request to its stored end. Knows no routes.
 //!
-//! [`Runs::start`] leads every run through [`start`], [`admission`] and [`launch`]. Below them the folders are layers, each
-//! of which uses only those after it: [`persist`] (what is written when), [`turn`] (whose turn it is: the queue and the
-//! lease), [`log`] (what clients of a detached run follow), [`drive`] (the agent is polled and its events are guarded),
-//! [`conversation`] (what the agent gets), [`events`] (what others are told of), and [`limits`] (what clients may take).
-//! [`ThreadRuns`] is what the runs of a server share: the store, with the queue and the cache of its threads.
+//! [`Runs::start`] leads every run through [`start`], [`admission`] and [`launch`]. Below them the
+//! folders are layers; each uses only those after it: [`persist`] (writes to the store), [`turn`]
+//! (the queue and the lease of a thread), [`log`] (the logs of detached runs), [`drive`] (polls the
+//! agent and guards its events), [`conversation`] (the agent's input), [`events`] (changes and
+//! events for other readers), and [`limits`] (runs, memory and stored bytes of clients).
+//! The runs of a server share [`ThreadCore`]: the store, the queue and the cache of threads.
 //!
 //! There is no channel and no task between an agent and its response, so a slow client slows its agent.
 
-// `unwrap_used` is in the root's Cargo.toml. A panic would end a run or a request, so each one that stays says why input cannot reach it.
+// `unwrap_used` is in the root's Cargo.toml. A panic would end a run or a request, so each
+// remaining one says why input cannot reach it.
 #![cfg_attr(not(test), warn(clippy::expect_used, clippy::panic, clippy::unreachable))]
 
 mod admission;
@@ -39,7 +41,7 @@ pub use self::{
 };
 pub(crate) use self::{
     events::thread_event_hub::ThreadEvents, log::Follower, runs::Runs,
-    turn::thread_runs::ThreadRuns,
+    turn::thread_core::ThreadCore,
 };
 
 #[doc(hidden)]

@@ -1,4 +1,5 @@
-//! Background tasks of stored threads: renew leases, forward cancel requests, close lost runs, apply retention.
+//! Background tasks of stored threads: renew leases, forward cancel requests, continue or close
+//! lost runs, apply retention.
 
 use std::{
     collections::HashSet,
@@ -15,25 +16,26 @@ use super::{
     events::thread_event_hub::receive_announcements,
     measured_store::MeasuredStore,
     runs::Runs,
-    turn::{active::ActiveRun, thread_runs::ThreadRuns},
+    turn::{active::ActiveRun, thread_core::ThreadCore},
 };
 use agui_store::{LostRun, SharedStore, StoreError, Topic, host::now};
 
-/// The interval of polling for cancel requests of other processes: without signals, and with signals, which can be lost.
+/// The interval of polling for cancel requests of other processes: without signals, and with
+/// signals, which can be lost.
 const CANCEL_POLL: [Duration; 2] = [Duration::from_millis(200), Duration::from_secs(2)];
 const SWEEP_INTERVAL: Duration = Duration::from_secs(60);
-/// Sweeps between two calls of [`ThreadData::threads_swept`](super::turn::thread_runs::ThreadData::threads_swept) when no sweep of
-/// this process removes a thread: other servers remove threads, too.
+/// Sweeps between two calls of `ThreadData::threads_swept` when no sweep of this process removes a
+/// thread: other servers remove threads, too.
 const SWEEPS_BETWEEN_CHECKS: u32 = 60;
-/// More than one owner's waiting runs, which would hide those of others.
-const MAX_RECOVERED_RUNS: usize = 10_000;
-const MAX_CONCURRENT_RECOVERIES: usize = 4;
-/// No process has this name, so all runs are runs of other holders.
+/// The number of lost runs that are read at once. One owner has fewer, so they hide no others.
+const MAX_LOST_RUNS: usize = 10_000;
+const MAX_CONCURRENT_CONTINUATIONS: usize = 4;
+/// No process has this name, so all runs belong to other holders.
 const ALL_HOLDERS: &str = "";
 
 impl Runs {
-    /// Starts the background tasks, the writer and the reader of logs, unless they are running. They end when the stored
-    /// threads are dropped.
+    /// Starts the background tasks, the writer and the reader of logs, unless they are running.
+    /// They end when the [`ThreadCore`] is dropped.
     ///
     /// # Panics
     /// Outside of a tokio runtime.
@@ -49,49 +51,50 @@ impl Runs {
         });
     }
 
-    /// Closes lost runs of other processes; [`LeaseRenewal`] closes those of this process. A run of this process is not lost
-    /// if its lease was renewed too late: this process would take over its own lease, and the run could go on writing to the
-    /// log that is being closed.
-    async fn recover_lost(&self, threads: &Arc<ThreadRuns>) -> Result<(), StoreError> {
+    /// Continues or closes lost runs of other processes; [`LeaseRenewal`] closes those of this
+    /// process. A run of this process is not lost if its lease was renewed too late: this process
+    /// would take over its own lease, and the run could still write to the log that is being
+    /// closed.
+    async fn continue_lost(&self, threads: &Arc<ThreadCore>) -> Result<(), StoreError> {
         // A server that is stopped can hand over more runs than one page has.
         while !threads.is_stopping() {
-            let lost = threads.store.call("lost_runs", |store| {
-                store.lost_runs(&threads.holder, now(), MAX_RECOVERED_RUNS)
-            });
+            let lost = threads
+                .store
+                .call("lost_runs", |store| store.lost_runs(&threads.holder, now(), MAX_LOST_RUNS));
             let lost = lost.await?;
-            let is_last = lost.len() < MAX_RECOVERED_RUNS;
-            let is_due = |lost: &LostRun| threads.recovery_backoff.is_due(lost.lease.run);
+            let is_last = lost.len() < MAX_LOST_RUNS;
+            let is_due = |lost: &LostRun| threads.lost_run_backoff.is_due(lost.lease.run);
             let others =
                 lost.into_iter().filter(|lost| lost.lease.holder != threads.holder && is_due(lost));
-            // If a run of an owner has to wait, the owner's other ones do, too: each attempt reads the whole request.
-            let waiting = Mutex::new(HashSet::new());
-            let recovered = stream::iter(others).map(async |lost| {
+            // If a limit refuses a run, the owner's other runs are skipped, too: each would read
+            // its whole request.
+            let refused = Mutex::new(HashSet::new());
+            let done = stream::iter(others).map(async |lost| {
                 let (owner, run) = (lost.key.owner.clone(), lost.lease.run);
-                if waiting.lock().contains(&owner) {
+                if refused.lock().contains(&owner) {
                     return false;
                 }
-                match self.recover(threads, &lost).await {
-                    // `LeaseLost`: another process has taken it over.
+                match self.continue_or_close(threads, &lost).await {
+                    // `LeaseLost`: another process took over the lease.
                     Ok(true) | Err(StoreError::LeaseLost) => true,
                     Ok(false) => {
-                        waiting.lock().insert(owner);
+                        refused.lock().insert(owner);
                         false
                     }
                     Err(error) => {
                         tracing::warn!(
                             run,
                             ?error,
-                            "a lost run could not be taken over; trying again"
+                            "a lost run could not be continued or closed; trying again"
                         );
-                        threads.recovery_backoff.failed(run, &error);
+                        threads.lost_run_backoff.failed(run, &error);
                         false
                     }
                 }
             });
-            let recovered: Vec<_> =
-                recovered.buffer_unordered(MAX_CONCURRENT_RECOVERIES).collect().await;
-            // At the limit of runs none of a page is recovered.
-            if is_last || !recovered.contains(&true) {
+            let done: Vec<_> = done.buffer_unordered(MAX_CONCURRENT_CONTINUATIONS).collect().await;
+            // At a limit, no run of a page is continued or closed.
+            if is_last || !done.contains(&true) {
                 break;
             }
         }
@@ -99,7 +102,7 @@ impl Runs {
     }
 }
 
-async fn maintain(runs: Weak<Runs>, threads: Weak<ThreadRuns>) {
+async fn maintain(runs: Weak<Runs>, threads: Weak<ThreadCore>) {
     let Some(lease) = threads.upgrade().map(|threads| threads.options.lease) else { return };
     let Some((store, events)) =
         threads.upgrade().map(|threads| (threads.store.clone(), threads.events.clone()))
@@ -108,14 +111,14 @@ async fn maintain(runs: Weak<Runs>, threads: Weak<ThreadRuns>) {
     };
     tokio::join!(
         renew_regularly(threads.clone(), lease),
-        recover_regularly(runs, threads.clone(), lease),
+        continue_lost_regularly(runs, threads.clone(), lease),
         forward_cancels(threads.clone()),
         receive_announcements(store, events),
         sweep_regularly(threads)
     );
 }
 
-async fn sweep_regularly(threads: Weak<ThreadRuns>) {
+async fn sweep_regularly(threads: Weak<ThreadCore>) {
     let mut sweeps_before_check = 0;
     loop {
         let Some(threads) = threads.upgrade() else { return };
@@ -129,17 +132,16 @@ async fn sweep_regularly(threads: Weak<ThreadRuns>) {
             data.threads_swept(&*threads.store.store).await;
         }
         let sweep_due = threads.sweep_due.clone();
-        // Otherwise the store would stay open until the next sweep when the server is dropped.
+        // Otherwise the store of a dropped server would stay open until the next sweep.
         drop(threads);
         let _ = timeout(SWEEP_INTERVAL, sweep_due.notified()).await;
     }
 }
 
-async fn forward_cancels(threads: Weak<ThreadRuns>) {
-    let Some(mut cancels) = threads
-        .upgrade()
-        .and_then(|it| it.store.shared().map(|shared| shared.signals().watch(Topic::Cancels)))
-    else {
+async fn forward_cancels(threads: Weak<ThreadCore>) {
+    let Some(mut cancels) = threads.upgrade().and_then(|threads| {
+        threads.store.shared().map(|shared| shared.signals().watch(Topic::Cancels))
+    }) else {
         return;
     };
     while let Some(threads) = threads.upgrade() {
@@ -156,8 +158,8 @@ async fn forward_cancels(threads: Weak<ThreadRuns>) {
                 }
             }
         }
-        let [often, seldom] = CANCEL_POLL;
-        let poll = if shared.signals().is_live() { seldom } else { often };
+        let [fast_poll, slow_poll] = CANCEL_POLL;
+        let poll = if shared.signals().is_live() { slow_poll } else { fast_poll };
         drop(threads);
         let _ = timeout(poll, cancels.changed()).await;
     }
@@ -169,8 +171,9 @@ fn ticks(lease: Duration) -> Interval {
     ticks
 }
 
-/// In a store that is not shared, no lease has to be renewed, and lost runs are runs of an earlier process.
-async fn renew_regularly(threads: Weak<ThreadRuns>, lease: Duration) {
+/// Renews the leases of this process. In a store that is not shared, no lease has to be renewed,
+/// and lost runs belong to an earlier process.
+async fn renew_regularly(threads: Weak<ThreadCore>, lease: Duration) {
     let mut ticks = ticks(lease);
     let mut renewal = LeaseRenewal { renewed: Instant::now(), unknown: HashSet::new() };
     loop {
@@ -184,12 +187,14 @@ async fn renew_regularly(threads: Weak<ThreadRuns>, lease: Duration) {
     }
 }
 
-/// Beside the renewal of leases, which must not wait until a long log is read.
-async fn recover_regularly(runs: Weak<Runs>, threads: Weak<ThreadRuns>, lease: Duration) {
+/// Runs beside the renewal of leases, which must not wait until a long log is read.
+async fn continue_lost_regularly(runs: Weak<Runs>, threads: Weak<ThreadCore>, lease: Duration) {
     let mut ticks = ticks(lease);
     let store = threads.upgrade().map(|threads| threads.store.clone());
-    let mut released =
-        store.as_ref().and_then(MeasuredStore::shared).map(|it| it.signals().watch(Topic::Leases));
+    let mut released = store
+        .as_ref()
+        .and_then(MeasuredStore::shared)
+        .map(|store| store.signals().watch(Topic::Leases));
     drop(store);
     loop {
         match &mut released {
@@ -200,7 +205,10 @@ async fn recover_regularly(runs: Weak<Runs>, threads: Weak<ThreadRuns>, lease: D
         }
         let Some(threads) = threads.upgrade() else { return };
         if let Some(runs) = runs.upgrade() {
-            warn_on_error(runs.recover_lost(&threads).await, "lost runs could not be taken over");
+            warn_on_error(
+                runs.continue_lost(&threads).await,
+                "lost runs could not be continued or closed",
+            );
         }
     }
 }
@@ -213,14 +221,14 @@ fn warn_on_error(result: Result<(), StoreError>, failure: &'static str) {
 
 struct LeaseRenewal {
     renewed: Instant,
-    /// Runs whose lease this process had the last time without running them.
+    /// Runs whose lease this process held at the last check without running them.
     unknown: HashSet<i64>,
 }
 
 impl LeaseRenewal {
     async fn renew(
         &mut self,
-        threads: &ThreadRuns,
+        threads: &ThreadCore,
         shared: &dyn SharedStore,
     ) -> Result<(), StoreError> {
         let begin = Instant::now();
@@ -241,10 +249,11 @@ impl LeaseRenewal {
         }
     }
 
-    /// Does the same in a store that is not shared, in which leases are not renewed.
-    async fn close_unknown(&mut self, threads: &ThreadRuns) -> Result<(), StoreError> {
-        // So many that the running ones do not hide the others.
-        let limit = threads.queue.all_active().len() + MAX_RECOVERED_RUNS;
+    /// Closes runs as [`renew`](Self::renew) does, in a store that is not shared and renews no
+    /// leases.
+    async fn close_unknown(&mut self, threads: &ThreadCore) -> Result<(), StoreError> {
+        // The running runs must not hide the others.
+        let limit = threads.queue.all_active().len() + MAX_LOST_RUNS;
         let mut held = threads
             .store
             .call("lost_runs", |store| store.lost_runs(ALL_HOLDERS, now(), limit))
@@ -253,14 +262,15 @@ impl LeaseRenewal {
         self.close_unlaunched(threads, held).await
     }
 
-    /// Closes runs that were begun but not launched, because the response to the write was lost, and runs whose end could
-    /// not be stored. A run that is just being begun looks the same, so a run is closed when it is found twice in a row.
+    /// Closes runs that were begun but not launched, because the response to the write was lost,
+    /// and runs whose end could not be stored. A run that is just being begun looks the same, so a
+    /// run is closed when it is found twice in a row.
     async fn close_unlaunched(
         &mut self,
-        threads: &ThreadRuns,
+        threads: &ThreadCore,
         held: Vec<LostRun>,
     ) -> Result<(), StoreError> {
-        // The runs that are handed over are not lost.
+        // A run that is handed over is not lost.
         if threads.is_stopping() {
             return Ok(());
         }
@@ -271,7 +281,7 @@ impl LeaseRenewal {
         let all = unknown.iter().map(|run| run.lease.run).collect();
         let before = std::mem::replace(&mut self.unknown, all);
         let is_due = |run: &LostRun| {
-            before.contains(&run.lease.run) && threads.recovery_backoff.is_due(run.lease.run)
+            before.contains(&run.lease.run) && threads.lost_run_backoff.is_due(run.lease.run)
         };
         for run in unknown.into_iter().filter(is_due) {
             match threads.close_lost(&run.key, &run.run_id, &run.lease).await {
@@ -283,7 +293,7 @@ impl LeaseRenewal {
                         ?error,
                         "a lost run could not be closed; trying again"
                     );
-                    threads.recovery_backoff.failed(run.lease.run, &error);
+                    threads.lost_run_backoff.failed(run.lease.run, &error);
                 }
             }
         }
@@ -311,7 +321,7 @@ mod tests {
         let store = Arc::new(MemoryStore::new());
         let runs = RunsBuilder { store: store.clone(), ..Runs::builder() }.build();
         runs.start_tasks();
-        // The tasks wait for their next turns.
+        // The tasks wait for their next ticks.
         sleep(Duration::from_secs(1)).await;
         drop(runs);
         sleep(Duration::from_secs(1)).await;

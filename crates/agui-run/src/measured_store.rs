@@ -6,7 +6,7 @@ use agui_agent::files::{FileOptions, Files};
 use agui_observe::metrics::Metrics;
 use agui_store::{EventBatch, SharedStore, Store, StoreError};
 
-/// Measures the operations of a store. Those of [`SharedStore`] are not measured.
+/// Measures the operations of a [`Store`], but not of a [`SharedStore`].
 #[derive(Clone)]
 pub struct MeasuredStore {
     pub store: Arc<dyn Store>,
@@ -31,7 +31,7 @@ impl MeasuredStore {
         let result = operation(&*self.store).await;
         drop(under_way);
         match &result {
-            // A lost lease is no failure of the store.
+            // The store has not failed if the lease is lost.
             Ok(_) | Err(StoreError::LeaseLost) => {}
             Err(error) if error.is_transient() => self.metrics.store.failed(name, "unavailable"),
             Err(_) => self.metrics.store.failed(name, "failed"),
@@ -49,7 +49,7 @@ impl MeasuredStore {
     }
 
     pub fn files(&self, options: FileOptions) -> Option<Files> {
-        Files::of(&self.store, options)
+        Files::from_store(&self.store, options)
     }
 
     pub fn metrics(&self) -> &Metrics {

@@ -18,16 +18,16 @@ pub struct ThreadOptions {
     /// The effect of a run on a thread that has a running one.
     #[default(ConcurrentRuns::Queue)]
     pub concurrent_runs: ConcurrentRuns,
-    /// The largest number of runs that wait on a thread. More are refused with 409.
+    /// The largest number of queued runs of a thread. More are refused with 409.
     #[default(8)]
     pub max_queued: usize,
-    /// The longest time that a run waits. Then it is refused with 409.
+    /// The longest time that a run is queued. Then it is refused with 409.
     #[serde(rename = "queue_timeout_secs", with = "units::Seconds")]
     #[default(Duration::from_secs(30))]
     pub queue_timeout: Duration,
-    /// True lets clients give the model instructions: by system and developer messages, and by their context and state.
-    /// False refuses such messages with 400, passes none of a thread to its agents, and gives a model context and state
-    /// as a part of the user's message.
+    /// True lets clients give the model instructions: in system and developer messages, context and
+    /// state. False refuses such messages with 400, removes those of a thread from the input of its
+    /// agents, and gives a model context and state as a part of the user's message.
     #[default(true)]
     pub accept_instructions: bool,
     /// True sends `MESSAGES_SNAPSHOT` at the beginning of a run to a client that lacks stored messages of its thread.
@@ -58,9 +58,9 @@ pub struct ThreadOptions {
     /// The limits of files.
     #[serde(skip)]
     pub files: FileOptions,
-    /// The limits of what is kept.
+    /// The limits of stored data.
     #[serde(skip)]
-    #[default(Retention::of_servers())]
+    #[default(Retention::for_servers())]
     pub retention: Retention,
 }
 
@@ -95,15 +95,16 @@ pub struct RunOptions {
     #[serde(rename = "detached_max_seconds", with = "units::OptionalSeconds")]
     #[default(Some(Duration::from_secs(3600)))]
     pub detached_max: Option<Duration>,
-    /// How often a detached run goes on, on this server or another, after its server was lost. Then it fails
-    /// (`server_lost`). Runs of a server that is stopped go on without being counted.
+    /// The largest number of times that a detached run is continued, on this server or another,
+    /// after its server was lost. Then it fails (`server_lost`). A run that is handed over is not
+    /// counted.
     #[default(3)]
     pub max_continuations: u32,
     /// The most that a run may add to its messages and its log, in bytes. A run that exceeds it fails (`run_too_long`).
     #[default(64 * 1024 * 1024)]
     pub max_run_bytes: u64,
-    /// The memory of the requests of running runs and of imports, and of the threads that the runs read, in bytes, together. A
-    /// request that gets no permit within five seconds is refused with 503.
+    /// The memory of all requests of runs and imports, and of the threads that runs read, in bytes.
+    /// A request that gets no permit within five seconds is refused with 503.
     #[default(256 * 1024 * 1024)]
     pub max_memory_bytes: usize,
 }
@@ -122,7 +123,7 @@ impl RunOptions {
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum ConcurrentRuns {
-    /// It waits for its turn.
+    /// It is queued.
     Queue,
     /// It is refused.
     Reject,

@@ -24,15 +24,15 @@ pub struct RunRequest {
     pub forwarded: Forwarded,
     /// The endpoint's default for a client that leaves, below request and agent; `None` uses the server's default.
     pub on_disconnect: Option<OnDisconnect>,
-    /// Whether the request replies to interrupts, also if nothing in it decides them and `input.resume` is empty. If none is
-    /// open any more, the agent is not called.
+    /// True for a reply to an interrupt, even one that resolves nothing. If no interrupt is open
+    /// any more, the agent is not called.
     pub is_reply: bool,
 }
 
 /// A run that was started.
 pub enum StartedRun {
-    /// A run that its response polls, and of which nothing is stored: one beside its thread, cancelled before its turn, or
-    /// for replies that were given before.
+    /// A run that its response polls and that is not stored: it runs beside its thread, was
+    /// cancelled before its turn, or has only replies that were given before.
     Unstored(Box<Run>),
     /// A run that its response polls, and whose end is stored.
     Stored(Box<StoredRun>),
@@ -80,7 +80,7 @@ mod tests {
     use agui_agent::{RunContext, emit::TextMessage, events};
     use agui_protocol::{Message, RunId};
 
-    /// As when two replies to one interrupt come at the same time, of which the second decides nothing.
+    /// Two replies to one interrupt can come at the same time; the second one decides nothing.
     #[tokio::test]
     async fn a_reply_without_an_open_interrupt_does_not_call_the_agent() {
         let calls = Arc::new(AtomicUsize::new(0));

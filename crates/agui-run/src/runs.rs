@@ -25,18 +25,21 @@ use super::{
     },
     measured_store::MeasuredStore,
     options::ThreadOptions,
-    turn::thread_runs::ThreadRuns,
+    turn::thread_core::ThreadCore,
 };
 use agui_agent::{
     Agent, BeginDrawing, Principal,
     host::{AgentEntry, AgentRegistry, owner_of},
 };
-use agui_base::permits::{LimitReached, Permits};
+use agui_base::{
+    memory_budget::Sharing,
+    permits::{LimitReached, Permits},
+};
 use agui_observe::{metrics::Metrics, recordings::RecordingWriter};
 use agui_store::{MemoryStore, Store};
 
-/// The time that clients have to take the last events of runs that were stopped at shutdown. If a run has ended in it, the
-/// others get it once more: thousands of runs may need longer together.
+/// The time that clients have to read the last events of runs that were stopped at shutdown. It
+/// begins again whenever a run has ended in it: thousands of runs may need longer together.
 const STOPPED_RUN_TIMEOUT: Duration = Duration::from_secs(2);
 /// The time limit for all stopped runs together.
 const STOPPED_RUNS_TIMEOUT: Duration = Duration::from_secs(10);
@@ -45,7 +48,7 @@ const STOPPED_RUNS_TIMEOUT: Duration = Duration::from_secs(10);
 pub struct Runs {
     pub(super) agents: AgentRegistry,
     pub(super) limits: RunLimits,
-    /// Whether no new runs are admitted.
+    /// True if no new runs are admitted.
     is_closed: AtomicBool,
     permits: Arc<Permits>,
     rate: RunRate,
@@ -55,8 +58,8 @@ pub struct Runs {
     pub(super) live: Arc<LiveRuns>,
     inspector: Arc<DebugHub>,
     pub(super) taps: Taps,
-    /// The stored threads, with what the runs on them share.
-    pub threads: Arc<ThreadRuns>,
+    /// The store of the threads, with the queue and the cache of their runs.
+    pub threads: Arc<ThreadCore>,
     /// The metrics of the server. [`current_metrics`](Self::current_metrics) updates its gauges.
     pub metrics: Metrics,
     pub(super) recordings: Option<RecordingWriter>,
@@ -80,12 +83,12 @@ pub struct RunsBuilder {
     /// The limits of each principal. They have no effect on a server without authentication.
     pub principal_limits: PrincipalLimits,
     /// The memory that runs may use together.
-    #[default(RunMemoryBudget::new(usize::MAX, 0, false))]
+    #[default(RunMemoryBudget::new(usize::MAX, 0, Sharing::SingleOwner))]
     pub memory: RunMemoryBudget,
-    /// The largest number of runs at a time, including waiting ones; unlimited by default.
+    /// The largest number of runs at a time, including queued ones; unlimited by default.
     #[default(usize::MAX)]
     pub max_concurrent: usize,
-    /// The metrics that the runs and the store's calls count in.
+    /// The metrics of the runs and of the store's calls.
     pub metrics: Metrics,
     /// Records each run.
     pub recordings: Option<RecordingWriter>,
@@ -115,7 +118,7 @@ impl RunsBuilder {
             }
             agent
         });
-        let threads = ThreadRuns::new(
+        let threads = ThreadCore::new(
             store,
             self.threads,
             title_agent,
@@ -155,13 +158,13 @@ impl Runs {
         RunsBuilder::default()
     }
 
-    /// Returns the metrics, with the numbers of what is under way now.
+    /// Returns the metrics, with the current values of the gauges.
     pub fn current_metrics(&self) -> &Metrics {
         let as_gauge = |number: usize| i64::try_from(number).unwrap_or(i64::MAX);
         let metrics = &self.metrics.runs;
-        let waiting = self.threads.queue.waiting();
-        metrics.active.set(as_gauge(self.live_runs().saturating_sub(waiting)));
-        metrics.waiting.set(as_gauge(waiting));
+        let queued = self.threads.queue.queued();
+        metrics.active.set(as_gauge(self.live_runs().saturating_sub(queued)));
+        metrics.queued.set(as_gauge(queued));
         metrics.detached.set(as_gauge(self.threads.detached.taken()));
         metrics.thread_event_readers.set(as_gauge(self.threads.events.readers.readers()));
         &self.metrics
@@ -203,11 +206,11 @@ impl Runs {
         self.live.count()
     }
 
-    /// Returns the error that [`reserve`](Self::reserve) would return now, without taking anything: for callers that have
-    /// to wait for something before they can use the right.
+    /// Returns the error that [`reserve`](Self::reserve) would return now, without taking a permit:
+    /// for callers that have to wait before they can use one.
     ///
     /// # Errors
-    /// Those of [`reserve`](Self::reserve).
+    /// The same as [`reserve`](Self::reserve).
     pub fn check_limits(&self, principal: Option<&Principal>) -> Result<(), StartError> {
         if !self.is_ready() {
             return Err(StartError::ShuttingDown);
@@ -226,7 +229,7 @@ impl Runs {
             return Err(StartError::ShuttingDown);
         }
         let concurrent = self.permits.try_take(&owner_of(principal), 1).map_err(too_many_runs)?;
-        // Last, so that a run which another limit refuses is not one of this minute.
+        // Last, so that a run that another limit refuses is not counted for this minute.
         self.rate.count(principal)?;
         Ok(RunPermit { concurrent, detached: None, live: self.live.register(), memory: None })
     }

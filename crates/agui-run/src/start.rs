@@ -1,4 +1,4 @@
-//! Starts runs. Change the order of the steps, and which setting decides what happens when a client leaves, here.
+//! Starts runs: the order of the steps, and which setting applies when a client disconnects.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use tokio::time::timeout;
 
 use super::{
     conversation::{
-        branch::is_claim,
+        branch::is_agent_only,
         ids::{LongId, check_id, check_message_ids},
     },
     limits::start_error::StartError,
@@ -17,8 +17,8 @@ use super::{
     request::{RunRequest, StartedRun},
     runs::Runs,
     turn::{
-        queue::{Entrant, TurnGuard},
-        thread_runs::ThreadRuns,
+        queue::{RunTrigger, TurnGuard},
+        thread_core::ThreadCore,
     },
 };
 use agui_agent::{AppRequest, Principal, RunContext, host::owner_of};
@@ -29,8 +29,9 @@ use agui_store::ThreadKey;
 impl Runs {
     /// Starts a run on the stored conversation of its thread.
     ///
-    /// The run waits for its turn, and the client's messages are stored before the agent runs. A request with the id of a
-    /// running detached run follows that run. A request of an MCP app starts its run beside the thread.
+    /// The run waits for its turn, and the client's messages are stored before the agent runs. A
+    /// request with the id of a running detached run follows that run. A request of an MCP app
+    /// starts its run beside the thread.
     ///
     /// # Errors
     /// A [`StartError`], if no run was started and nothing was stored.
@@ -61,31 +62,31 @@ impl Runs {
         if let Some(followed) = threads.follow_running(&key, &request.input.run_id)? {
             return Ok(followed);
         }
-        let turn = threads.wait_for_turn(&key, &request.input.run_id, request.entrant()).await?;
+        let turn = threads.wait_for_turn(&key, &request.input.run_id, request.trigger()).await?;
         if turn.is_cancelled() {
             return Ok(self.launch_cancelled(request));
         }
         self.admit(threads, key, turn, request).await
     }
 
-    /// Starts a run beside its thread: the thread is neither read nor written, and the run ends with its response. So
-    /// suggestions are made, and requests of MCP apps are answered.
+    /// Starts a run beside its thread, for suggestions and requests of MCP apps: the thread is
+    /// neither read nor written, and the run ends with its response.
     ///
-    /// No run of this server has made the calls and the interrupts in its input: the calls are not run, and replies to
-    /// interrupts are ignored.
+    /// No run of this server has made the calls and the interrupts in its input: the calls are not
+    /// run, and replies to interrupts are ignored.
     ///
     /// # Errors
     /// A [`StartError`], if no run was started.
     pub fn start_beside_thread(&self, mut request: RunRequest) -> Result<StartedRun, StartError> {
         check_ids(&request.input)?;
         if AppRequest::is_in(&request.input) {
-            request.leave_to_app();
+            request.route_to_app();
         }
         self.check_roles(&request.input.messages)?;
         request.input.resume = Vec::new();
-        let claims = request.input.messages.iter().filter(|message| is_claim(message));
-        let claims = claims.map(|message| message.id().clone()).collect();
-        Ok(self.launch_unstored(request, claims))
+        let unverified = request.input.messages.iter().filter(|message| is_agent_only(message));
+        let unverified = unverified.map(|message| message.id().clone()).collect();
+        Ok(self.launch_unstored(request, unverified))
     }
 
     fn on_disconnect(&self, request: &RunRequest) -> Result<OnDisconnect, StartError> {
@@ -94,11 +95,9 @@ impl Runs {
             Some(Value::String(text)) if text == "cancel" => Some(OnDisconnect::Cancel),
             Some(Value::String(text)) if text == "continue" => Some(OnDisconnect::Continue),
             Some(_) => {
-                let (path, problem) =
-                    ("forwardedProps.onDisconnect", "expected \"cancel\" or \"continue\"");
                 return Err(StartError::InvalidInput {
-                    path: path.to_owned(),
-                    problem: problem.to_owned(),
+                    path: "forwardedProps.onDisconnect".to_owned(),
+                    problem: "expected \"cancel\" or \"continue\"".to_owned(),
                 });
             }
         };
@@ -122,16 +121,16 @@ impl Runs {
 }
 
 impl RunRequest {
-    pub(super) fn entrant(&self) -> Entrant {
+    pub(super) fn trigger(&self) -> RunTrigger {
         if self.is_reply || !self.input.resume.is_empty() {
-            Entrant::Reply
+            RunTrigger::Reply
         } else {
-            Entrant::Message
+            RunTrigger::Message
         }
     }
 
-    /// Leaves a request of an MCP app to `Agent::answer_app`. It never gets to `Agent::run`.
-    fn leave_to_app(&mut self) {
+    /// Routes a request of an MCP app to `Agent::respond_to_app`. It never reaches `Agent::run`.
+    fn route_to_app(&mut self) {
         (self.input.messages, self.input.resume) = Default::default();
         let agent = self.agent.agent.clone();
         self.agent.agent =
@@ -139,7 +138,7 @@ impl RunRequest {
     }
 }
 
-impl ThreadRuns {
+impl ThreadCore {
     /// Follows the run of this id, if it is running in this process.
     fn follow_running(
         &self,
@@ -170,15 +169,15 @@ impl ThreadRuns {
         &self,
         key: &ThreadKey,
         run_id: &RunId,
-        entrant: Entrant,
+        trigger: RunTrigger,
     ) -> Result<TurnGuard, StartError> {
-        let max_waiting = match self.options.concurrent_runs {
+        let max_queued = match self.options.concurrent_runs {
             ConcurrentRuns::Reject => 0,
             ConcurrentRuns::Queue | ConcurrentRuns::Supersede => self.options.max_queued,
         };
-        let turn = self.queue.enter(key, run_id, entrant, max_waiting)?;
+        let turn = self.queue.enter(key, run_id, trigger, max_queued)?;
         if self.options.concurrent_runs == ConcurrentRuns::Supersede
-            && entrant == Entrant::Message
+            && trigger == RunTrigger::Message
             && let Some(active) = self.queue.active(key)
         {
             active.control.cancel();

@@ -1,11 +1,14 @@
 //! Tools that run commands and access files in a sandbox, in one workspace folder for each conversation.
 //!
-//! Each call starts a process in its own [bubblewrap](https://github.com/containers/bubblewrap) sandbox: no network, a
-//! read-only system, nothing of this server's files and environment. Only the workspace is writable, and it stays for
-//! the next call of the conversation. Files are read and written by processes in the sandbox, so a link out of the
-//! workspace leads nowhere. Dropping the future of a call kills its processes. Without isolation there are no tools.
+//! Each call starts a process in its own [bubblewrap](https://github.com/containers/bubblewrap)
+//! sandbox: without network, with a read-only system, and without this server's files and
+//! environment. Only the workspace is writable, and it stays for the next call of the conversation.
+//! Files are read and written by processes in the sandbox, so a link out of the workspace leads
+//! nowhere. Dropping the future of a call kills its processes. Without isolation there are no
+//! tools.
 
-// `unwrap_used` is in the root's Cargo.toml. A panic would end a run or a request, so each one that stays says why input cannot reach it.
+// `unwrap_used` is in the root's Cargo.toml. A panic would end a run or a request, so each
+// remaining one has a reason why input cannot reach it.
 #![cfg_attr(not(test), warn(clippy::expect_used, clippy::panic, clippy::unreachable))]
 
 mod descriptors;

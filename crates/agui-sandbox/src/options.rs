@@ -15,7 +15,7 @@ pub const TOOL_NAMES: [&str; 6] =
     ["run_command", "read_file", "write_file", "list_files", "remove_files", "share_file"];
 /// The shell, `prlimit` and a program need at least this much address space, in bytes.
 const MIN_MEMORY_BYTES: u64 = 16 << 20;
-/// bubblewrap, the shell and a pipeline of two programs.
+/// Enough for bubblewrap, the shell and a pipeline of two programs.
 const MIN_PROCESSES: u64 = 4;
 
 /// Limits of commands, and when a person has to approve one: the table `[sandbox]` of the configuration.

@@ -1,11 +1,11 @@
-//! In place of the sandbox, on systems without one.
+//! Replaces the sandbox on systems without one.
 
 use std::{convert::Infallible, io, path::PathBuf, sync::Arc};
 
 use super::{SandboxOptions, WorkspaceOwner, unavailable};
 use agui_tools::Tool;
 
-/// Runs commands, each in a sandbox of its own. There is none on this system.
+/// The sandbox, which cannot be created on this system.
 #[derive(Debug)]
 pub struct Sandbox(Infallible);
 

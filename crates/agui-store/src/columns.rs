@@ -1,5 +1,5 @@
-//! The columns that a store writes. SQLite gets them one by one, Postgres as one JSON argument whose names are those of the
-//! fields.
+//! The columns that a store writes. SQLite gets them one by one, Postgres as one JSON argument with
+//! the fields' names.
 
 use std::{collections::BTreeSet, sync::Arc};
 
@@ -14,16 +14,17 @@ use super::{
 };
 use agui_protocol::{Interrupt, Message};
 
-/// Returns the words by which Postgres finds a text. SQLite makes its index from what is stored.
+/// Returns the words by which Postgres finds a text. SQLite makes its index from stored messages.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Indexing {
     pub(super) message: fn(&Message) -> Option<String>,
     pub(super) title: fn(&str) -> Option<String>,
 }
 
-/// The most new messages of a write whose words are found. With 500 words each they take a loaded server 2 s.
+/// New messages of a write whose words are indexed. With 500 words each they take a loaded server 2
+/// s.
 const MAX_INDEXED: i64 = 400;
-/// For SQLite, which makes its index from what is stored (`sqlite::search`).
+/// The value for SQLite, which makes its index from stored messages (`sqlite::search`).
 pub(super) const NO_WORDS: Indexing = Indexing { message: |_| None, title: |_| None };
 
 /// Declares a struct of columns, and its function `new`, which makes each column by the expression beside it.
@@ -50,7 +51,8 @@ macro_rules! columns {
 columns! {
     /// The columns of a message that is new, or has a new body.
     MessageColumns from (number: i64, message: &Message, run: Option<i64>, indexing: Indexing) {
-        /// The number of a stored message; of a new one its position among the new ones, from 1.
+        /// The number of a stored message, or the position of a new message among the new ones,
+        /// from 1.
         number: i64 = number,
         id: String = text(message.id()),
         role: &'static str = message.role().as_str(),
@@ -74,12 +76,14 @@ columns! {
         let updated = updated.map(|(number, message)| MessageColumns::new(*number, message, None, indexing));
         let updated = updated.collect::<StoreResult<Vec<_>>>()?;
         let state = state.map(to_json);
-        let named = branch.new.iter().map(|(message, _)| *message).chain(branch.updated.iter().map(|(_, it)| *it));
+        let named = branch.updated.iter().map(|(_, message)| *message);
+        let named = branch.new.iter().map(|(message, _)| *message).chain(named);
     } {
         /// The length of the new messages and the state.
-        bytes: u64 = messages.iter().map(|it| &it.body).chain(&state).map(|text| text.len() as u64).sum(),
-        /// The length of all updated bodies: the most that they can add to the thread.
-        updated_bytes: u64 = updated.iter().map(|it| it.body.len() as u64).sum(),
+        bytes: u64 =
+            messages.iter().map(|new| &new.body).chain(&state).map(|text| text.len() as u64).sum(),
+        /// The length of all updated bodies: the upper limit of what they add to the thread.
+        updated_bytes: u64 = updated.iter().map(|message| message.body.len() as u64).sum(),
         base: i64 = branch.base,
         messages: Vec<MessageColumns> = messages,
         updated: Vec<MessageColumns> = updated,
@@ -140,7 +144,7 @@ columns! {
 }
 
 impl BeginColumns {
-    /// Returns the bytes that the write has, about.
+    /// Returns the approximate bytes of the write.
     pub(super) fn bytes(&self) -> u64 {
         self.branch.bytes
             + self.branch.updated_bytes
@@ -149,7 +153,7 @@ impl BeginColumns {
 }
 
 impl FinishColumns {
-    /// Returns the bytes that the write has, about.
+    /// Returns the approximate bytes of the write.
     pub(super) fn bytes(&self) -> u64 {
         let events = self.last_events.as_ref().map_or(0, |batch| batch.body.len() as u64);
         self.branch.bytes + self.branch.updated_bytes + events
@@ -182,7 +186,7 @@ columns! {
 }
 
 columns! {
-    /// For each part that can be NULL there is a flag that says whether it is set.
+    /// Each nullable part has a flag that says whether it is set.
     UpdateColumns from (expected: ThreadVersion, update: &ThreadUpdate<'_>, indexing: Indexing) where {
         let title = update.title.flatten();
     } {

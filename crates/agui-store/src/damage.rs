@@ -1,4 +1,5 @@
-//! Rows whose values may be damaged: by a faulty disk, a restored backup, or somebody who has changed them.
+//! Rows whose values may be damaged: by a faulty disk, a restored backup, or a person who has
+//! changed them.
 
 use std::collections::HashSet;
 
@@ -6,7 +7,7 @@ use parking_lot::Mutex;
 
 use super::StoreResult;
 
-/// The value of a column, or what is wrong with it.
+/// The value of a column, or its fault.
 pub(super) type Cell<T> = Result<Option<T>, String>;
 
 /// A row of a database. The methods fail if there is no such column.
@@ -37,7 +38,7 @@ pub(super) trait DbRow: Sized {
     }
 }
 
-/// Returns a value; `None` if it is damaged, which is reported.
+/// Returns a value. Reports a damaged value, and returns `None` for it.
 pub(super) fn readable<T>(row: &impl DbRow, column: &str, cell: Cell<T>) -> Option<T> {
     cell.unwrap_or_else(|problem| {
         row.report(column, &problem);
@@ -45,7 +46,7 @@ pub(super) fn readable<T>(row: &impl DbRow, column: &str, cell: Cell<T>) -> Opti
     })
 }
 
-/// As [`readable`], but NULL is damage as well. It is read as the default.
+/// Does the same as [`readable`], but NULL is damage as well, and is read as the default.
 pub(super) fn required<T: Default>(row: &impl DbRow, column: &str, cell: Cell<T>) -> T {
     let cell = cell.and_then(|value| value.map(Some).ok_or_else(|| "NULL".to_owned()));
     readable(row, column, cell).unwrap_or_default()

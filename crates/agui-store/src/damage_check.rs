@@ -9,11 +9,11 @@ use super::{
     rows,
 };
 
-/// The number of damaged rows from which a check ends.
+/// A check ends at this number of damaged rows.
 pub(super) const MAX_DAMAGED_ROWS: usize = 1000;
 
-/// A table, and the statement that reads all its rows for a check. A column `lacks_…` is true if the row names another one
-/// that does not exist.
+/// A table, and the statement that reads all its rows for a check. A column `lacks_…` is true if
+/// the row refers to a row that does not exist.
 pub(super) const CHECKED_TABLES: [(&str, &str); 9] = [
     ("agui_threads", include_str!("checks/threads.sql")),
     ("agui_messages", include_str!("checks/messages.sql")),
@@ -35,7 +35,7 @@ const REFERENCES: [&str; 7] = [
     "lacks_chunk",
 ];
 
-/// Returns what is damaged in a row that a statement of [`CHECKED_TABLES`] has read.
+/// Returns the damages of a row that a statement of [`CHECKED_TABLES`] has read.
 pub(super) fn inspect(table: &str, row: &impl DbRow) -> StoreResult<Vec<String>> {
     let inspected = InspectedRow { row, problems: RefCell::default() };
     match table {
@@ -71,7 +71,7 @@ pub(super) fn inspect(table: &str, row: &impl DbRow) -> StoreResult<Vec<String>>
         .collect())
 }
 
-/// Notes what is damaged.
+/// A row that notes its damaged values.
 struct InspectedRow<'r, R> {
     row: &'r R,
     problems: RefCell<Vec<String>>,

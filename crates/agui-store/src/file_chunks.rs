@@ -12,7 +12,7 @@ use agui_base::text::hex;
 
 /// The bytes of a chunk. Only the last one of a file is shorter.
 const CHUNK_BYTES: usize = 256 * 1024;
-/// Longer parts have the permits of whole threads, because they can take much memory.
+/// Longer parts take the permits of whole threads, because they can take much memory.
 const MAX_PAGE_BYTES: u64 = 1 << 20;
 
 /// A chunk to write.
@@ -32,7 +32,7 @@ pub(super) fn chunks(bytes: &Bytes) -> impl Iterator<Item = Chunk> {
     })
 }
 
-/// Returns the bytes of a chunk that a row has; `None` if they are damaged, which is reported.
+/// Returns the bytes of a row's chunk. Reports damaged bytes, and returns `None` for them.
 pub(super) fn read_chunk(row: &impl DbRow) -> StoreResult<Option<&[u8]>> {
     let digest = rows::text(row, "digest")?;
     let checked = row.bytes("body")?.and_then(|body| match body {

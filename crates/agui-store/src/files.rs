@@ -1,12 +1,13 @@
 //! Files of owners: the [`FileStore`] trait, its arguments and results.
 //!
-//! A file is stored in chunks. Its row is reserved first, with its bytes, so that concurrent uploads cannot exceed a limit together;
-//! nobody sees it until the last chunk is stored. A file is *used* by the threads whose messages name it. One that no thread uses
-//! is deleted by [`FileStore::sweep_files`].
+//! A file is stored in chunks. Its row is reserved first, with its bytes, so that concurrent
+//! uploads cannot exceed a limit together; the file is invisible until its last chunk is stored. A
+//! file is *used* by the threads whose messages name it. [`FileStore::sweep_files`] deletes files
+//! that no thread uses.
 //!
-//! The bytes can be at an object store ([`FileObjects`]). The row is there before the object, and the deletion of the row leaves the
-//! key of the object behind ([`FileStore::deleted_objects`]) in the same transaction, until the object is deleted. So a crash at
-//! any point leaves no object that nothing names.
+//! The bytes can be at an object store ([`FileObjects`]). The row is written before the object. The
+//! deletion of the row keeps the object's key ([`FileStore::deleted_objects`]) in the same
+//! transaction, until the object is deleted. So a crash at any point leaves no unreferenced object.
 
 use std::{
     collections::BTreeSet,
@@ -23,15 +24,16 @@ use sha2::{Digest as _, Sha256};
 use super::{Millis, StoreResult};
 use agui_protocol::Message;
 
-/// An upload that takes longer was interrupted.
+/// An upload that takes longer counts as interrupted.
 #[cfg(any(feature = "postgres", feature = "sqlite"))]
 pub(super) const UPLOAD_LIMIT: Millis = 3_600_000;
 
-/// What a file takes beside its bytes: a row, its entries in indices, the head of a chunk. In SQLite 330 bytes were measured for
-/// a file of four bytes without a name; 200 characters of a name and the long owner of a token can add 1,400.
+/// The bytes of a file beside its content: a row, its entries in indices, the head of a chunk. In
+/// SQLite a file of four bytes without a name takes 330 bytes; 200 characters of a name and the
+/// long owner of a token can add 1,400.
 pub const FILE_OVERHEAD: u64 = 2048;
 
-/// The key of the sum of all files, beside those of owners, which are not empty.
+/// The key of the sum of all files. The keys of owners' sums are not empty.
 pub(super) const ALL_OWNERS: &str = "";
 
 /// Keeps the files of a [`Store`](super::Store). The same bytes of one owner are one file.
@@ -40,16 +42,18 @@ pub trait FileStore: Send + Sync {
     /// Stores a file, unless its owner has one with the same bytes.
     async fn put(&self, file: &NewFile<'_>) -> StoreResult<PutFile>;
 
-    /// Reads a file without its bytes: of this owner, or of any one if `owner` is `None`.
+    /// Reads a file of this owner, or of any owner if `owner` is `None`, without its bytes.
     async fn file(&self, owner: Option<&str>, id: &str) -> StoreResult<Option<StoredFile>>;
 
-    /// Reads a part of a file's bytes, which are not at an object store. Returns `None` if it was deleted.
+    /// Reads a part of the bytes of a file that is not at an object store. Returns `None` if the
+    /// file was deleted.
     ///
     /// # Errors
     /// [`StoreError::Failed`](super::StoreError::Failed) if the bytes are damaged.
     async fn file_bytes(&self, file: &StoredFile, range: Range<u64>) -> StoreResult<Option<Bytes>>;
 
-    /// Lists up to `limit` files of an owner, the newest first: all, or those before the file with the number `before`.
+    /// Lists up to `limit` files of an owner, the newest first. `before` selects files with smaller
+    /// numbers.
     async fn files(
         &self,
         owner: &str,
@@ -65,11 +69,12 @@ pub trait FileStore: Send + Sync {
         deletion: FileDeletion,
     ) -> StoreResult<DeletedFile>;
 
-    /// Deletes the files that no thread has used since `unused_before`, and what was left of interrupted uploads. Returns the number
-    /// of files.
+    /// Deletes the files that no thread has used since `unused_before`, and interrupted uploads.
+    /// Returns the number of files.
     async fn sweep_files(&self, unused_before: Option<Millis>, now: Millis) -> StoreResult<u64>;
 
-    /// Returns a secret of this store, which is made once. All processes that share the store get the same.
+    /// Returns a secret of this store, which is made once. All processes that share the store get
+    /// the same secret.
     async fn secret(&self, name: SecretName) -> StoreResult<[u8; 32]>;
 
     /// Returns up to `limit` keys of objects whose files are deleted.
@@ -83,12 +88,13 @@ pub trait FileStore: Send + Sync {
     }
 }
 
-/// What a secret is for. Each use has its own, so that no output of one is an output of another.
+/// The use of a secret. Each use has its own secret, so that no output of one is an output of
+/// another.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum SecretName {
     /// Signs the URLs of files.
     Files,
-    /// Makes the ids that other servers get in place of those of clients.
+    /// Makes the ids that other servers get in place of clients' ids.
     Upstream,
 }
 
@@ -126,15 +132,16 @@ pub struct NewFile<'a> {
     pub bytes: Bytes,
     /// The SHA-256 of the bytes, in hex.
     pub digest: &'a str,
-    /// Of an image, in pixels.
+    /// The size of an image, in pixels.
     pub size: Option<ImageSize>,
     pub now: Millis,
     pub limits: FileLimits,
-    /// Gets the bytes in place of the database. A store in memory keeps them itself.
+    /// The receiver of the bytes in place of the database. A store in memory keeps them itself.
     pub objects: Option<&'a dyn FileObjects>,
 }
 
-/// The most that the files of an owner, and all files of a store, may have together. A file counts with [`FILE_OVERHEAD`].
+/// Limits of the files of an owner, and of all files of a store. A file counts with
+/// [`FILE_OVERHEAD`].
 #[derive(Debug, Clone, Copy, Default)]
 pub struct FileLimits {
     pub owner_bytes: Option<u64>,
@@ -175,7 +182,8 @@ impl FileLimits {
     }
 }
 
-/// The number and the bytes of several files. Stores keep them with each write: to add up 300,000 files takes 50 ms.
+/// The number and the bytes of several files. Stores update them with each write, because adding up
+/// 300,000 files takes 50 ms.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct FileSums {
     pub(super) files: u64,
@@ -218,7 +226,7 @@ pub struct ImageSize {
 /// A file without its bytes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StoredFile {
-    /// Ascending: a newer file has a higher one.
+    /// A newer file has a higher number.
     pub number: i64,
     /// `file_` and 32 hex digits, unguessable.
     pub id: String,
@@ -243,7 +251,7 @@ pub enum PutFile {
     Full(FileLimit),
 }
 
-/// Whether a file is deleted that threads use.
+/// Says whether a used file is deleted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FileDeletion {
     UnlessUsed,
@@ -255,7 +263,7 @@ pub enum FileDeletion {
 pub enum DeletedFile {
     Deleted,
     Unknown,
-    /// Nothing is deleted: so many threads use it.
+    /// Nothing is deleted, because this many threads use the file.
     Used(u64),
 }
 

@@ -3,13 +3,15 @@
 //! A store also decides which process may write to a thread. It knows nothing of agents and HTTP. The tests in
 //! `tests/store/contract` check the promises of [`Store`] on every implementation.
 //!
-//! To change what is stored, change the types in `model` and `write`, their conversions in `columns` and `rows`, the tables
-//! and statements in `sqlite` and `postgres`, and the contract. A statement of more than three lines stands in a file of its
-//! own, and takes named parameters in SQLite, one JSON argument or a few parameters in Postgres.
+//! To change the stored data, change the types in `model` and `write`, their conversions in
+//! `columns` and `rows`, the tables and statements in `sqlite` and `postgres`, and the contract. A
+//! statement of more than three lines has a file of its own. It takes named parameters in SQLite,
+//! and one JSON argument or a few parameters in Postgres.
 
 // Code that only some features use would need a condition on each function. The build with all features finds dead code.
 #![cfg_attr(not(all(feature = "postgres", feature = "sqlite")), allow(dead_code, unused_imports))]
-// `unwrap_used` is in the root's Cargo.toml. A panic would end a run or a request, so each one that stays says why input cannot reach it.
+// `unwrap_used` is in the root's Cargo.toml. A panic would end a run or a request, so a comment at
+// each panic says why input cannot reach it.
 #![cfg_attr(not(test), warn(clippy::expect_used, clippy::panic, clippy::unreachable))]
 
 mod columns;
@@ -107,8 +109,8 @@ pub trait Store: Send + Sync + 'static {
     /// would become larger than `run.max_size`.
     async fn begin(&self, run: &NewRun<'_>) -> StoreResult<BeginOutcome>;
 
-    /// Appends to the logs of runs, all batches in one write. Returns for each batch, in order, whether its events are in
-    /// the log; `false` means that its lease was lost.
+    /// Appends to the logs of runs, all batches in one write. Returns one boolean per batch, in
+    /// order: `true` if its events are in the log, `false` if its lease was lost.
     async fn append(&self, batches: &[EventBatch]) -> StoreResult<Vec<bool>>;
 
     /// Ends a run and releases its lease: stores the run's messages, moves the head, appends the last events of the
@@ -155,8 +157,8 @@ pub trait Store: Send + Sync + 'static {
         Ok(view.map(|view| MessagePage::select(&view.nodes, *query)).unwrap_or_default())
     }
 
-    /// Sets the owner's opinion of a message: of the newest one with this id. `None` removes it. Returns whether there is
-    /// such a message.
+    /// Sets the owner's opinion of the newest message with this id. `None` removes the opinion.
+    /// Returns whether there is such a message.
     async fn set_feedback(
         &self,
         thread: i64,
@@ -164,15 +166,15 @@ pub trait Store: Send + Sync + 'static {
         feedback: Option<&Feedback>,
     ) -> StoreResult<bool>;
 
-    /// Reads a thread with everything that is stored of it, as it was at one moment, but without logs and without a run that
-    /// has not ended.
+    /// Reads a thread with all its stored data, as it was at one moment, except logs and a running
+    /// run.
     async fn content(&self, key: &ThreadKey) -> StoreResult<Option<ThreadContent>>;
 
     /// Creates a thread with its content. Writes nothing and returns `false` if the owner has a thread with this id.
     async fn insert(&self, key: &ThreadKey, content: &ThreadContent) -> StoreResult<bool>;
 
-    /// Reads a run of a thread. `owner` is the owner of the thread, here and below: all reads share a few permits, and a read
-    /// waits only for those of its own owner.
+    /// Reads a run of a thread. Here and below, `owner` is the owner of the thread: all reads share
+    /// a few permits, and a read waits only for reads of its own owner.
     async fn run(&self, owner: &str, thread: i64, id: &RunId) -> StoreResult<Option<RunRecord>>;
 
     /// Reads the end of an ended run: the last message of its branch, its state, and the interrupts that no run of the
@@ -184,7 +186,8 @@ pub trait Store: Send + Sync + 'static {
         run: EndedRun<'_>,
     ) -> StoreResult<Option<EndState>>;
 
-    /// Reads the replies that the runs of a thread have brought, in the order of the runs. One stays if its run is replaced.
+    /// Reads the replies that the runs of a thread have brought, in the order of the runs. A reply
+    /// stays if its run is replaced.
     async fn answered(&self, owner: &str, thread: i64) -> StoreResult<Vec<ResumeEntry>>;
 
     /// Reads the events of a run's log that follow the event with number `after`: none, or at least one and about
@@ -197,9 +200,10 @@ pub trait Store: Send + Sync + 'static {
         max_bytes: usize,
     ) -> StoreResult<Option<EventPage>>;
 
-    /// Reads the next events of several runs' logs, as [`events`](Self::events) does. `after` has the number of the event before
-    /// the page of each run. Runs that do not exist are left out. The `count` of a running run may only say whether there can be
-    /// more events than those of its page.
+    /// Reads the next events of several runs' logs, as [`events`](Self::events) does. `after` has
+    /// the number of the event before the page of each run. Runs that do not exist are left out.
+    /// The `count` of a running run may only say whether there can be more events than the page
+    /// has.
     ///
     /// The default reads one after the other.
     async fn events_of_runs(
@@ -214,8 +218,8 @@ pub trait Store: Send + Sync + 'static {
         Ok(pages)
     }
 
-    /// Reads what a detached run was given. Returns `None` if there is no such run, if it began without a `request`, or if
-    /// its log was removed.
+    /// Reads the input of a detached run. Returns `None` if there is no such run, if it began
+    /// without a `request`, or if its log was removed.
     async fn run_start(&self, owner: &str, run: i64) -> StoreResult<Option<RunStart>>;
 
     /// Returns the bytes of the threads and files of an owner, or of all owners: the sum of [`Thread::bytes`] and the lengths of the
@@ -225,10 +229,10 @@ pub trait Store: Send + Sync + 'static {
     /// Deletes a thread with its messages, runs and logs, even if a run is running. Returns whether it existed.
     async fn delete(&self, thread: i64) -> StoreResult<bool>;
 
-    /// Deletes all threads of an owner, also those that are so damaged that no list has them, and all files. Returns the number of
-    /// threads.
+    /// Deletes all threads and files of an owner, including threads that are too damaged to be
+    /// listed. Returns the number of threads.
     ///
-    /// The default deletes those that are listed.
+    /// The default deletes the listed threads.
     async fn delete_all(&self, owner: &str) -> StoreResult<u64> {
         let mut deleted = 0;
         for thread in self.threads(owner, &ThreadPage::first(usize::MAX)).await? {
@@ -237,7 +241,7 @@ pub trait Store: Send + Sync + 'static {
         Ok(deleted)
     }
 
-    /// Reads everything and says which rows are damaged, and what is wrong with each. At most a thousand lines.
+    /// Reads everything and describes each damaged row, in at most a thousand lines.
     ///
     /// The default finds none.
     async fn damaged_rows(&self) -> StoreResult<Vec<String>> {
@@ -247,8 +251,8 @@ pub trait Store: Send + Sync + 'static {
     /// Deletes the threads and logs that `retention` does not keep. Threads with a running run stay.
     async fn sweep(&self, retention: &Retention, now: Millis) -> StoreResult<SweepResult>;
 
-    /// Lists running runs whose process is lost, those lost the longest first. In a shared store these are the runs whose
-    /// lease ended before `now`, otherwise all runs of other holders.
+    /// Lists running runs whose process is lost, the longest lost first. In a shared store these
+    /// are the runs whose lease ended before `now`, otherwise all runs of other holders.
     async fn lost_runs(&self, holder: &str, now: Millis, limit: usize)
     -> StoreResult<Vec<LostRun>>;
 
@@ -261,14 +265,14 @@ pub trait Store: Send + Sync + 'static {
         until: Millis,
     ) -> StoreResult<Option<Lease>>;
 
-    /// Returns whether a later process finds what is stored. Then detached runs whose agents can continue are left to it
-    /// at shutdown. True by default.
+    /// Returns whether the stored data outlives this process. If so, a shutdown leaves detached
+    /// runs whose agents can continue to the next process. True by default.
     fn is_durable(&self) -> bool {
         true
     }
 
-    /// Returns how many bytes of threads the store has room for, if it knows: the limit of all principals' bytes unless
-    /// `[retention] max_bytes_total` says another one. `None` by default.
+    /// Returns the bytes of threads that the store has room for, if known: the limit of all
+    /// principals' bytes unless `[retention] max_bytes_total` is set. `None` by default.
     fn capacity(&self) -> Option<u64> {
         None
     }
@@ -322,7 +326,8 @@ impl IntoStore for Arc<dyn Store> {
     }
 }
 
-/// The time for which the signal of an append counts for later ones of that run. Who follows the run reads on for longer.
+/// The time for which the signal of an append covers later appends of that run. Followers of the
+/// run continue to read for longer.
 #[doc(hidden)]
 pub const SIGNAL_COVERS: Duration = Duration::from_millis(500);
 
@@ -332,9 +337,9 @@ pub trait SharedStore: Send + Sync {
     /// Extends all leases of a holder that have not been taken over, and lists their runs.
     async fn renew(&self, holder: &str, until: Millis) -> StoreResult<Vec<LostRun>>;
 
-    /// Notes that this process follows the running runs of these threads in the store. For at least 40 seconds it then gets
-    /// [`Topic::Run`] for each append to their logs that a read after this call does not find. A signal also stands for the
-    /// appends of the next 500 ms.
+    /// Notes that this process follows the running runs of these threads in the store. For at least
+    /// 40 seconds it then gets [`Topic::Run`] for each append to their logs that a read after this
+    /// call does not find. A signal also covers the appends of the next 500 ms.
     async fn follow(&self, threads: &[i64]) -> StoreResult<()>;
 
     /// Ends a lease while its run stays running, so that the run is lost at once. Other processes get

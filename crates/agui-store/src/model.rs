@@ -32,7 +32,8 @@ pub struct ThreadKey {
 }
 
 impl ThreadKey {
-    /// The owner of threads on a server without authentication. A principal's id has a colon, so none is equal to it.
+    /// The owner of threads on a server without authentication. A principal's id has a colon, so it
+    /// never equals this owner.
     pub const ANONYMOUS: &str = agui_base::permits::ANONYMOUS;
 }
 
@@ -139,7 +140,7 @@ pub struct Thread {
     pub key: ThreadKey,
     /// The agent that answered last.
     pub agent: String,
-    /// The title: of the owner, or made from the first message of a user.
+    /// The title, given by the owner or made from the first message of a user.
     pub title: Option<String>,
     /// True if the owner has archived it.
     pub archived: bool,
@@ -161,14 +162,14 @@ pub struct Thread {
     pub run_id: RunId,
     /// The number of the newest run, which orders lists.
     pub run: i64,
-    /// The first run of the current branch, with the newest run at its end. `None` in lists, and where it is not known: in a copied
-    /// thread, and when the owner has moved the head.
+    /// The first run of the current branch, with the newest run at its end. `None` in lists, in a
+    /// copied thread, and after the owner has moved the head.
     pub first_run: Option<i64>,
     /// True while the newest run is running.
     pub is_running: bool,
-    /// When the first run began.
+    /// The time at which the first run began.
     pub created_at: Millis,
-    /// When a run last began or ended.
+    /// The time at which a run last began or ended.
     pub updated_at: Millis,
 }
 
@@ -227,7 +228,7 @@ pub struct Feedback {
     /// A text.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub comment: Option<String>,
-    /// When it was given.
+    /// The time at which it was given.
     #[serde(with = "time_text")]
     #[schema(value_type = String, format = DateTime)]
     pub at: Millis,
@@ -267,7 +268,7 @@ impl RunStatus {
     }
 }
 
-/// A run. In exports it has no numbers, and nothing about its log.
+/// A run. In exports it has no numbers and no data about its log.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct RunRecord {
@@ -290,15 +291,15 @@ pub struct RunRecord {
     /// True if its response reached a client to its end.
     #[serde(default)]
     pub delivered: bool,
-    /// When it began.
+    /// The time at which it began.
     #[serde(with = "time_text")]
     #[schema(value_type = String, format = DateTime)]
     pub started_at: Millis,
-    /// When it ended.
+    /// The time at which it ended.
     #[serde(with = "time_text")]
     #[schema(value_type = String, format = DateTime)]
     pub ended_at: Option<Millis>,
-    /// The number of events it sent; of a running run, those in its log.
+    /// The number of events that it sent. For a running run, the number of events in its log.
     #[serde(default)]
     pub events: u64,
     /// The tokens that its model calls used.
@@ -307,10 +308,10 @@ pub struct RunRecord {
     /// The failure of a failed run.
     #[serde(default, rename = "error", skip_serializing_if = "Option::is_none")]
     pub failure: Option<RunFailure>,
-    /// How often another process has taken it over, to go on with it or to close it.
+    /// The number of times that another process has continued or ended the lost run.
     #[serde(skip)]
     pub takeovers: u64,
-    /// The number of the state at its end; of a running run, of the one that it began with.
+    /// The number of the state at its end. For a running run, the number of its first state.
     #[serde(skip)]
     pub state: Option<i64>,
 }
@@ -338,7 +339,7 @@ pub struct RunFailure {
 pub enum EndedRun<'a> {
     /// The run with this id.
     Id(&'a RunId),
-    /// The run that ended last on the branch of this message: with this message, or with the one nearest before it.
+    /// The run that ended last on the branch of this message, at this message or nearest before it.
     Branch(i64),
 }
 
@@ -357,7 +358,7 @@ pub struct EndState {
     pub interrupts: Vec<Interrupt>,
 }
 
-/// What a detached run was given. It is kept as long as the run's log.
+/// The input of a detached run. It is kept as long as the run's log.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RunStart {
     /// The number of the last message of its branch; 0 if there is no message.
@@ -368,7 +369,7 @@ pub struct RunStart {
     pub request: String,
 }
 
-/// A running run with its lease: one whose process is lost, or one of a holder.
+/// A running run with its lease: a lost run, or a run of a holder.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LostRun {
     /// The key of its thread.
@@ -382,7 +383,7 @@ pub struct LostRun {
 /// The result of a request to cancel a run.
 #[derive(Debug, Clone, PartialEq)]
 pub enum CancelRequest {
-    /// The request is stored; the process that runs it reads it.
+    /// The request is stored for the process that has the run.
     Requested,
     /// The run had already ended.
     Ended(RunRecord),

@@ -8,7 +8,8 @@ use agui_protocol::MessageId;
 /// A page of a list of threads.
 #[derive(Debug, Clone, Default)]
 pub struct ThreadPage {
-    /// Continue after the thread whose newest run has this number; `None` starts with the first thread.
+    /// Starts after the thread whose newest run has this number; `None` starts with the first
+    /// thread.
     pub after: Option<i64>,
     /// The largest number of threads.
     pub limit: usize,
@@ -16,9 +17,11 @@ pub struct ThreadPage {
     pub archived: Option<bool>,
     /// Lists only threads that this agent has answered last.
     pub agent: Option<String>,
-    /// Lists only threads whose title has all words of this text, or one of whose messages has them: those that users and
-    /// assistants wrote, the first 8 KiB of each, and up to 500 different words. Case is ignored, and the last word may be the
-    /// beginning of one. Text in Chinese or Japanese is found wherever it is. A store may find more, and of thousands of threads only those created last.
+    /// Lists only threads whose title has all words of this text, or that have a message with all
+    /// of them. A search reads messages of users and assistants, the first 8 KiB of each, and up to
+    /// 500 different words. Case is ignored, and the last word may be the beginning of one. Text in
+    /// Chinese or Japanese is found at any place. A store may find more, and searches only the
+    /// newest of many thousand threads.
     pub query: Option<String>,
 }
 
@@ -55,14 +58,14 @@ pub struct MessagePage {
     pub nodes: Vec<MessageNode>,
     /// The number of the newest message of the page before this one; `None` if there is no such page.
     pub before: Option<i64>,
-    /// The messages that share their parent with a message of the page, by parent, in the order they were stored. A
-    /// message without such siblings is not listed. An id that several of them have, as an edited message can, is listed
-    /// once.
+    /// The messages that share their parent with a message of the page, by parent, in the order
+    /// they were stored. A message without such siblings is not listed. An id that several siblings
+    /// have, such as an edited message, is listed once.
     pub siblings: BTreeMap<i64, Vec<MessageId>>,
 }
 
 impl MessagePage {
-    /// The largest number of siblings that a page lists, the newest ones.
+    /// Siblings that a page lists, the newest ones.
     pub const MAX_SIBLINGS: usize = 1000;
 
     /// Selects a page from all messages of a thread, which must be in the order of their numbers.
@@ -90,7 +93,8 @@ impl MessagePage {
         page
     }
 
-    /// Creates a page from its messages. For the messages of a run, there may be one more than the page has.
+    /// Creates a page from its messages. For the messages of a run, `messages` may have one more
+    /// than the page.
     pub(super) fn new(mut newest_first: Vec<MessageNode>, query: MessageQuery) -> Self {
         let before = match query.run {
             None => newest_first.last().map(|oldest| oldest.parent).filter(|parent| *parent != 0),

@@ -1,4 +1,5 @@
-//! Permits for reads of a database. One owner has at most half of each kind, so that its reads keep no other owner waiting.
+//! Permits for reads of a database. One owner has at most half of each kind, so that its reads do
+//! not delay other owners.
 
 use std::{sync::Arc, time::Duration};
 
@@ -7,7 +8,8 @@ use agui_base::permits::{ANONYMOUS, Permit, Permits};
 /// The owner of the server's own reads, such as the search for lost runs.
 pub(super) const SERVER: &str = "";
 
-/// The kinds of reads, each of which has permits of its own, so that a short read never waits for long ones.
+/// The kinds of reads. Each kind has permits of its own, so that a short read never waits for long
+/// ones.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum ReadKind {
     /// A page, or a few rows.
@@ -26,7 +28,7 @@ impl ReadKind {
         }
     }
 
-    /// The longest time that a read takes. A longer one is interrupted.
+    /// Time limit of a read. A longer read is interrupted.
     pub(super) const fn time_limit(self) -> Duration {
         match self {
             Self::Page | Self::Search => Duration::from_secs(5),
@@ -52,7 +54,7 @@ impl ReadPermits {
 
     /// Waits for all permits of a kind: no read of this kind runs until they are given back.
     pub(super) async fn take_all(&self, kind: ReadKind) -> Permit {
-        // Only this owner may have all.
+        // Only this owner may have all permits.
         self.0[kind as usize].take(&ANONYMOUS.into(), kind.permits()).await
     }
 }

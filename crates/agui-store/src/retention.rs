@@ -1,4 +1,4 @@
-//! Limits of what is kept, and how many threads each owner has above them.
+//! Limits of what is kept, and the number of threads that each owner has above them.
 
 use std::collections::HashMap;
 
@@ -10,7 +10,7 @@ use agui_base::units;
 /// hours in a configuration.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[serde(default = "Retention::of_servers", deny_unknown_fields)]
+#[serde(default = "Retention::for_servers", deny_unknown_fields)]
 #[non_exhaustive]
 pub struct Retention {
     /// The time for which a thread is kept after its last change.
@@ -39,7 +39,7 @@ pub struct Retention {
 
 impl Retention {
     /// The limits of servers that set none.
-    pub fn of_servers() -> Self {
+    pub fn for_servers() -> Self {
         Self {
             thread_age: None,
             owner_threads: Some(100_000),
@@ -52,7 +52,7 @@ impl Retention {
     }
 }
 
-/// The result of removing what [`Retention`] does not keep.
+/// The result of applying [`Retention`].
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SweepResult {
@@ -62,8 +62,8 @@ pub struct SweepResult {
     pub logs: u64,
 }
 
-/// Returns by owner how many threads to remove, so that no owner has more than `each` and all together have at most
-/// `total`. The owners with the most threads lose threads for `total`.
+/// Returns the number of threads to remove from each owner, so that no owner has more than `each`
+/// and all owners have at most `total`. The owners with the most threads lose threads for `total`.
 pub(super) fn surplus(
     owners: Vec<(String, u64)>,
     each: Option<u64>,

@@ -1,7 +1,7 @@
 //! Conversions from rows to records. The tables of SQLite and Postgres have the same columns.
 //!
-//! A value that is damaged counts as absent, and is reported: so one row never keeps an owner from its other threads, nor
-//! from deleting the thread of this one.
+//! A damaged value counts as absent, and is reported. So a damaged row never hides an owner's other
+//! threads, and its thread can be deleted.
 
 use std::iter;
 
@@ -17,9 +17,10 @@ use super::{
 };
 use agui_protocol::{ActivityMessage, JsonObject, Message, MessageId, RunId, ThreadId};
 
-/// The largest number of bytes, messages, events or versions. A larger one is damaged, and could not be added to.
+/// The largest number of bytes, messages, events or versions. A larger number is damaged, and
+/// adding to it would overflow.
 const MAX_COUNT: i64 = 1 << 40;
-/// The type of the activity that stands for a message that cannot be read. Models do not get activities.
+/// The type of the activity that replaces an unreadable message. Models do not get activities.
 const UNREADABLE_MESSAGE: &str = "unreadable_message";
 
 pub(super) fn text<'r>(row: &'r impl DbRow, column: &str) -> StoreResult<&'r str> {
@@ -47,7 +48,8 @@ pub(super) fn file_sums(row: &impl DbRow) -> StoreResult<FileSums> {
     Ok(FileSums { files: sum("files")?, bytes: sum("bytes")? })
 }
 
-/// Returns a number from 0 to below `end`; 0 if it is another one, and so not `what` it has to be.
+/// Returns a number from 0 to below `end`. Any other number is reported as not `what` it has to be,
+/// and becomes 0.
 fn number_below(row: &impl DbRow, column: &str, end: i64, what: &str) -> StoreResult<i64> {
     let number = row.number(column)?.and_then(|number| match number {
         Some(number) if !(0..end).contains(&number) => Err(format!("{number} is no {what}")),
@@ -132,7 +134,8 @@ fn state(row: &impl DbRow) -> StoreResult<Option<(i64, Value)>> {
     Ok(optional_number(row, "state")?.zip(json(row, "state_body")?))
 }
 
-/// Returns the number of the parent of a message. A branch that does not end at the root would be read without an end.
+/// Returns the number of the parent of a message. A branch that does not end at the root would be
+/// read in an endless loop.
 pub(super) fn parent(row: &impl DbRow) -> StoreResult<i64> {
     number_below(row, "parent", number(row, "number")?, "earlier message")
 }
@@ -156,7 +159,7 @@ pub(super) fn node(row: &impl DbRow) -> StoreResult<MessageNode> {
     })
 }
 
-/// Returns a file. A number of pixels that is damaged counts as absent.
+/// Returns a file. A damaged number of pixels counts as absent.
 pub(super) fn file(row: &impl DbRow) -> StoreResult<StoredFile> {
     let pixels = |column| -> StoreResult<Option<u32>> {
         Ok(optional_number(row, column)?.and_then(|pixels| u32::try_from(pixels).ok()))
@@ -242,8 +245,9 @@ pub(super) fn copied_run(row: &impl DbRow) -> StoreResult<(CopiedRun, Option<i64
 }
 
 impl EventPage {
-    /// Appends the events of a batch that the page does not have yet, and subtracts their bytes from `space`. A batch may
-    /// repeat events of the batch before it. Returns whether there is space for more events; the first one always fits.
+    /// Appends the events of a batch that the page does not have yet, and subtracts their bytes
+    /// from `space`. A batch may repeat events of the batch before it. Returns whether there is
+    /// space for more events; the first event always fits.
     ///
     /// Fails if the batch contradicts itself or the events before it, and the page is empty.
     pub(super) fn extend(&mut self, row: &impl DbRow, space: &mut usize) -> StoreResult<bool> {

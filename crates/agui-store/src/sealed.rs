@@ -1,4 +1,5 @@
-//! Small secrets of owners, which are sealed before they come here: the [`SealedStore`] trait, its arguments and results.
+//! Small secrets of owners, which the caller has sealed: the [`SealedStore`] trait, its arguments
+//! and results.
 
 use async_trait::async_trait;
 
@@ -10,7 +11,7 @@ pub trait SealedStore: Send + Sync {
     /// Reads all values of an owner, which are few.
     async fn sealed(&self, owner: &str) -> StoreResult<Vec<SealedValue>>;
 
-    /// Stores a value, if the stored one is as expected. Returns whether it did.
+    /// Stores a value if the stored one is as expected. Returns whether the value was stored.
     async fn put_sealed(
         &self,
         owner: &str,
@@ -18,8 +19,8 @@ pub trait SealedStore: Send + Sync {
         expected: ExpectedValue,
     ) -> StoreResult<bool>;
 
-    /// Deletes the value of a name, or all values of the owner. `version`: only if the value has it. Returns the number of
-    /// values.
+    /// Deletes the value of a name, or all values of the owner. With a `version`, only that version
+    /// is deleted. Returns the number of values.
     async fn delete_sealed(
         &self,
         owner: &str,
@@ -33,13 +34,13 @@ pub trait SealedStore: Send + Sync {
 pub struct SealedValue {
     pub name: String,
     pub value: Vec<u8>,
-    /// Random: two writes of a name never have the same one.
+    /// A random version: two writes of a name never have the same one.
     pub version: i64,
-    /// When it is swept; `None` if it stays.
+    /// The time at which it is swept; `None` if it stays.
     pub until: Option<Millis>,
 }
 
-/// What a write replaces.
+/// The value that a write replaces.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ExpectedValue {
     Absent,

@@ -1,15 +1,15 @@
-//! The texts of threads that a search looks at, and the terms of a search.
+//! The searched texts of threads, and the terms of a search.
 
 use std::borrow::Cow;
 
 use agui_protocol::Message;
 
-/// The largest part of a message that a search looks at, in bytes.
+/// The searched part of a message, in bytes.
 const MAX_TEXT_BYTES: usize = 8 * 1024;
 /// The largest number of terms. Further ones are ignored.
 const MAX_TERMS: usize = 16;
 
-/// Returns the text of a message that a search looks at: what a user or an assistant wrote, in lower case. `None` if it
+/// Returns the searched text of a message of a user or an assistant, in lower case, or `None` if it
 /// has no such text.
 pub(super) fn searched_text(message: &Message) -> Option<String> {
     let text: Cow<'_, str> = match message {
@@ -21,8 +21,8 @@ pub(super) fn searched_text(message: &Message) -> Option<String> {
     (!text.trim().is_empty()).then(|| text.to_lowercase())
 }
 
-/// Returns the different terms of a search in lower case, in the order in which each of them comes last. A thread is found if
-/// its title has all of them, or one of its messages.
+/// Returns the different terms of a search in lower case, in the order of their last occurrences. A
+/// thread is found if its title has all of them, or one of its messages.
 pub(super) fn terms(query: &str) -> Vec<String> {
     let mut terms = Vec::new();
     for term in query.split_whitespace().take(MAX_TERMS).map(str::to_lowercase) {

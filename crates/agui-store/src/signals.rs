@@ -1,8 +1,9 @@
 //! Signals and announcements: notifications that another process has changed something in a shared store.
 //!
-//! A signal carries no data; its receiver reads the store. Signals are lost while the connection that carries them is
-//! down, so a receiver also polls: every few 100 ms while [`is_live`](Signals::is_live) is `false`, every few seconds
-//! otherwise. An announcement is a text. Its receiver does not poll, so it is told when some may have been lost.
+//! A signal carries no data; its receiver reads the store. Signals are lost while the connection
+//! that carries them is down, so a receiver also polls: every few 100 ms while
+//! [`is_live`](Signals::is_live) is `false`, every few seconds otherwise. An announcement is a
+//! text. Its receiver does not poll, so it gets `None` when announcements may have been lost.
 
 use std::{
     collections::HashMap,
@@ -43,7 +44,7 @@ pub struct Signals {
     announcements: broadcast::Sender<Option<Arc<str>>>,
 }
 
-/// The number of announcements that a receiver may be behind.
+/// Announcements that wait for a slow receiver. Older ones are lost.
 const MAX_BEHIND: usize = 1024;
 
 type Topics = HashMap<Topic, watch::Sender<()>>;
@@ -59,7 +60,8 @@ impl Signals {
     /// Starts to watch a topic. Signals that are raised from now on are received.
     pub fn watch(&self, topic: Topic) -> TopicWatch {
         let mut topics = self.topics.lock();
-        // Before the map would grow, so that a thousand watches do not each look at all others.
+        // The map is cleaned only before it grows, so that a thousand watches do not each look at
+        // all others.
         if topics.len() == topics.capacity() {
             topics.retain(|_, changes| changes.receiver_count() > 0);
         }
@@ -103,7 +105,7 @@ impl Signals {
 }
 
 impl TopicWatch {
-    /// Waits for a signal; one that came since the last call completes it at once. Cancel-safe.
+    /// Waits for a signal. A signal since the last call completes it at once. Cancel-safe.
     pub async fn changed(&mut self) {
         if self.changes.changed().await.is_err() {
             // Unreachable: the watch keeps the sender.

@@ -11,16 +11,16 @@ pub(super) fn to_json(value: &impl Serialize) -> String {
     serde_json::to_string(value).unwrap_or_default()
 }
 
-/// Returns a list as JSON; `None` if it is empty.
+/// Returns a list as JSON, or `None` if it is empty.
 pub(super) fn list_to_json<T: Serialize>(list: &[T]) -> Option<String> {
     (!list.is_empty()).then(|| to_json(&list))
 }
 
-/// The depth of a value was limited to 128 when it was received or patched, and a message may add some levels. A damaged text
-/// can be deeper than the stack.
+/// The depth of a received or patched value is at most 128, and a message may add some levels. A
+/// damaged text can be deeper than the stack.
 const MAX_DEPTH: usize = 512;
 
-/// Returns the value, or what is wrong with its text, which the problem does not quote.
+/// Returns the value, or the fault of its text. The fault does not quote the text.
 pub(super) fn parse_json<T: DeserializeOwned>(json: &str) -> Result<T, String> {
     if is_too_deep(json.as_bytes()) {
         return Err(format!("JSON of more than {MAX_DEPTH} levels"));
@@ -44,7 +44,9 @@ fn is_too_deep(json: &[u8]) -> bool {
     if json.iter().filter(|byte| opens(**byte)).count() <= MAX_DEPTH {
         return false;
     }
-    let (mut depth, mut in_string, mut bytes) = (0_usize, false, json.iter());
+    let mut depth = 0_usize;
+    let mut in_string = false;
+    let mut bytes = json.iter();
     while let Some(&byte) = bytes.next() {
         match byte {
             b'\\' if in_string => _ = bytes.next(),
@@ -61,8 +63,8 @@ fn is_too_deep(json: &[u8]) -> bool {
     false
 }
 
-/// Postgres does not store NUL, so an identifier with one becomes JSON, and so does one that starts as that JSON
-/// does.
+/// Postgres does not store NUL, so an identifier with NUL becomes JSON. An identifier that starts
+/// like that JSON becomes JSON, too.
 pub(super) fn name_to_text(name: &str) -> Cow<'_, str> {
     if name.contains('\0') || name.starts_with('"') { to_json(&name).into() } else { name.into() }
 }

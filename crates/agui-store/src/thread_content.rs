@@ -1,4 +1,4 @@
-//! A thread with everything that is stored of it except the logs of its runs, to copy it.
+//! A thread with all its stored data except the logs of its runs, to copy it.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -25,7 +25,8 @@ pub struct ThreadContent {
     #[serde(default)]
     #[schema(value_type = Object)]
     pub metadata: JsonObject,
-    /// The number of the last message of the current branch, which is its position and one; 0 if there is no message.
+    /// The number of the last message of the current branch, which is its position plus one; 0 if
+    /// there is no message.
     pub head: i64,
     /// The current state, by its position in `states`, or `null`.
     #[serde(default)]
@@ -41,11 +42,11 @@ pub struct ThreadContent {
     /// The runs, the oldest first. At least one; all have ended.
     #[serde(default)]
     pub runs: Vec<CopiedRun>,
-    /// When the first run began.
+    /// The time at which the first run began.
     #[serde(with = "time_text")]
     #[schema(value_type = String, format = DateTime)]
     pub created_at: Millis,
-    /// When a run last began or ended.
+    /// The time at which a run last began or ended.
     #[serde(with = "time_text")]
     #[schema(value_type = String, format = DateTime)]
     pub updated_at: Millis,
@@ -89,7 +90,8 @@ pub struct CopiedMessage {
 /// A run of a thread's content.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct CopiedRun {
-    /// The run. Its numbers have no meaning, and neither has [`detached`](RunRecord::detached): logs are not copied.
+    /// The run. Its numbers and [`detached`](RunRecord::detached) have no meaning, because logs are
+    /// not copied.
     #[serde(flatten)]
     #[schema(inline)]
     pub record: RunRecord,
@@ -101,12 +103,13 @@ pub struct CopiedRun {
     /// The interrupts that were open when it ended.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub interrupts: Vec<Interrupt>,
-    /// The replies that it brought, in short.
+    /// The replies that it brought, abbreviated.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub answered: Vec<ResumeEntry>,
 }
 
-/// The rows of a thread, which name states and runs by their numbers. All are in the order of these.
+/// The rows of a thread, which refer to states and runs by their numbers. All lists are in the
+/// order of numbers.
 pub(super) struct NumberedContent {
     pub(super) thread: Thread,
     pub(super) state: Option<i64>,
@@ -120,7 +123,7 @@ impl NumberedContent {
     pub(super) fn with_positions(self) -> ThreadContent {
         let Self { thread, state, states, runs, nodes } = self;
         let state_at = |number| states.binary_search_by_key(&number, |(number, _)| *number).ok();
-        // A run of which there is no row any more was replaced by one with the same id.
+        // A run without a row was replaced by a run with the same id.
         let run_at = |number| runs.binary_search_by_key(&number, |(run, _)| run.record.number).ok();
         let messages =
             nodes.into_iter().map(|MessageNode { parent, origin, message, feedback, .. }| {

@@ -1,13 +1,15 @@
 //! The words of a text, for the search indexes.
 //!
-//! An index finds words, and Chinese and Japanese have no spaces between theirs. So each character of these scripts is a
-//! word of its own, and a search for several of them is a search for neighbours.
+//! An index finds words, but Chinese and Japanese write no spaces between words. So each character
+//! of these scripts is a word of its own, and a search for several of them is a search for
+//! neighbours.
 
 use std::collections::HashSet;
 
-/// The largest number of different words of a text that an index has. What follows them is not found.
+/// The largest number of different words of a text that an index has. The rest of the text is not
+/// found.
 const MAX_DIFFERENT_WORDS: usize = 500;
-/// A shorter beginning of a word is not completed: it would find most threads.
+/// A shorter beginning of a word is not completed, because it would find most threads.
 const MIN_PREFIX_CHARS: usize = 3;
 
 /// Returns the words of a text, separated by spaces.
@@ -15,7 +17,7 @@ pub(super) fn separated(text: &str) -> String {
     let mut words = String::with_capacity(text.len() + text.len() / 4);
     let mut before = Class::Separator;
     for c in text.chars() {
-        let class = Class::of(c);
+        let class = Class::from_char(c);
         if class != Class::Separator {
             if !words.is_empty() && (class != Class::Letter || before != Class::Letter) {
                 words.push(' ');
@@ -69,7 +71,7 @@ enum Class {
 }
 
 impl Class {
-    fn of(c: char) -> Self {
+    fn from_char(c: char) -> Self {
         if is_ideograph(c) {
             Self::Ideograph
         } else if c.is_alphanumeric() {

@@ -43,7 +43,7 @@ pub struct NewRun<'a> {
     pub title: Option<&'a str>,
     /// The messages of the client.
     pub branch: BranchWrite<'a>,
-    /// The first run of the branch that the run continues; `None` if it is the first one itself.
+    /// The first run of the branch that this run extends; `None` if this run is the first one.
     pub first_run: Option<i64>,
     /// The state that the run starts from, if it has to be stored.
     pub state: Option<&'a Value>,
@@ -53,7 +53,7 @@ pub struct NewRun<'a> {
     pub interrupts: &'a [Interrupt],
     /// The replies that the run brings, in the form for [`Store::answered`](super::Store::answered).
     pub answered: Vec<ResumeEntry>,
-    /// What a detached run is given beside messages and state, as JSON. It is kept with the log, for
+    /// The input of a detached run beside messages and state, as JSON. It is kept with the log, for
     /// [`Store::run_start`](super::Store::run_start).
     pub request: Option<&'a str>,
     /// The first event of a detached run's log, as one line of JSON. Its time is 0.
@@ -115,10 +115,10 @@ pub enum BeginOutcome {
     Busy {
         /// The running run.
         run: RunRecord,
-        /// Its lease, if the run is lost and can be taken over.
+        /// Its lease, if the run is lost and another process can take the lease.
         lost: Option<Lease>,
     },
-    /// The thread would have this size, which is above `run.max_size`.
+    /// The size that the thread would have, above `run.max_size`.
     TooLarge(ThreadSize),
 }
 
@@ -127,7 +127,7 @@ pub enum BeginOutcome {
 pub struct ThreadUpdate<'a> {
     /// The new title; `Some(None)` removes it.
     pub title: Option<Option<&'a str>>,
-    /// Whether the thread is archived.
+    /// True archives the thread, false undoes it.
     pub archived: Option<bool>,
     /// The new metadata as a whole.
     pub metadata: Option<&'a Map<String, Value>>,
@@ -178,7 +178,8 @@ pub struct RunEnd<'a> {
     pub state: Option<&'a Value>,
     /// The interrupts that are open after the run.
     pub interrupts: &'a [Interrupt],
-    /// True if the response is being sent to a client. [`Store::set_delivered`](super::Store::set_delivered) corrects it.
+    /// True while the response is sent to a client.
+    /// [`Store::set_delivered`](super::Store::set_delivered) corrects it.
     pub delivered: bool,
     /// The last events of the log.
     pub last_events: Option<&'a EventBatch>,

@@ -55,8 +55,8 @@ pub enum ConfiguredRule {
     Never,
     /// Every call needs approval.
     Always,
-    /// Calls of tools need approval that the MCP server calls destructive or open-world, or does not describe. Only for
-    /// servers that you trust.
+    /// Calls of tools need approval that the MCP server calls destructive or open-world, or does
+    /// not describe. Only for servers that you trust.
     Annotations,
     /// Calls need approval in which some pattern matches anywhere in the argument that it is for.
     When(

@@ -1,7 +1,8 @@
-//! Reads the arguments of a call as models write them. What is stored and streamed stays as the model wrote it.
+//! Reads the arguments of a call as models write them. Stored and streamed texts stay unchanged.
 //!
-//! A repair changes the form alone: no value is guessed, converted to another type or completed, so a call that was cut
-//! off stays invalid. The same text always becomes the same object: a person approves the one that runs.
+//! A repair changes the form alone: no value is guessed, converted to another type or completed, so
+//! a call that was cut off stays invalid. The same text always becomes the same object, so the call
+//! that a person approves is the call that runs.
 
 use std::{iter::Peekable, str::Chars};
 
@@ -10,7 +11,7 @@ use serde_json::{Deserializer, Value};
 use agui_base::lenient_json;
 use agui_protocol::JsonObject;
 
-/// How often an object can be encoded as a text.
+/// The number of times that an object can be encoded as a text.
 const MAX_ENCODINGS: usize = 3;
 const FENCE: &str = "```";
 
@@ -19,7 +20,7 @@ const FENCE: &str = "```";
 pub struct CallArguments {
     /// The arguments by name, after the repairs.
     pub object: JsonObject,
-    /// What was repaired, for logs.
+    /// The names of the repairs, for logs.
     pub repairs: Vec<&'static str>,
 }
 
@@ -34,7 +35,7 @@ impl CallArguments {
         Ok(Self { object, repairs })
     }
 
-    /// Returns the arguments with the members in the form that a schema asks for; `None` if nothing can be repaired.
+    /// Returns the arguments in the form that a schema asks for; `None` if nothing can be repaired.
     pub(crate) fn fitted(&self, schema: &Value) -> Option<Self> {
         let mut fitted = self.clone();
         let top = Schema { root: schema, here: schema }.at(schema);
@@ -145,7 +146,7 @@ fn add_string(quote: char, chars: &mut Peekable<Chars<'_>>, json: &mut String) -
                 c @ ('"' | '\\' | '/' | 'b' | 'f' | 'n' | 'r' | 't' | 'u') => {
                     json.extend(['\\', c])
                 }
-                // As Python reads it, and as regular expressions are meant.
+                // Python keeps such a backslash, and a regular expression needs it.
                 c => json.extend(['\\', '\\', c]),
             },
             c if c.is_ascii_control() => json.push_str(&format!("\\u{:04x}", u32::from(c))),
@@ -217,7 +218,8 @@ impl<'s> Schema<'s> {
     }
 }
 
-/// Leaves out optional members that are `null` and must not be, and reads lists and objects that are encoded as texts.
+/// Removes optional members that must not be `null` but are, and decodes lists and objects that are
+/// encoded as texts.
 fn fit_object(object: &mut JsonObject, schema: Schema<'_>, repairs: &mut Vec<&'static str>) {
     object.retain(|name, value| {
         let Some(property) = schema.property(name) else { return true };
@@ -251,7 +253,7 @@ fn fit(value: &mut Value, schema: Schema<'_>, repairs: &mut Vec<&'static str>) {
     }
 }
 
-/// Returns the list or the object of a text, where the schema takes one, and no text.
+/// Decodes a list or an object from a text, if the schema allows one and no text.
 fn encoded(text: &str, schema: Schema<'_>) -> Option<Value> {
     let types = schema.types()?;
     let value: Value =

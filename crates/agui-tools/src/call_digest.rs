@@ -1,8 +1,10 @@
-//! What binds a person's reply to the call that the person was shown: a digest of it, and the MCP server that carries it out.
+//! Binds a person's reply to the call that the person was shown, by a digest of the call and the
+//! name of the MCP server that carries it out.
 //!
-//! The id of each interrupt ends with both. A call with the same id and another name or other arguments, such as one that a
-//! client added to the conversation, has another digest and does not get the reply. A call whose tool is one of another server
-//! since then does not run: two servers can have tools of one name.
+//! The id of each interrupt ends with both. A call with the same id and another name or other
+//! arguments, such as one that a client added to the conversation, has another digest and does not
+//! get the reply. Two servers can have tools of one name: a call does not run if its tool has
+//! moved to another server since the question.
 
 use base64::{Engine as _, prelude::BASE64_URL_SAFE_NO_PAD};
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
@@ -12,17 +14,16 @@ use sha2::{Digest as _, Sha256};
 use super::arguments::CallArguments;
 use agui_protocol::{JsonObject, ToolCall};
 
-/// The length of a digest before base64, in bytes. Neither a second call for a digest nor two calls with one digest can
-/// be found.
+/// The length of a digest before base64, in bytes: enough to resist collisions.
 const DIGEST_BYTES: usize = 24;
 
-/// Returns what the ids of a call's interrupts end with: `DIGEST:CALL`, or `DIGEST@SERVER:CALL`.
+/// Returns the end of the ids of a call's interrupts: `DIGEST:CALL`, or `DIGEST@SERVER:CALL`.
 pub fn bound_call(call: &ToolCall, server: Option<&str>) -> String {
     let server = server.map(|server| format!("@{}", utf8_percent_encode(server, NON_ALPHANUMERIC)));
     format!("{}{}:{}", call_digest(call), server.unwrap_or_default(), call.id)
 }
 
-/// Returns whether an end of an id is one of a call, of whatever server.
+/// Returns whether the end of an interrupt's id belongs to a call, on any server.
 pub fn is_bound_to(call: &ToolCall, bound: &str) -> bool {
     let server = bound
         .strip_prefix(&*call_digest(call))
@@ -52,7 +53,7 @@ pub(crate) fn arguments_digest(tool: &str, arguments: &JsonObject) -> String {
     digest(tool, &sorted(Value::Object(arguments.clone())).to_string(), DIGEST_BYTES)
 }
 
-/// Returns so many bytes of the digest of a name and a text, in base64.
+/// Returns the first `bytes` of the digest of a name and a text, in base64.
 pub fn digest(name: &str, text: &str, bytes: usize) -> String {
     // The length of the name keeps name and text apart.
     let all = format!("{}:{name}{text}", name.len());

@@ -1,7 +1,8 @@
-//! Headers that say who asks (`headers_from`): their values come from the run's caller, and never from a model.
+//! Headers that name the caller (`headers_from`): their values come from the run's caller, and
+//! never from a model.
 //!
-//! A value that the run does not have leaves its header out, or refuses the call if it is `required`. A value that is
-//! not what a header can have always refuses the call: it could otherwise arrive as another value.
+//! A missing value leaves its header out, or refuses the call if it is `required`. An invalid value
+//! always refuses the call: it could otherwise arrive as another value.
 
 use std::fmt;
 
@@ -90,7 +91,7 @@ impl CallerValue {
     /// Parses `principal`, `principal_id`, `claim:NAME` or `header:NAME`.
     ///
     /// # Errors
-    /// The text is none of these; the message names it and the valid forms.
+    /// The text has another form; the message names it and the valid forms.
     pub fn parse(text: &str) -> Result<Self, String> {
         match text.split_once(':') {
             None if text == "principal" => Ok(Self::Principal),
@@ -105,8 +106,8 @@ impl CallerValue {
         }
     }
 
-    /// Returns the value of a run, as the bytes of a header.
-    fn of_run(&self, cx: &ToolContext) -> Option<String> {
+    /// Returns the value of a call's run, as the bytes of a header.
+    fn run_value(&self, cx: &ToolContext) -> Option<String> {
         match self {
             Self::Principal => cx.principal().map(|principal| principal.name().to_owned()),
             Self::PrincipalId => cx.principal().map(|principal| principal.id().to_owned()),
@@ -135,7 +136,8 @@ impl fmt::Display for CallerValue {
 pub struct CallerHeaders(Vec<(HeaderName, CallerHeader)>);
 
 impl CallerHeaders {
-    /// `fixed` are the headers with values of the configuration, which must be others.
+    /// Checks the names of the headers. `fixed` are the headers with values of the configuration,
+    /// which must have other names.
     pub fn new(
         headers: &IndexMap<String, CallerHeader>,
         fixed: &IndexMap<String, HeaderSource>,
@@ -160,10 +162,10 @@ impl CallerHeaders {
     }
 
     /// Returns the headers for a call.
-    pub fn of_call(&self, cx: &ToolContext) -> Result<HeaderMap, ToolError> {
+    pub fn for_call(&self, cx: &ToolContext) -> Result<HeaderMap, ToolError> {
         let mut headers = HeaderMap::with_capacity(self.0.len());
         for (name, CallerHeader { from, required }) in &self.0 {
-            let Some(text) = from.of_run(cx) else {
+            let Some(text) = from.run_value(cx) else {
                 if *required {
                     return Err(ToolError::new(format!(
                         "the tool was not called: the request has no {from}"
@@ -185,8 +187,8 @@ impl CallerHeaders {
     }
 }
 
-/// `None` for line ends and other control characters, and for white space at the ends, which receivers remove, so that
-/// two different principals would look the same.
+/// Returns `None` for line ends and other control characters, and for white space at the ends:
+/// receivers remove it, so that two different principals would look the same.
 fn header_value(text: &str) -> Option<HeaderValue> {
     let is_exact = text.trim() == text && !text.contains(char::is_control);
     is_exact.then(|| HeaderValue::from_bytes(text.as_bytes()).ok()).flatten()
@@ -202,7 +204,7 @@ fn claim_text(claim: &Value) -> Option<String> {
     match claim {
         Value::Array(items) => {
             let texts: Vec<_> = items.iter().map(scalar).collect::<Option<_>>()?;
-            // An item with a comma would look like two.
+            // An item with a comma would look like two items.
             (!texts.iter().any(|text| text.contains(','))).then(|| texts.join(","))
         }
         other => scalar(other),
@@ -230,9 +232,9 @@ mod tests {
         )
     }
 
-    fn of_call(options: &str, cx: &ToolContext) -> Result<Vec<(String, Vec<u8>)>, String> {
+    fn for_call(options: &str, cx: &ToolContext) -> Result<Vec<(String, Vec<u8>)>, String> {
         let headers = CallerHeaders::new(&read(options), &IndexMap::new(), |_| false).unwrap();
-        let headers = headers.of_call(cx).map_err(|error| error.message().to_owned())?;
+        let headers = headers.for_call(cx).map_err(|error| error.message().to_owned())?;
         let pairs =
             headers.iter().map(|(name, value)| (name.to_string(), value.as_bytes().to_vec()));
         Ok(pairs.collect())
@@ -244,7 +246,7 @@ mod tests {
         let ada =
             Principal::new("jwt:id", "ada é").with_claims(claims.as_object().unwrap().clone());
         let cx = context(Some(ada), &[("x-trace", "1"), ("x-trace", "2")]);
-        let pairs = of_call(
+        let pairs = for_call(
             "A = \"principal\"\nB = \"principal_id\"\nC = \"claim:tenant\"\nD = \"claim:level\"\nE = \"claim:roles\"\n\
              F = \"header:X-Trace\"\nG = \"claim:odd\"\nH = \"claim:address\"\nI = \"claim:no\"\nJ = \"header:x-other\"",
             &cx,
@@ -264,13 +266,13 @@ mod tests {
     #[test]
     fn a_missing_value_leaves_the_header_out_or_refuses_the_call() {
         let cx = context(None, &[]);
-        assert_eq!(of_call("A = \"principal\"", &cx), Ok(vec![]));
+        assert_eq!(for_call("A = \"principal\"", &cx), Ok(vec![]));
         for (source, missing) in [
             ("principal", "authenticated user"),
             ("claim:tenant", "claim \"tenant\" of a token"),
             ("header:x-trace", "header \"x-trace\""),
         ] {
-            let error = of_call(&format!("A = {{ from = \"{source}\", required = true }}"), &cx)
+            let error = for_call(&format!("A = {{ from = \"{source}\", required = true }}"), &cx)
                 .unwrap_err();
             assert_eq!(error, format!("the tool was not called: the request has no {missing}"));
         }
@@ -281,7 +283,7 @@ mod tests {
         for name in ["ada\r\nX-Admin: 1", " ada", "ada\t", "a\u{85}b", "a\0"] {
             let claims = json!({ "c": name }).as_object().unwrap().clone();
             let cx = context(Some(Principal::new("key", "x").with_claims(claims)), &[]);
-            let error = of_call("A = \"claim:c\"", &cx).unwrap_err();
+            let error = for_call("A = \"claim:c\"", &cx).unwrap_err();
             assert!(error.contains("cannot have"), "{name:?}: {error}");
         }
     }
@@ -322,7 +324,7 @@ mod tests {
         );
         let headers = CallerHeaders::new(&headers, &IndexMap::new(), |_| false)
             .unwrap()
-            .of_call(&cx)
+            .for_call(&cx)
             .unwrap();
         assert!(headers["x-user-token"].is_sensitive() && headers["x-a"].is_sensitive());
         assert!(!headers["x-b"].is_sensitive());

@@ -12,7 +12,7 @@ use tokio::sync::Notify;
 use super::{
     call_digest::{arguments_digest, digest},
     error::ToolError,
-    question::{CallReplies, KeptValue, PersonsReply, Question},
+    question::{CallReplies, KeptValue, Question, UserReply},
     session::ToolSession,
 };
 use agui_agent::{
@@ -63,7 +63,7 @@ impl ToolContext {
     ) -> Self {
         let call_id = call_id.into();
         let replies = CallReplies::none(format!(":{call_id}"), None);
-        Self::of_call(
+        Self::for_call(
             ToolSession::new(run, state),
             call_id,
             tool.into(),
@@ -73,7 +73,7 @@ impl ToolContext {
     }
 
     #[doc(hidden)]
-    pub fn of_call(
+    pub fn for_call(
         session: ToolSession,
         call_id: ToolCallId,
         tool: String,
@@ -101,7 +101,7 @@ impl ToolContext {
         }))
     }
 
-    /// The same call within a span of its own. Has no effect if the context was cloned already.
+    /// Puts the call within a span of its own. Has no effect if the context was cloned already.
     #[doc(hidden)]
     pub fn within(mut self, trace: TraceScope) -> Self {
         if let Some(inner) = Arc::get_mut(&mut self.0) {
@@ -140,15 +140,15 @@ impl ToolContext {
         self.run().header_values(name)
     }
 
-    /// A text that is the same for each attempt of this call, and different for all other calls, also for one with other
-    /// arguments and for one of a later run with the same id. A server that knows it makes the effect of the call happen
-    /// once; see [`Repeat::Keyed`](super::Repeat::Keyed).
+    /// A text that is the same for each attempt of this call, and different for all other calls:
+    /// also for other arguments, and for a later run with the same id. A server that knows the key
+    /// lets the effect of the call happen once; see [`Repeat::Keyed`](super::Repeat::Keyed).
     pub fn idempotency_key(&self) -> &str {
         &self.0.key
     }
 
-    /// The number of this attempt, from 1 on: more if the run was continued on another server, where this call may have
-    /// run before.
+    /// The number of this attempt, from 1 on. It is more than 1 if the run was continued on another
+    /// server: then this call may have run before.
     pub fn attempt(&self) -> u32 {
         self.run().continuation().map_or(1, |continuation| continuation.attempt + 1)
     }
@@ -174,9 +174,9 @@ impl ToolContext {
         self.0.session.state()
     }
 
-    /// Emits an event into the run's stream, and completes when it is on its way to the client, so that a tool is not
-    /// faster than the client. A tool closes what it opens, such as a text message: an illegal stream ends the run with
-    /// `RUN_ERROR`.
+    /// Emits an event into the run's stream, and completes when it is on its way to the client, so
+    /// that a tool is not faster than the client. A tool has to close the items that it opens, such
+    /// as a text message: an illegal stream ends the run with `RUN_ERROR`.
     ///
     /// # Errors
     /// If the event belongs to the server (`RUN_*`, `MESSAGES_SNAPSHOT`, the result of this call), if a state delta
@@ -233,7 +233,8 @@ impl ToolContext {
         self.emit(event).await
     }
 
-    /// Emits an event after the result of the call. Without a result, because the call waits for a person, it is not emitted.
+    /// Emits an event after the result of the call. The event is dropped if the call has no result
+    /// because it waits for a person.
     pub fn emit_after_result(&self, event: Event) {
         self.0.after_result.lock().push(event);
     }
@@ -295,7 +296,7 @@ impl ToolContext {
     /// Questions are told apart by their [key](Question::key), or else by their order.
     ///
     /// # Errors
-    /// While there is no reply, and if the person declined to reply: then the model is told so.
+    /// While there is no reply, and if the person declined to reply, which the model is told.
     pub async fn ask(&self, question: impl Into<Question>) -> Result<Value, ToolError> {
         let question = question.into();
         let text = question.text().to_owned();
@@ -307,8 +308,8 @@ impl ToolContext {
         }
     }
 
-    /// Returns the reply to a question; `None` if the person declined to reply. Without a reply yet this is an
-    /// error, as for [`ask`](Self::ask).
+    /// Returns the reply to a question; `None` if the person declined to reply. A missing reply is
+    /// an error, as for [`ask`](Self::ask).
     #[doc(hidden)]
     pub fn reply_to(&self, question: Question) -> Result<Option<Value>, ToolError> {
         let mut questions = self.0.questions.lock();
@@ -326,7 +327,8 @@ impl ToolContext {
         Err(ToolError::question())
     }
 
-    /// Asks several questions at once. The next call gets what is kept, and the replies to these questions alone.
+    /// Asks several questions at once. The next call gets the value `kept`, and the replies to
+    /// these questions alone.
     #[doc(hidden)]
     pub fn ask_and_keep(&self, questions: Vec<Question>, kept: Value) -> ToolError {
         let replies = self.0.replies.keeping(kept);
@@ -341,29 +343,29 @@ impl ToolContext {
         ToolError::question()
     }
 
-    /// Keeps a value for the call, in the log of a detached run: another server that goes on with the run calls the tool with
-    /// it, even if the call may not be repeated.
+    /// Keeps a value for the call, in the log of a detached run: another server that continues the
+    /// run calls the tool with it, even if the call may not be repeated.
     #[doc(hidden)]
     pub fn keep_in_log(&self, value: Value) {
         self.run().mark(json!({ "kept": KeptValue { call: self.call_id().clone(), value } }));
     }
 
-    /// Returns what an earlier call has kept.
+    /// Returns the value that an earlier call has kept.
     #[doc(hidden)]
     pub fn kept(&self) -> Option<&Value> {
         self.0.replies.kept.as_ref()
     }
 
-    /// Returns the reply to the question of a key; within it `None` if the person declined to reply.
+    /// Returns the reply to the question of a key; `Some(None)` if the person declined to reply.
     #[doc(hidden)]
     pub fn given_reply(&self, key: &str) -> Option<Option<Value>> {
         self.0.replies.get(key).map(|reply| match reply {
-            PersonsReply::Resolved(value) => Some(value.clone()),
-            PersonsReply::Cancelled => None,
+            UserReply::Resolved(value) => Some(value.clone()),
+            UserReply::Cancelled => None,
         })
     }
 
-    /// Asks a person for a value of a type, whose schema front ends get.
+    /// Asks a person for a value of a type. Front ends get the schema of the type.
     ///
     /// # Errors
     /// Like [`ask`](Self::ask), and if the reply is not of the type.
@@ -414,7 +416,7 @@ mod tests {
         let key = |run: &RunContext, id: &str, tool: &str, arguments: Value| {
             let session = ToolSession::new(run.clone(), json!({}));
             let arguments = arguments.as_object().unwrap();
-            let cx = ToolContext::of_call(
+            let cx = ToolContext::for_call(
                 session,
                 id.into(),
                 tool.to_owned(),

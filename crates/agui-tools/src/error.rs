@@ -6,8 +6,8 @@ use agui_base::text::error_chain;
 
 /// A failure of a call. The model is told the message and may do better next time; the cause goes to the log alone.
 ///
-/// `?` converts any error of the standard kind: the model is told `the tool failed`, because such a text may hold what
-/// a model and its user must not see. [`ToolError::new`] is for what the model may know.
+/// `?` converts any error of the standard kind: the model is told `the tool failed`, because such a
+/// text may hold secrets. [`ToolError::new`] is for texts that the model may see.
 pub struct ToolError {
     message: String,
     source: Option<Box<dyn StdError + Send + Sync>>,
@@ -42,7 +42,7 @@ impl ToolError {
         &self.message
     }
 
-    /// Returns `true` if the call has not failed but waits for a person's reply.
+    /// True if the call has not failed but waits for a person's reply.
     pub fn is_question(&self) -> bool {
         self.is_question
     }

@@ -63,7 +63,7 @@ where
     Fut: Future<Output = R> + Send + 'static,
     R: IntoToolResult,
 {
-    FnTool::of_spec(ToolSpec::new(name, description, schema_of::<A>()), move |arguments, cx| {
+    FnTool::from_spec(ToolSpec::new(name, description, schema_of::<A>()), move |arguments, cx| {
         let called = decode(arguments).map(|arguments| function(arguments, cx));
         async move { called?.await.into_tool_result() }
     })
@@ -83,9 +83,10 @@ pub struct FnTool {
 }
 
 impl FnTool {
-    /// Makes a tool of its description and an async function of the arguments, which fit its schema.
+    /// Makes a tool from its description and an async function. The function's arguments fit the
+    /// schema.
     #[doc(hidden)]
-    pub fn of_spec<F, Fut, R>(spec: ToolSpec, function: F) -> Self
+    pub fn from_spec<F, Fut, R>(spec: ToolSpec, function: F) -> Self
     where
         F: Fn(JsonObject, ToolContext) -> Fut + Send + Sync + 'static,
         Fut: Future<Output = R> + Send + 'static,
@@ -99,7 +100,7 @@ impl FnTool {
         Self { spec, approval, repeat, server: None, call: Box::new(call) }
     }
 
-    /// Sets when a person has to agree to a call; never by default.
+    /// Sets the rule by which a person has to agree to a call; never by default.
     pub fn needs_approval(mut self, rule: ApprovalRule) -> Self {
         self.approval = rule;
         self
@@ -113,7 +114,7 @@ impl FnTool {
 
     /// Sets the MCP server that carries the calls out, under which metrics count them.
     #[doc(hidden)]
-    pub fn of_server(mut self, server: &Arc<str>) -> Self {
+    pub fn with_server(mut self, server: &Arc<str>) -> Self {
         self.server = Some((server.clone(), format!("mcp:{server}")));
         self
     }
@@ -161,7 +162,7 @@ impl fmt::Debug for FnTool {
 
 /// A value that the closure of [`tool_fn`] can return.
 pub trait IntoToolResult {
-    /// Returns what the model is told.
+    /// Returns the result for the model.
     ///
     /// # Errors
     /// The closure's own error.

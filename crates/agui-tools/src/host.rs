@@ -8,6 +8,6 @@ pub use crate::{
     arguments::CallArguments,
     call_digest::{bound_call, is_bound_to},
     caller_headers::{CallerHeader, CallerValue},
-    question::{CallReplies, KeptValue, PersonsReply},
+    question::{CallReplies, KeptValue, UserReply},
     session::{ToolEvents, ToolSession},
 };

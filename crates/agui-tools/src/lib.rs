@@ -1,9 +1,11 @@
 //! Tools that a model can call: the [`Tool`] trait, [`tool_fn`] for tools made of closures, and the server's own tools.
 //!
-//! Nothing here knows models: an agent offers tools to one, checks the arguments against the schema, and calls.
-//! Dropping the future of a call stops it. A [`Toolbox`] holds the tools of one agent.
+//! No item here depends on a model: an agent offers tools to its model, checks the arguments
+//! against the schema, and calls. Dropping the future of a call stops it. A [`Toolbox`] holds the
+//! tools of one agent.
 
-// `unwrap_used` is in the root's Cargo.toml. A panic would end a run or a request, so each one that stays says why input cannot reach it.
+// `unwrap_used` is in the root's Cargo.toml. A panic would end a run or a request, so each
+// remaining one has a reason why input cannot reach it.
 #![cfg_attr(not(test), warn(clippy::expect_used, clippy::panic, clippy::unreachable))]
 
 mod approval;

@@ -70,7 +70,7 @@ pub fn header_map(headers: &IndexMap<String, HeaderSource>) -> Result<HeaderMap,
     Ok(map)
 }
 
-/// Fails with the first option that is wrong. Each stands with whether it is, its key and its problem.
+/// Fails with the first wrong option. Each option is a triple: true if wrong, its key, its problem.
 pub fn check_each<'a>(
     options: impl IntoIterator<Item = (bool, &'a str, &'a str)>,
 ) -> Result<(), InvalidOption> {

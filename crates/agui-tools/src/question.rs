@@ -1,10 +1,11 @@
 //! Questions that a tool asks a person, and the replies.
 //!
-//! A question is an interrupt: it ends the run, and the next run calls the tool again with the same arguments. A call
-//! that asks several questions one after another needs the earlier replies each time. They are carried by the id of
-//! the later interrupt, which every client returns, so that it makes no difference which server goes on.
-//! An id is `question:KEY:CALL`, or `question:KEY~CARRIED:CALL` with the base64 of a [`CallReplies`]. Its end is bound to the
-//! call ([`bound_call`]).
+//! A question is an interrupt: it ends the run, and the next run calls the tool again with the same
+//! arguments. A call that asks several questions one after another needs the earlier replies each
+//! time. The id of the later interrupt carries them: every client returns it, so any server can
+//! continue.
+//! An id is `question:KEY:CALL`, or `question:KEY~CARRIED:CALL` with the base64 of a
+//! [`CallReplies`]. Its end is bound to the call ([`bound_call`]).
 
 use std::fmt;
 
@@ -28,7 +29,7 @@ const ID_PREFIX: &str = "question:";
 /// The reason of a question to open a page.
 const AUTHORIZATION: &str = "authorization";
 
-/// Begins the keys of questions without whose consent the call is not made.
+/// Begins the keys of questions that need the person's consent: without it, no call is made.
 const NEEDED: &str = "agui-server.needed:";
 
 const MAX_CARRIED_BYTES: usize = 16 * 1024;
@@ -50,7 +51,8 @@ impl Question {
         Self { key: None, interrupt }
     }
 
-    /// A question to open a page, such as a login, with the reason `authorization`. The reply is that this is done.
+    /// A question to open a page, such as a login, with the reason `authorization`. The reply
+    /// confirms that the person did so.
     #[doc(hidden)]
     pub fn visit(message: impl Into<String>, url: String) -> Self {
         Self::new(message).reason(AUTHORIZATION).metadata(VISIT_URL, url.into())
@@ -62,7 +64,7 @@ impl Question {
         self
     }
 
-    /// Names a question like [`key`](Self::key). If the person declines, the call is never made, whatever happens elsewhere.
+    /// Names a question like [`key`](Self::key). If the person declines, the call is never made.
     #[doc(hidden)]
     pub fn needed(self, key: impl fmt::Display) -> Self {
         self.key(format!("{NEEDED}{key}"))
@@ -88,7 +90,7 @@ impl Question {
         self
     }
 
-    /// Adds a member to the metadata of the interrupt, for front ends that show such a question in their own way.
+    /// Adds a member to the metadata of the interrupt, for front ends that know such questions.
     pub fn metadata(mut self, name: impl Into<String>, value: Value) -> Self {
         self.interrupt.metadata.get_or_insert_default().insert(name.into(), value);
         self
@@ -132,8 +134,8 @@ pub struct CallReplies {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub edited: Option<JsonObject>,
     #[serde(default, skip_serializing_if = "IndexMap::is_empty")]
-    replies: IndexMap<String, PersonsReply>,
-    /// What the tool keeps for the next call, in place of the replies so far.
+    replies: IndexMap<String, UserReply>,
+    /// The value that the tool keeps for the next call, in place of the replies so far.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kept: Option<Value>,
     /// The end of the ids of the call's questions.
@@ -141,7 +143,7 @@ pub struct CallReplies {
     bound: String,
 }
 
-/// What a call keeps for the server that goes on with its run: an entry `kept` among the run's marks.
+/// The value that a call keeps for a server that continues its run: the run's mark `kept`.
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
 pub struct KeptValue {
     /// The id of the call that keeps the value.
@@ -153,15 +155,15 @@ pub struct KeptValue {
 /// A person's reply to a question.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum PersonsReply {
+pub enum UserReply {
     /// The payload of the reply; `null` if it has none.
     Resolved(Value),
     /// The person cancelled the question.
     Cancelled,
 }
 
-impl PersonsReply {
-    /// Front ends that know approvals alone send `approved`.
+impl UserReply {
+    /// True if the person declined. Front ends that only know approvals send `approved`.
     fn is_declined(&self) -> bool {
         match self {
             Self::Resolved(reply) => {
@@ -173,7 +175,8 @@ impl PersonsReply {
 }
 
 impl CallReplies {
-    /// A call whose tool has not asked anything yet. `bound` is the end of the ids of its questions.
+    /// The replies of a call that has not asked yet. `bound` is the end of the ids of its
+    /// questions.
     pub fn none(bound: String, edited: Option<JsonObject>) -> Self {
         Self { edited, bound, ..Self::default() }
     }
@@ -188,14 +191,14 @@ impl CallReplies {
             all.kept = all.kept.take().or(carried.kept);
             all.replies.extend(carried.replies);
             // A decline is final, also beside another reply to the same question.
-            if all.get(&key).is_some_and(PersonsReply::is_declined) {
+            if all.get(&key).is_some_and(UserReply::is_declined) {
                 continue;
             }
             let reply = match entry.status {
                 ResumeStatus::Resolved => {
-                    PersonsReply::Resolved(entry.payload.clone().unwrap_or_default())
+                    UserReply::Resolved(entry.payload.clone().unwrap_or_default())
                 }
-                ResumeStatus::Cancelled => PersonsReply::Cancelled,
+                ResumeStatus::Cancelled => UserReply::Cancelled,
             };
             all.replies.insert(key, reply);
         }
@@ -207,17 +210,17 @@ impl CallReplies {
         entries.iter().filter(|entry| parse_id(&entry.interrupt_id, call).is_some()).collect()
     }
 
-    /// Returns whether the call was one of a tool of this MCP server, or of none.
+    /// Returns whether this MCP server (or none) carried the call out when the person was asked.
     pub fn are_of(&self, call: &ToolCall, server: Option<&str>) -> bool {
         self.bound == bound_call(call, server)
     }
 
     /// Removes and returns the reply to the question with a key; `None` if it has no reply.
-    pub fn take(&mut self, key: &str) -> Option<PersonsReply> {
+    pub fn take(&mut self, key: &str) -> Option<UserReply> {
         self.replies.shift_remove(key)
     }
 
-    /// Returns whether the person has declined something without which the call is not made, such as a login.
+    /// Returns whether the person has declined a question that needs consent, such as a login.
     pub fn lack_consent(&self) -> bool {
         self.replies.iter().any(|(key, reply)| key.starts_with(NEEDED) && reply.is_declined())
     }
@@ -232,7 +235,7 @@ impl CallReplies {
         }
     }
 
-    pub(crate) fn get(&self, key: &str) -> Option<&PersonsReply> {
+    pub(crate) fn get(&self, key: &str) -> Option<&UserReply> {
         self.replies.get(key)
     }
 
@@ -301,8 +304,8 @@ mod tests {
         let cancelled =
             ResumeEntry { status: ResumeStatus::Cancelled, ..resolved(&second.id, json!(1)) };
         let known = CallReplies::read(&call, &[cancelled]).unwrap();
-        assert_eq!(known.get("1"), Some(&PersonsReply::Resolved(json!("L"))));
-        assert_eq!(known.get("a:b~ü"), Some(&PersonsReply::Cancelled));
+        assert_eq!(known.get("1"), Some(&UserReply::Resolved(json!("L"))));
+        assert_eq!(known.get("a:b~ü"), Some(&UserReply::Cancelled));
     }
 
     #[test]

@@ -1,8 +1,8 @@
 //! Checks the arguments of a call against the tool's JSON Schema, with messages from which a model can correct them, and
 //! a person's reply against the schema of the question.
 //!
-//! Neither side is trusted: a schema can come from an MCP server or from a model, and arguments come from a model that reads texts of
-//! strangers. `BoundedSchema` limits both.
+//! Neither side is trusted: a schema can come from an MCP server or from a model, and arguments
+//! come from a model that reads texts of strangers. `BoundedSchema` limits both.
 
 use std::sync::Arc;
 
@@ -25,7 +25,7 @@ const MAX_PROBLEM_CHARS: usize = 240;
 #[derive(Debug, Clone)]
 pub struct Validator {
     schema: BoundedSchema,
-    /// Says which members can be repaired.
+    /// The schema by which members are repaired.
     source: Arc<Value>,
 }
 
@@ -51,7 +51,7 @@ impl Validator {
     ///
     /// # Errors
     /// The reason why the schema cannot be used.
-    pub fn of_value(schema: &Value) -> Result<Self, String> {
+    pub fn from_value(schema: &Value) -> Result<Self, String> {
         if !schema.is_object() {
             return Err("a schema is a JSON object".to_owned());
         }
@@ -77,7 +77,8 @@ impl Validator {
         self.read(&ANONYMOUS.into(), text).await.map(|read| read.object)
     }
 
-    /// Reads and checks arguments, as [`check`](Self::check) does, for an owner. Returns what was repaired, too.
+    /// Reads and checks arguments like [`check`](Self::check), for an owner. Also returns the
+    /// repairs.
     #[doc(hidden)]
     pub async fn read(&self, owner: &Arc<str>, text: &str) -> Result<CallArguments, String> {
         if text.len() > MAX_ARGUMENTS_BYTES {
@@ -96,7 +97,7 @@ impl Validator {
         Err(format!("The arguments do not fit the tool's schema:{problems}"))
     }
 
-    /// Returns the object again, with its problems.
+    /// Returns the object, with its problems.
     async fn problems_of(
         &self,
         owner: &Arc<str>,
@@ -132,7 +133,8 @@ impl Validator {
     }
 }
 
-/// Removes `null` in the place of a keyword, as Go writes it for an empty list or map. Returns whether there was one.
+/// Removes keywords with the value `null`, which Go writes for an empty list or map. Returns
+/// whether there was one.
 fn remove_nulls(schema: &mut Value) -> bool {
     let Value::Object(keywords) = schema else {
         return schema

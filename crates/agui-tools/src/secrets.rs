@@ -16,7 +16,7 @@ pub struct Secrets(Vec<String>);
 
 impl Secrets {
     /// The words of the headers' sensitive values.
-    pub fn of_headers(headers: &HeaderMap) -> Self {
+    pub fn from_headers(headers: &HeaderMap) -> Self {
         let sensitive = headers.values().filter(|value| value.is_sensitive());
         let mut secrets = Self::default();
         sensitive.filter_map(|value| value.to_str().ok()).for_each(|value| secrets.add(value));
@@ -81,7 +81,7 @@ mod tests {
         let mut headers = HeaderMap::new();
         headers.insert("authorization", secret);
         headers.insert("x-app", reqwest::header::HeaderValue::from_static("not-a-secret"));
-        let mut secrets = Secrets::of_headers(&headers);
+        let mut secrets = Secrets::from_headers(&headers);
         secrets.add("sk-12345678-and-more");
         assert_eq!(secrets.redact("Bearer not-a-secret"), None);
         assert_eq!(

@@ -59,7 +59,7 @@ impl ToolSession {
         &self.0.run
     }
 
-    /// Returns the state as it is now. Later changes do not change the returned value.
+    /// Returns the current state. Later changes do not change the returned value.
     pub fn state(&self) -> Arc<Value> {
         self.0.inner.lock().state.clone()
     }
@@ -69,14 +69,14 @@ impl ToolSession {
         self.change_state(|state| applied(state, event).map(Some)).map(drop)
     }
 
-    /// Changes the state by an event of the model's answer, which the caller sends. Fails, without any change, if a state delta
-    /// does not apply.
+    /// Changes the state by an event of the model's answer, which the caller sends. Fails, without
+    /// any change, if a state delta does not apply.
     pub fn apply(&self, event: Event) -> Result<Event, ToolError> {
         applied(&mut self.0.inner.lock().state, event)
     }
 
-    /// Replaces the state by `new`, of which `event` tells. Returns `false` if it is not `before` any more; then it stays. Fails if
-    /// the call is over.
+    /// Replaces the state `before` by `new`, and queues its `event`. Returns `false`, without any
+    /// change, if the state is no longer `before`. Fails if the call is over.
     pub fn replace_state(
         &self,
         before: &Arc<Value>,
@@ -92,8 +92,8 @@ impl ToolSession {
         })
     }
 
-    /// Queues the event that `change` returns, and returns whether there is one; if `change` fails, it must leave the state
-    /// unchanged. Fails if the call is over.
+    /// Queues the event that `change` returns, and returns whether there is one. If `change` fails,
+    /// it must leave the state unchanged. Fails if the call is over.
     fn change_state(
         &self,
         change: impl FnOnce(&mut Arc<Value>) -> Result<Option<Event>, ToolError>,
@@ -211,7 +211,7 @@ mod tests {
     async fn emitting_waits_until_the_event_is_taken_and_fails_after_the_call() {
         let cx = ToolContext::for_test("t");
         let session = ToolSession::new(cx.run().clone(), json!({}));
-        let cx = ToolContext::of_call(
+        let cx = ToolContext::for_call(
             session.clone(),
             "c".into(),
             "t".to_owned(),

@@ -41,7 +41,7 @@ pub enum Approval {
     Needed,
 }
 
-/// What may happen to a call whose server was lost while it ran, when another server goes on with the run.
+/// Whether a call may run again if its server crashed before the result was stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
@@ -104,8 +104,8 @@ pub trait Tool: Send + Sync + 'static {
         &self.spec().name
     }
 
-    /// Returns the name of the MCP server that carries calls out. A call that waits for a person, or goes on after this server was
-    /// lost, runs only if the tool of its name is still one of the same server.
+    /// Returns the name of the MCP server that carries calls out. A call that waited for a person,
+    /// or is continued after this server was lost, runs only if the same server still has the tool.
     fn server(&self) -> Option<&str> {
         None
     }
@@ -138,7 +138,8 @@ pub trait ToolSource: Send + Sync + 'static {
     /// Returns the current tools. An unchanged tool is the same `Arc` each time.
     fn tools(&self) -> Vec<Arc<dyn Tool>>;
 
-    /// Returns the source in the place of this one for a run, such as that of the run's principal; `None` for this one.
+    /// Returns the source that replaces this one for a run, such as the principal's own; `None` to
+    /// keep this one.
     async fn for_run(&self, _cx: &RunContext) -> Option<Arc<dyn ToolSource>> {
         None
     }

@@ -74,7 +74,7 @@ impl Toolbox {
         self.shared_tool(Arc::new(tool))
     }
 
-    /// Adds a tool that other toolboxes have, too.
+    /// Adds a tool that other toolboxes share.
     #[must_use]
     pub fn shared_tool(self, tool: Arc<dyn Tool>) -> Self {
         self.source(Arc::new(FixedTool(tool)))
@@ -107,7 +107,7 @@ impl Toolbox {
         let _ = tokio::time::timeout(READY_TIMEOUT, all).await;
     }
 
-    /// Returns the toolbox in the place of this one for a run; `None` if it is this one.
+    /// Returns the toolbox that replaces this one for a run; `None` to keep this one.
     #[doc(hidden)]
     pub async fn for_run(&self, cx: &RunContext) -> Option<Self> {
         let found =
@@ -140,7 +140,8 @@ impl Toolbox {
         ))
     }
 
-    /// Returns the current tools that [`tools`](Self::tools) leaves out, each after the one that has its name.
+    /// Returns the current tools that [`tools`](Self::tools) leaves out, each after the tool that
+    /// has its name.
     #[doc(hidden)]
     pub fn hidden_tools(&self) -> Vec<[Arc<dyn Tool>; 2]> {
         let offered = self.tools();
@@ -291,7 +292,7 @@ mod tests {
         let second = toolbox.tools();
         assert_eq!(second.iter().map(OfferedTool::name).collect::<Vec<_>>(), ["c", "b"]);
         assert!(Arc::ptr_eq(&first[1].validator, &second[1].validator));
-        // Tools that the source has no more leave the cache.
+        // Tools that the source no longer has leave the cache.
         let cache = toolbox.cache.lock();
         assert_eq!((cache.tools.len(), cache.warned.len()), (2, 0));
     }

@@ -1,4 +1,4 @@
-// The chat of one thread, drawn by CopilotKit. What it lacks is in the files beside this one.
+// The chat of one thread, drawn by CopilotKit. The files beside this one add the rest.
 import { CopilotChat, useAgent, useCopilotKit } from "@copilotkit/react-core/v2";
 import { useMemo } from "react";
 
@@ -38,9 +38,9 @@ export function Chat({ threadId, problem, setProblem, onRejoin }) {
   }, [agent, copilotkit]);
 
   // The library does not send a message while a question is open.
-  const isAsked = agent.pendingInterrupts.length > 0;
-  const placeholder = isAsked ? "Answer the question first" : "Write a message…";
-  const canRetry = problem && !agent.isRunning && !isAsked && agent.messages.at(-1)?.role === "user";
+  const isAsking = agent.pendingInterrupts.length > 0;
+  const placeholder = isAsking ? "Answer the question first" : "Write a message…";
+  const canRetry = problem && !agent.isRunning && !isAsking && agent.messages.at(-1)?.role === "user";
   return (
     <Messages.Provider value={{ ...thread, isRunning: agent.isRunning }}>
       {isAway && <p className="problem" role="status">The connection is lost. The page comes back by itself…</p>}
@@ -49,7 +49,7 @@ export function Chat({ threadId, problem, setProblem, onRejoin }) {
         threadId={threadId}
         attachments={useAttachments(setProblem)}
         messageView={messageView}
-        input={{ textArea: { disabled: isAsked, placeholder } }}
+        input={{ textArea: { disabled: isAsking, placeholder } }}
       />
     </Messages.Provider>
   );

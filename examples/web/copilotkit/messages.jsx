@@ -2,7 +2,7 @@
 import { CopilotChatAssistantMessage, CopilotChatUserMessage } from "@copilotkit/react-core/v2";
 import { createContext, useContext } from "react";
 
-/** What useThread returns, and `isRunning`. */
+/** The value of useThread, and `isRunning`. */
 export const Messages = createContext();
 
 export const UserMessage = (props) => (

@@ -1,4 +1,4 @@
-// A page whose connection breaks during a run comes back by itself: the server, or its next start, goes on with the run.
+// A page whose connection breaks during a run comes back by itself: the server, or its next start, continues the run.
 import { useCopilotKit } from "@copilotkit/react-core/v2";
 import { useEffect, useState } from "react";
 

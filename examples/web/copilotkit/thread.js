@@ -1,4 +1,4 @@
-// What the server stores of a thread beside its messages: branches, and the tokens of runs.
+// The stored parts of a thread beside its messages: branches, and the tokens of runs.
 import { useCopilotKit } from "@copilotkit/react-core/v2";
 import { useEffect, useState } from "react";
 

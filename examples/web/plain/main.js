@@ -18,7 +18,7 @@ const parameters = { type: "object", properties: { action: { type: "string" } },
 const tools = [{ name: "confirmAction", description: "Asks the user for confirmation", parameters }];
 
 async function run(resume) {
-  await agent.runAgent({ tools, resume, forwardedProps: { onDisconnect: "continue" } }); // goes on during a reload
+  await agent.runAgent({ tools, resume, forwardedProps: { onDisconnect: "continue" } }); // continues during a reload
   await answer();
 }
 

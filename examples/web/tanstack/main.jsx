@@ -9,7 +9,7 @@ import { Question, wrongField } from "../question";
 const SERVER = "http://127.0.0.1:8080";
 const FILES = ["report-2025.pdf", "report-2026.pdf", "invoice.pdf"];
 
-// A thread for each tab. It is restored after a reload, with a run that is still going on.
+// A thread for each tab. It is restored after a reload, with a run that is still running.
 const threadId = (sessionStorage.thread ??= crypto.randomUUID());
 
 // A tool of the page: the agent calls it, and continues with its result.

@@ -32,8 +32,8 @@ pub enum JwtAlgorithm {
 }
 
 impl JwtAlgorithm {
-    /// Those of public keys. An RSA key that names none is for the first of them.
-    pub(super) const OF_PUBLIC_KEYS: [Self; 9] = [
+    /// The algorithms of public keys. An RSA key that names none uses the first accepted one.
+    pub(super) const FOR_PUBLIC_KEYS: [Self; 9] = [
         Self::Rs256,
         Self::Rs384,
         Self::Rs512,

@@ -10,7 +10,7 @@ use crate::auth::error::TokenError;
 /// A token that has been read, and not been verified.
 pub(super) struct Compact<'a> {
     pub(super) header: Header,
-    /// What is signed: the header and the payload as they were sent.
+    /// The signed text: the header and the payload as they were sent.
     pub(super) message: &'a [u8],
     pub(super) signature: Vec<u8>,
     payload: &'a [u8],

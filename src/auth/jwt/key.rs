@@ -34,7 +34,7 @@ const P384: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.3.132.0.34");
 /// `id-Ed25519` (RFC 8410, section 3).
 const ED_25519: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.3.101.112");
 
-/// The parameters of a signature, or that there are none: a secret makes an authentication code.
+/// The parameters of a signature. An authentication code (HMAC) has none.
 enum Signature {
     Rsa(&'static RsaParameters),
     Curve(&'static dyn VerificationAlgorithm),
@@ -62,7 +62,7 @@ impl JwtAlgorithm {
     }
 
     /// Returns the algorithm of an RSA key that names none.
-    fn of_unnamed_rsa(accepted: &[Self]) -> Self {
+    fn for_unnamed_rsa(accepted: &[Self]) -> Self {
         accepted.iter().copied().find(|algorithm| algorithm.is_rsa()).unwrap_or(Self::Rs256)
     }
 }
@@ -73,7 +73,7 @@ pub(super) struct VerifyingKey {
     material: Arc<Material>,
 }
 
-/// A key in the form in which it came.
+/// A public key or a secret, as it was given.
 enum Material {
     Secret(hmac::Key),
     /// An RSA key as PKCS#1 writes it, an uncompressed point, or the 32 bytes of Ed25519.
@@ -102,7 +102,7 @@ impl VerifyingKey {
             return Err(KeyError::Private);
         }
         let (label, document) = Document::from_pem(pem.trim()).map_err(|_| KeyError::NotPem)?;
-        let rsa = JwtAlgorithm::of_unnamed_rsa(accepted);
+        let rsa = JwtAlgorithm::for_unnamed_rsa(accepted);
         let (algorithm, key) = match label {
             "RSA PUBLIC KEY" => (rsa, document.as_bytes()),
             "PUBLIC KEY" => {
@@ -183,7 +183,7 @@ impl NamedKey {
         let coordinate = |text, bytes| decode(text).filter(|decoded| decoded.len() == bytes);
         let (algorithm, material) = match (jwk.kty.as_str(), jwk.crv.as_deref()) {
             ("RSA", _) => {
-                let algorithm = named.unwrap_or_else(|| JwtAlgorithm::of_unnamed_rsa(accepted));
+                let algorithm = named.unwrap_or_else(|| JwtAlgorithm::for_unnamed_rsa(accepted));
                 if !algorithm.is_rsa() {
                     return None;
                 }

@@ -53,8 +53,8 @@ impl Cors {
 /// The number of origins whose refused preflight is logged.
 const MAX_LOGGED_ORIGINS: usize = 100;
 
-/// The origins whose refused preflight was logged. A browser shows a page nothing of such a refusal, and it is the only
-/// request that the page makes.
+/// The origins whose refused preflight was logged. The log is the only place of the reason:
+/// browsers hide it from the page, which sends no other request.
 #[derive(Default)]
 struct LoggedOrigins(Mutex<BTreeSet<String>>);
 

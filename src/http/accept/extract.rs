@@ -49,7 +49,7 @@ impl FromRequestParts<App> for OwnThreads {
 
     async fn from_request_parts(head: &mut Parts, app: &App) -> Result<Self, ApiError> {
         let caller = head.extensions.get::<Caller>().ok_or(ApiError::Internal)?.clone();
-        let files = ClientFiles::of(app, &caller).await;
+        let files = ClientFiles::for_caller(app, &caller).await;
         Ok(Self { app: app.clone(), threads: app.threads.clone(), caller, files })
     }
 }

@@ -40,7 +40,8 @@ pub(crate) fn is_foreign(request: &Request, cors: &Cors) -> bool {
     site == Some("cross-site") && !follows_link
 }
 
-/// Returns whether a page of this server makes the request, as far as the browser says. A program says nothing.
+/// Returns whether a page of this server makes the request, as far as the browser reports it.
+/// Programs send no such header.
 pub(crate) fn is_own_page(headers: &HeaderMap) -> bool {
     let text =
         |name: &HeaderName| headers.get(name).map(|value| value.to_str().unwrap_or_default());

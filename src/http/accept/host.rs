@@ -1,6 +1,6 @@
 //! Hosts and origins that are this server's, or this machine's.
 
-use agui_base::host::Host;
+use agui_base::host_names::Host;
 
 pub(crate) fn is_loopback_origin(origin: &str) -> bool {
     let host = origin.strip_prefix("http://").or_else(|| origin.strip_prefix("https://"));

@@ -1,4 +1,4 @@
-//! The media types that clients accept, and that of request bodies, which is always JSON.
+//! The media types that clients accept, and the media type of request bodies, which is always JSON.
 //!
 //! JSON alone is also a defence against foreign web pages: browsers send other types across origins without a CORS
 //! preflight.

@@ -72,7 +72,7 @@ async fn authenticate(
 }
 
 pub(crate) async fn authenticate_caller(app: &App, head: &Parts) -> Result<Caller, ApiError> {
-    let reached_at = app.threads.runs.files.is_some().then(|| OwnAddress::of(head));
+    let reached_at = app.threads.core.files.is_some().then(|| OwnAddress::from_head(head));
     Ok(Caller { principal: app.auth.authenticate(head).await?, reached_at })
 }
 
@@ -88,8 +88,8 @@ fn refusal_of_head(app: &App, head: &Parts) -> Option<Response> {
     Some(([(header::ALLOW, methods.to_owned())], refusal).into_response())
 }
 
-/// What comes before authentication, which can take long. One layer, because each moves the request and its future to a box
-/// of its own.
+/// Makes the checks before authentication, which can take long. They are one layer, because each
+/// layer boxes the request's future.
 async fn protect(
     State(app): State<App>,
     request: Request,
@@ -111,7 +111,8 @@ fn reads_file(request: &Request) -> bool {
         && route.is_some_and(|route| route.as_str().ends_with("/files/{file}"))
 }
 
-/// Refuses requests for a host name that is not this server's, and requests of foreign web pages, which must learn nothing.
+/// Refuses requests for a host name that is not this server's, and requests of foreign web pages.
+/// The refusals reveal nothing.
 ///
 /// The host is checked without authentication only: a page that rebinds its DNS name has no credential.
 pub(crate) fn refuse_foreign(app: &App, request: &Request) -> Result<(), ApiError> {

@@ -16,7 +16,7 @@ pub(crate) struct OwnAddress {
 }
 
 impl OwnAddress {
-    pub(crate) fn of(head: &Parts) -> Self {
+    pub(crate) fn from_head(head: &Parts) -> Self {
         let headers = &head.headers;
         let mount = head
             .extensions

@@ -47,7 +47,7 @@ const RESERVED_HEAD_TIMEOUT: Duration = Duration::from_secs(1);
 /// The shortest interval between two log lines about too many connections.
 const FULL_LOG_INTERVAL: Duration = Duration::from_secs(60);
 
-/// The headers of a request that came through a proxy, whose own machine is not that of the client.
+/// The headers of a request that came through a proxy, so that its address is not the client's.
 const PROXY_HEADERS: [&str; 4] = ["forwarded", "via", "x-forwarded-for", "x-real-ip"];
 
 /// The address of a request's connection.
@@ -127,7 +127,7 @@ pub(crate) async fn serve<D: Future<Output = ()>>(
             Err(error) => pause_after(&error).await,
         }
     }
-    // Before new connections are refused: who sees that may send the second signal.
+    // Before new connections are refused: an operator who sees that may send the second signal.
     let drained = drain();
     drop(listener);
     // Idle connections close at once, others after their current response.

@@ -26,7 +26,7 @@ impl ServerSpan {
     /// Begins the span. The request gets its place as an extension.
     pub(crate) fn begin(request: &mut Request, request_id: &str, accept_traceparent: bool) -> Self {
         let requested =
-            accept_traceparent.then(|| TraceContext::of_headers(request.headers())).flatten();
+            accept_traceparent.then(|| TraceContext::from_headers(request.headers())).flatten();
         let (span, context) = begin_server(&ServerRequest {
             method: request.method().as_str(),
             path: request.uri().path(),

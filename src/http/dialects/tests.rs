@@ -18,7 +18,7 @@ const MAX_RATIO: u32 = 5;
 const NOISE: Duration = Duration::from_millis(10);
 const ATTEMPTS: usize = 10;
 
-/// Returns calls, their results and subagents: the events of which dialects keep lists.
+/// Returns calls, their results and subagents: dialects keep lists of these events.
 fn events(calls: usize) -> Vec<Event> {
     let ids: Vec<String> = (0..calls).map(|n| n.to_string()).collect();
     let begun = ids.iter().map(|id| ToolCallStart::new(id.as_str(), "f").into());

@@ -37,7 +37,7 @@ const CACHED: HeaderValue = HeaderValue::from_static("private, max-age=3600");
 #[derive(Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 pub(super) struct SignatureQuery {
-    /// When the signed URL ends, in seconds since 1970.
+    /// The time at which the signed URL expires, in seconds since 1970.
     expires: Option<i64>,
     /// The signature of the URL, in place of a credential.
     signature: Option<String>,
@@ -68,7 +68,7 @@ pub(super) async fn read_file(
         _ => None,
     };
     if file.is_none() {
-        // The middleware has not, for the sake of a signature.
+        // The middleware let it pass, because it may have a signature.
         refuse_foreign(&app, &request)?;
     }
     let (files, Path(id), Query(query)) = (files_of(&app)?, id?, query?);
@@ -91,14 +91,15 @@ pub(super) async fn read_file(
         match requested_range(&head, &etag, file.bytes) {
             Requested::Whole => content(files, &file, 0..file.bytes, &head.method).await?,
             Requested::Part(range) => {
-                let of_whole = format!("bytes {}-{}/{}", range.start, range.end - 1, file.bytes);
+                let content_range =
+                    format!("bytes {}-{}/{}", range.start, range.end - 1, file.bytes);
                 let content = content(files, &file, range, &head.method).await?;
-                (StatusCode::PARTIAL_CONTENT, [(header::CONTENT_RANGE, of_whole)], content)
+                (StatusCode::PARTIAL_CONTENT, [(header::CONTENT_RANGE, content_range)], content)
                     .into_response()
             }
             Requested::Unsatisfiable => {
-                let of_whole = [(header::CONTENT_RANGE, format!("bytes */{}", file.bytes))];
-                return Ok((of_whole, ApiError::UnsatisfiableRange(file.bytes)).into_response());
+                let headers = [(header::CONTENT_RANGE, format!("bytes */{}", file.bytes))];
+                return Ok((headers, ApiError::UnsatisfiableRange(file.bytes)).into_response());
             }
         }
     };
@@ -163,7 +164,7 @@ fn requested_range(head: &Parts, etag: &HeaderValue, length: u64) -> Requested {
         .and_then(|range| range.to_str().ok()?.strip_prefix("bytes="));
     let Some((first, last)) = range
         .filter(|_| is_of_this && head.method == Method::GET)
-        .and_then(|it| it.split_once('-'))
+        .and_then(|range| range.split_once('-'))
     else {
         return Requested::Whole;
     };

@@ -13,13 +13,13 @@ use crate::http::{
 };
 use agui_agent::files::{FileUrls, Files};
 use agui_protocol::{ContentPart, MediaPart, PartSource};
-use agui_run::host::ThreadRuns;
+use agui_run::host::ThreadCore;
 use agui_store::files::StoredFile;
 
 /// The files of an authenticated caller.
 pub(super) struct OwnFiles {
     pub(super) files: Files,
-    pub(super) threads: Arc<ThreadRuns>,
+    pub(super) threads: Arc<ThreadCore>,
     pub(super) owner: Arc<str>,
     pub(super) urls: FileUrls,
 }
@@ -30,14 +30,14 @@ impl FromRequestParts<App> for OwnFiles {
     async fn from_request_parts(head: &mut Parts, app: &App) -> Result<Self, ApiError> {
         let caller = middleware::authenticate_caller(app, head).await?;
         let files = files_of(app)?;
-        let urls = ClientFiles::of(app, &caller).await.ok_or(ApiError::NoFiles)?.urls();
-        Ok(Self { files, threads: app.threads.runs.clone(), owner: caller.owner(), urls })
+        let urls = ClientFiles::for_caller(app, &caller).await.ok_or(ApiError::NoFiles)?.urls();
+        Ok(Self { files, threads: app.threads.core.clone(), owner: caller.owner(), urls })
     }
 }
 
 /// Returns the files of the server.
 pub(super) fn files_of(app: &App) -> ApiResult<Files> {
-    app.threads.runs.files.clone().ok_or(ApiError::NoFiles)
+    app.threads.core.files.clone().ok_or(ApiError::NoFiles)
 }
 
 #[derive(Serialize, ToSchema)]
@@ -45,15 +45,15 @@ pub(super) fn files_of(app: &App) -> ApiResult<Files> {
 #[schema(as = File)]
 pub(super) struct FileJson {
     id: String,
-    /// As its bytes show.
+    /// The media type that its bytes show.
     mime_type: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     name: Option<String>,
     bytes: u64,
-    /// Of an image, in pixels.
+    /// The width of an image, in pixels.
     #[serde(skip_serializing_if = "Option::is_none")]
     width: Option<u32>,
-    /// Of an image, in pixels.
+    /// The height of an image, in pixels.
     #[serde(skip_serializing_if = "Option::is_none")]
     height: Option<u32>,
     created_at: TimeText,

@@ -17,7 +17,7 @@ use agui_agent::files::{Upload, UploadError};
 use agui_base::text::essence;
 use agui_run::threads::ThreadError;
 
-/// What a form may have beside its file.
+/// The bytes that a form may have beside its file.
 const MAX_FORM_BYTES: u64 = 64 * 1024;
 
 /// Stores a file.
@@ -70,7 +70,8 @@ pub(super) async fn upload_file(
         FormFile { bytes: body, media_type: content_type, name }
     };
     let (files, owner) = (own.files.clone(), own.owner.clone());
-    // Goes on if the client leaves: an interrupted upload would take space until it is swept.
+    // A task, so that it continues if the client leaves: half an upload would take space until it
+    // is swept.
     let put = tokio::spawn(async move {
         let FormFile { bytes, media_type, name } = file;
         files.put(Upload { owner: &owner, bytes, media_type: &media_type, name: Some(&name) }).await

@@ -35,9 +35,9 @@ const BEARER: &str = "bearer";
 const OPTIONAL_BODY: &str = "May be absent.";
 
 const TAGS: [(&str, &str); 8] = [
-    ("runs", "Runs of agents, and detached runs, which go on without their client."),
+    ("runs", "Runs of agents, and detached runs, which continue without their client."),
     ("threads", "The caller's conversations."),
-    ("files", "What messages refer to: pictures, documents, sound."),
+    ("files", "Files of messages: pictures, documents, sound."),
     ("agents", "The agents of the server."),
     ("server", "The server itself."),
     ("named events", "A second format for the same agents, runs and threads."),
@@ -50,7 +50,7 @@ const ABOUT: &str = "Agents that speak AG-UI. A run is a stream of events; a req
                      have 405 `method_not_allowed`. Every response has an `X-Request-Id`. The schema of a \
                      `text/event-stream` is that of the data of each event.";
 
-/// Makes one document of what routes declare, each with those who check its callers.
+/// Makes one document of the declared routes, each with its access.
 pub(crate) fn document(
     declared: Vec<(&str, RouteAccess, OpenApi)>,
     credential: Credential,
@@ -97,7 +97,8 @@ pub(crate) fn document(
     document.components(Some(components)).paths(paths).build()
 }
 
-/// Adds what the middleware responds, and the parameters of the path. `ids` are those of the operations before.
+/// Adds the responses of the middleware, and the parameters of the path. `ids` are the ids of
+/// earlier operations.
 fn complete(
     path: &str,
     item: &mut PathItem,

@@ -45,7 +45,7 @@ fn merge_parts(schema: &mut JsonObject) {
             match (schema.get_mut(&name), value) {
                 (Some(Value::Object(all)), Value::Object(further)) => all.extend(further),
                 (Some(Value::Array(all)), Value::Array(further)) => all.extend(further),
-                // The description of the whole is better than that of a part.
+                // The description of the whole wins over the description of a part.
                 (Some(_), _) => {}
                 (None, value) => drop(schema.insert(name, value)),
             }
@@ -90,7 +90,8 @@ fn split_union(union: &mut Value, member: &str, ending: &str) -> Vec<(String, Va
     let Some(objects) = union["oneOf"].as_array_mut().map(std::mem::take) else {
         return Vec::new();
     };
-    let (mut references, mut mapping, mut components) = (Vec::new(), JsonObject::new(), Vec::new());
+    let (mut references, mut components) = (Vec::new(), Vec::new());
+    let mut mapping = JsonObject::new();
     for object in objects {
         let Some(value) = object["properties"][member]["enum"][0].as_str().map(str::to_owned)
         else {

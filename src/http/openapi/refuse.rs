@@ -1,5 +1,6 @@
-//! The refusals of endpoints, in groups of what a handler does: `responses(…, refuse::Body, refuse::Store)`. Those of a group
-//! are on the variants of the errors ([`refusals`](agui_base::refusal)).
+//! The refusals of endpoints, in groups of what a handler does: `responses(…, refuse::Body,
+//! refuse::Store)`. The refusals of a group are on the variants of the errors
+//! ([`refusals`](agui_base::refusal)).
 
 use std::{
     borrow::Cow,

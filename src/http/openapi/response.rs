@@ -18,16 +18,16 @@ type Responses = BTreeMap<String, RefOr<Response>>;
 /// AG-UI events, in both encodings.
 pub(crate) enum EventResponse {}
 
-/// The events of a run, or what it has made.
+/// The events of a run, or its document.
 pub(crate) enum RunResponse {}
 
-/// A client that continues a run has all events.
+/// No content: the client that reconnects has all events.
 pub(crate) enum CaughtUp {}
 
 /// A thread, or the events of a run after those that the client has.
 pub(crate) enum JoinResponse {}
 
-/// What the route of an inner request responds.
+/// The response of the route to which an inner request goes.
 pub(crate) enum InnerResponse {}
 
 impl IntoResponses for EventResponse {
@@ -69,7 +69,7 @@ impl IntoResponses for InnerResponse {
     }
 }
 
-/// A media type, and the schema of what has it, if there is one.
+/// A media type, and the schema of its content, if there is one.
 type TypedContent = (&'static str, Option<RefOr<Schema>>);
 
 fn events() -> [TypedContent; 2] {

@@ -1,4 +1,4 @@
-//! Short forms of utoipa's builders of schemas, for those that no type has.
+//! Short forms of utoipa's builders, for schemas without a type.
 
 use serde_json::Value;
 use utoipa::openapi::schema::{ObjectBuilder, RefBuilder, Type};

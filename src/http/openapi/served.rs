@@ -10,7 +10,8 @@ use utoipa::openapi::OpenApi;
 use super::plain::make_plain;
 use crate::http::etag::etag_of;
 
-/// A document that is made for its first request: most servers never send it. Until then it keeps what the routes declare.
+/// A document that is made for its first request: most servers never send it. Until then it keeps
+/// the declarations of the routes.
 pub(crate) type LazyDocument = LazyLock<ServedDocument, Box<dyn FnOnce() -> ServedDocument + Send>>;
 
 /// The document as JSON.

@@ -15,7 +15,7 @@ use crate::http::{refusal_response::Refusal, run_document::RunDocument};
 use agui_base::RunErrorCode;
 use agui_protocol::Event;
 
-/// Those of responses that several handlers give.
+/// The schemas of responses that several handlers share.
 #[derive(OpenApi)]
 #[openapi(components(schemas(Event, Refusal<'static>, RunDocument, RunErrorCodes)))]
 pub(super) struct SharedSchemas;

@@ -13,8 +13,9 @@ use crate::http::{RouteAccess, RouteSet, etag::unless_current};
 /// The path of the page.
 pub(crate) const PATH: &str = "/playground";
 
-/// Scripts, styles and requests are those of this server only. Images, sound and video are files of messages: of this
-/// server, or `data:` and `blob:` URLs. Nothing that a model writes becomes markup: scripts cannot write HTML at all.
+/// Scripts, styles and requests belong to this server only. Images, sound and video are files of
+/// messages: of this server, or `data:` and `blob:` URLs. Nothing that a model writes becomes
+/// markup: scripts cannot write HTML at all.
 const CONTENT_SECURITY_POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; \
                                        img-src 'self' data: blob:; media-src 'self' data: blob:; base-uri 'none'; \
                                        form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; \

@@ -76,7 +76,8 @@ pub(crate) async fn follow_threads(
     Ok(respond_live(app.options.keep_alive, caller.principal.as_ref(), frames))
 }
 
-/// Returns the frames of an event, which all readers share. There are none of earlier changes of a deleted thread.
+/// Returns the frames of an event, which all readers share. Earlier changes of a deleted thread
+/// have no frames.
 async fn frames(threads: &Threads, owner: &Arc<str>, event: ThreadEvent) -> Bytes {
     const MISSED: EventJson = EventJson::Missed { kind: MissedChanges::Missed };
     let ThreadEvent::Changes(changes) = event else { return frame(&MISSED).into() };

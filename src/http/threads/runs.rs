@@ -53,7 +53,7 @@ pub(super) struct RunJson {
     cost: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     error: Option<RunFailure>,
-    /// How often another server has taken the run over, to go on with it or to close it.
+    /// The number of times that another server took the run over, to continue or to close it.
     #[serde(skip_serializing_if = "is_zero")]
     takeovers: u64,
 }
@@ -67,7 +67,7 @@ pub(crate) struct Cancellation {
     message: &'static str,
 }
 
-/// Returns what a detached run has made, when it has ended.
+/// Returns the result of a detached run, when it has ended.
 ///
 /// The messages that it added, its outcome and its tokens.
 #[utoipa::path(
@@ -102,7 +102,7 @@ pub(crate) async fn read_run(
             );
         }
     }
-    // Not before: who waits needs no memory.
+    // After the wait, which needs no memory.
     let permit = own.app.response_permit(&key).await?;
     let mut follower = own.threads.follower(&key, &run, 0)?;
     let mut reader = DocumentReader::for_log(key.id, id);
@@ -114,7 +114,7 @@ pub(crate) async fn read_run(
     permit.json(&document)
 }
 
-/// Returns false if another server goes on with the run: the next request is answered there.
+/// Returns false if another server continues the run: the next request is answered there.
 async fn wait_for_end(mut follower: Follower) -> Result<bool, ThreadError> {
     loop {
         match follower.next().await {

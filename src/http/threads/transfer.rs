@@ -34,7 +34,7 @@ pub(crate) struct ExportQuery {
 #[serde(rename_all = "camelCase")]
 #[into_params(parameter_in = Query)]
 pub(crate) struct ImportQuery {
-    /// The id of the thread. That of the export by default.
+    /// The id of the thread. The export's by default.
     #[param(value_type = Option<String>)]
     thread_id: Option<ThreadId>,
 }
@@ -69,7 +69,7 @@ pub(crate) async fn export_thread(
     let key = own.caller.key(id);
     let mut permit = own.app.response_permit(&key).await?;
     let mut content = own.threads.export(&key).await?;
-    if let Some(files) = own.threads.runs.files.as_ref().filter(|_| loads_files) {
+    if let Some(files) = own.threads.core.files.as_ref().filter(|_| loads_files) {
         let messages = content.messages.iter_mut().map(|copied| &mut copied.message).collect();
         let loading = files.loading(&key.owner, messages, LoadedFor::Export).await?;
         permit = permit

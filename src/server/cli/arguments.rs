@@ -25,7 +25,8 @@ pub(super) struct Cli {
 pub(super) enum Command {
     /// Serves until SIGTERM or Ctrl-C; the default command
     Serve(CommandOptions),
-    /// Writes a configuration file with one agent, and .env with its key; asks for what no option says
+    /// Writes a configuration file with one agent, and .env with its key; asks for values that no
+    /// option gives
     Init(InitArguments),
     /// Checks the configuration and exits
     Check(CheckArguments),
@@ -76,7 +77,7 @@ pub(super) struct ChatArguments {
     pub(super) target: TargetOptions,
 }
 
-/// Options of what runs are sent to.
+/// Options of the target of runs.
 #[derive(Debug, Default, Args)]
 pub(super) struct TargetOptions {
     /// The environment variable with the key for the server
@@ -241,7 +242,8 @@ impl CommandOptions {
         }
     }
 
-    /// Loads the configuration and checks everything but the store. Returns it with what the providers will refuse.
+    /// Loads the configuration and checks everything but the store. Returns it with advice about
+    /// options that providers will refuse.
     pub(super) fn load(self) -> Result<(Loaded, Vec<String>), Box<dyn Error>> {
         let loaded = self.read()?;
         let warnings = Server::from_config(&loaded)?.check()?;

@@ -1,5 +1,5 @@
-//! `agui-server check`: says what is wrong with a configuration, which redirect addresses its logins have, and with
-//! `--online` what its MCP servers offer and whether its models answer.
+//! `agui-server check`: reports the faults of a configuration, the redirect addresses of its
+//! logins, and with `--online` the tools of its MCP servers and the models that do not answer.
 
 use std::{error::Error, time::Instant};
 
@@ -18,7 +18,7 @@ use crate::server::{
     },
     options::Loaded,
 };
-use agui_llm::{Model, ModelRequest, Turn};
+use agui_llm::{Model, ModelRequest, ModelStep};
 use agui_protocol::ContentPart;
 
 const MAX_ERROR_CHARS: usize = 500;
@@ -104,8 +104,8 @@ async fn check_models(loaded: &Loaded) -> Result<bool, Box<dyn Error>> {
 /// Sends the agent's own request with a short message, and ends it with the first piece of the answer. A list of models, where
 /// a provider has one, would not show that this key may use the model with these options, and that its account pays.
 async fn ask(model: &dyn Model, name: &str) -> Result<(), String> {
-    let turns = vec![Turn::User(vec![ContentPart::text("Reply with OK.")])];
-    let request = ModelRequest { model: Some(name.to_owned()), turns, ..ModelRequest::default() };
+    let steps = vec![ModelStep::User(vec![ContentPart::text("Reply with OK.")])];
+    let request = ModelRequest { model: Some(name.to_owned()), steps, ..ModelRequest::default() };
     match model.stream(request).next().await {
         Some(Ok(_)) => Ok(()),
         Some(Err(error)) => Err(format!("{error:?}")),

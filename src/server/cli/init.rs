@@ -1,5 +1,5 @@
-//! `agui-server init`: writes a configuration with one agent, and a file with its key. In a terminal it asks for what no
-//! flag says; elsewhere that is as usual.
+//! `agui-server init`: writes a configuration with one agent, and a file with its key. In a
+//! terminal it asks for values that no flag gives; elsewhere these have their defaults.
 
 use std::{
     error::Error,
@@ -79,7 +79,7 @@ fn ask_provider() -> Result<&'static KnownProvider, Box<dyn Error>> {
 
 fn ask_key(variable: &str) -> Result<String, Box<dyn Error>> {
     let key = hidden(|| ask(&format!("{variable}, not shown, may be left empty"), ""))?;
-    // What neither a shell nor Docker reads in another way.
+    // These characters mean the same to a shell and to Docker.
     let is_plain = key.chars().all(|c| c.is_ascii_alphanumeric() || "-_.:/+=".contains(c));
     if is_plain {
         Ok(key)
@@ -88,7 +88,7 @@ fn ask_key(variable: &str) -> Result<String, Box<dyn Error>> {
     }
 }
 
-/// Asks for a value. Without a terminal, or if nothing is typed, it is the usual one.
+/// Asks for a value. Without a terminal or an input, returns the usual one.
 fn ask(question: &str, usual: &str) -> Result<String, Box<dyn Error>> {
     if !io::stdin().is_terminal() {
         return Ok(usual.to_owned());
@@ -101,7 +101,7 @@ fn ask(question: &str, usual: &str) -> Result<String, Box<dyn Error>> {
     Ok(Some(answer.trim()).filter(|answer| !answer.is_empty()).unwrap_or(usual).to_owned())
 }
 
-/// Asks while the terminal shows nothing of what is typed, also no line feed.
+/// Asks while the terminal shows no typed character, also no line feed.
 #[cfg(unix)]
 fn hidden<T>(ask: impl FnOnce() -> T) -> T {
     use rustix::termios::{LocalModes, OptionalActions, tcgetattr, tcsetattr};

@@ -11,10 +11,10 @@ mod init;
 mod model_choice;
 mod output;
 mod printable;
-mod replay_check;
 mod run;
 mod server_client;
 mod target;
+mod test;
 
 use std::{
     error::Error,
@@ -53,7 +53,7 @@ pub fn run() -> ExitCode {
         Command::Init(arguments) => (EXIT_MISCONFIGURED, init::init(arguments).map(|()| true)),
         Command::Health(options) => (1, health::check_health(options).map(|()| true)),
         Command::Test(arguments) => {
-            (EXIT_MISCONFIGURED, block_on(replay_check::check_recordings(arguments)))
+            (EXIT_MISCONFIGURED, block_on(test::test_recordings(arguments)))
         }
         Command::Export(arguments) => (1, block_on(export::export_runs(arguments)).map(|()| true)),
         Command::Erase(arguments) => (1, block_on(erase::erase(arguments)).map(|()| true)),

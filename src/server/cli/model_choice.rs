@@ -1,10 +1,11 @@
-//! An agent whose model is named on the command line: `agui-server --model gpt-4o`, and what `agui-server init` writes.
+//! An agent whose model is named on the command line: `agui-server --model gpt-4o`, and the file
+//! that `agui-server init` writes.
 
 use toml::{Table, Value};
 
 use crate::server::options::OLLAMA_URL;
 
-/// A provider of models, and what its agents need.
+/// A provider of models, and the options that its agents need.
 #[derive(Debug)]
 pub(super) struct KnownProvider {
     /// The name that may stand before a model's, as in `ollama/qwen3`. Without a URL, also the value of `provider`.
@@ -13,7 +14,7 @@ pub(super) struct KnownProvider {
     pub(super) key_env: Option<&'static str>,
     /// The URL of a server with OpenAI's protocol.
     base_url: Option<&'static str>,
-    /// How the names of models begin that only this provider has.
+    /// Prefixes of model names that only this provider has.
     beginnings: &'static [&'static str],
     /// The model that `init` proposes.
     pub(super) usual_model: &'static str,

@@ -1,5 +1,5 @@
-//! What a command prints, without what a terminal would obey. A reader that has gone, as in `agui-server test | head`, changes
-//! nothing: `println!` would panic.
+//! Prints lines without control sequences. A closed pipe, as in `agui-server test | head`, is no
+//! error: `println!` would panic.
 
 use std::{
     error::Error,

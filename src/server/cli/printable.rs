@@ -1,4 +1,4 @@
-//! Texts of servers, without what a terminal would obey.
+//! Replaces the control sequences in texts of servers.
 //!
 //! A terminal obeys control characters: escape sequences can move the cursor over an approval, set the title, or write
 //! to the clipboard. Characters that change the direction of text can make arguments look like others. Both are

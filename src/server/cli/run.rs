@@ -1,5 +1,5 @@
 //! `agui-server run`: one message to an agent, and its answer, for scripts and jobs. Asks for the run's document
-//! (`http/run_document.rs`), so only servers of this kind can be asked.
+//! (`http/run_document.rs`), which other servers do not have.
 
 use std::{
     error::Error,
@@ -26,7 +26,7 @@ use agui_protocol::{Interrupt, Message};
 const JSON: &str = "application/json";
 const MAX_DOCUMENT_BYTES: usize = 64 * 1024 * 1024;
 
-/// What is read of a run's document.
+/// The members of a run's document that this command reads.
 #[derive(Deserialize)]
 struct Document {
     status: String,

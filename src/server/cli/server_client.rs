@@ -1,5 +1,5 @@
-//! Requests of commands to the routes of a server. The server may be hostile: what is kept of a response is bounded, and
-//! errors have nothing that a terminal would obey.
+//! Requests of commands to the routes of a server. The server may be hostile: the kept part of a
+//! response is bounded, and errors have no control sequences.
 
 use std::{error::Error, time::Duration};
 
@@ -16,7 +16,7 @@ use agui_base::upstream::body::{read_excerpt, read_whole};
 
 /// The time limit of a response that is read whole.
 const TIMEOUT: Duration = Duration::from_secs(10);
-/// The longest time in which nothing comes of a response that is read in pieces.
+/// The longest silence of a response that is read in pieces.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(30);
 /// The largest response that is read whole.
 const MAX_BODY_BYTES: usize = 64 * 1024 * 1024;

@@ -1,4 +1,5 @@
-//! What a command sends runs to: one endpoint, a server's agents, or the configured agents on a port of this machine.
+//! The target of a command's runs: one endpoint, a server's agents, or the configured agents on a
+//! local port.
 
 use std::error::Error;
 
@@ -15,7 +16,7 @@ use agui_base::{upstream, upstream::ClientOptions};
 use agui_observe::{metrics::MetricsOptions, recordings::RecordOptions, telemetry::logs};
 use agui_protocol::JsonObject;
 
-/// What a URL leads to.
+/// The meaning of a URL.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum UrlMeaning {
     /// A server, also if the URL has a path.
@@ -37,8 +38,8 @@ pub(super) struct RunTarget {
 }
 
 impl RunTarget {
-    /// Opens what a URL leads to; without a URL, the configured agents in this process. `argument` has the URL, for
-    /// errors.
+    /// Opens the target of a URL; without a URL, the configured agents in this process. `argument`
+    /// is the flag with the URL, for errors.
     pub(super) async fn open(
         argument: &str,
         url: Option<&str>,
@@ -96,7 +97,7 @@ impl RunTarget {
         Ok(Self { client, endpoint: None, server: Some(url), authorization, own })
     }
 
-    /// Returns the URL for runs of an agent, by default those of the server's default agent.
+    /// Returns the URL for runs of an agent, by default of the server's default agent.
     pub(super) fn url(&self, agent: Option<&str>) -> Result<Url, Box<dyn Error>> {
         match (&self.endpoint, agent) {
             (Some(endpoint), _) => Ok(endpoint.clone()),

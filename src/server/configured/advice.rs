@@ -1,11 +1,11 @@
-//! What is said of a configuration that is valid: options that have no effect, and secrets at risk.
+//! Advice about a valid configuration: options without effect, and secrets at risk.
 
 use super::callers::needed_claims;
 use crate::server::options::{AuthMode, Config, ConfigError, Origin};
 use agui_base::upstream::secret_names::{is_secret_header, secret_variable};
 use agui_tools::options::HeaderSource;
 
-/// The fewest characters of a key that nobody guesses.
+/// The fewest characters of a key that cannot be guessed.
 const MIN_KEY_CHARS: usize = 16;
 
 /// Returns the advice, for people.

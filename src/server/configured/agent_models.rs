@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use indexmap::IndexMap;
 
-use super::models::{RustModels, build_model, connection_warnings, known_models};
+use super::models::{RustModels, build_model, client_warnings, known_models};
 use crate::server::options::{AgentConfig, ConfigError, LlmConfig, Loaded, ModelSource};
-use agui_llm::{ContextOptions, KnownModels, Model};
+use agui_llm::{KnownModels, Model, WindowOptions};
 
 /// A model at a provider that an agent's requests may use.
 pub(in crate::server) struct HostedModel<'s> {
@@ -67,7 +67,7 @@ impl<'s> AgentModels<'s> {
         let built = build_model(llm, self.rust_models, &self.known, &self.loaded.origin);
         let model =
             built.map_err(|error| self.loaded.origin.option_error(&["agents", agent], &error))?;
-        let warnings = model.warnings().into_iter().chain(connection_warnings(&llm.source));
+        let warnings = model.warnings().into_iter().chain(client_warnings(&llm.source));
         self.warnings.extend(warnings.map(|warning| format!("agents.{agent}: {warning}")));
         self.built.insert(agent.to_owned(), model.clone());
         Ok(model)
@@ -78,7 +78,7 @@ impl<'s> AgentModels<'s> {
         &mut self,
         agent: &str,
         llm: &LlmConfig,
-    ) -> Result<Option<ContextOptions>, ConfigError> {
+    ) -> Result<Option<WindowOptions>, ConfigError> {
         let Some(context) = &llm.options.context else { return Ok(None) };
         let summariser = context.summariser.as_ref().map(|writer| match self.llm(writer) {
             Some(config) => self.model(writer, config),
@@ -90,7 +90,7 @@ impl<'s> AgentModels<'s> {
             }
         });
         let summariser = summariser.transpose()?;
-        let mut options = ContextOptions::default();
+        let mut options = WindowOptions::default();
         options.window = context.window;
         options.max_tokens = llm.model.max_tokens;
         options.policy = context.policy;

@@ -1,4 +1,4 @@
-//! The agents of a server: those of its configuration, and those that were added in Rust.
+//! The agents of a server: configured ones, and those that were added in Rust.
 
 use std::{num::NonZero, path::Path, sync::Arc};
 
@@ -31,7 +31,7 @@ const DEMO: &str = include_str!("../../../config/scripts/demo.toml");
 /// The path of the demo script in the default configuration.
 const DEMO_PATH: &str = "scripts/demo.toml";
 
-/// The configuration of a server, and what it can name beside agents.
+/// The configuration of a server, and the models and tools that it can name.
 #[derive(Default)]
 pub(in crate::server) struct Configured {
     pub(in crate::server) loaded: Option<Loaded>,
@@ -39,12 +39,12 @@ pub(in crate::server) struct Configured {
     pub(in crate::server) tools: Vec<Arc<dyn Tool>>,
 }
 
-/// What a configuration describes.
+/// The agents and tools that a configuration describes.
 #[derive(Default)]
 pub(in crate::server) struct BuiltAgents {
     pub(in crate::server) agents: NamedAgents,
     pub(in crate::server) tools: ServerTools,
-    /// What providers will refuse, and what has no effect or is risky, for people.
+    /// Advice about options that providers will refuse, that have no effect, or that are risky.
     pub(in crate::server) warnings: Vec<String>,
 }
 
@@ -156,7 +156,8 @@ impl AgentBuilder<'_> {
         self.begun.push(name.to_owned());
         let origin = self.origin;
         let fault = |message: &str| origin.error(&["agents", name, "tools"], message);
-        let (mut tools, mut subagents, mut updates_state) = (Vec::new(), Vec::new(), false);
+        let (mut tools, mut subagents) = (Vec::new(), Vec::new());
+        let mut updates_state = false;
         for tool in &config.options.tools {
             match tool.strip_prefix(AGENT_PREFIX) {
                 Some(agent) => subagents.push(agent),
@@ -173,7 +174,7 @@ impl AgentBuilder<'_> {
             .map_err(|error| origin.option_error(&["agents", name], &error))?;
         let prompt = system_prompt(name, &config.options, origin)?;
         agent = prompt.into_iter().fold(agent, LlmAgent::configured_prompt);
-        agent = self.models.context(name, config)?.into_iter().fold(agent, LlmAgent::context);
+        agent = self.models.context(name, config)?.into_iter().fold(agent, LlmAgent::window);
         for subagent in subagents {
             if self.begun.iter().any(|begun| begun == subagent) {
                 return Err(fault(&format!("agent `{subagent}` would give tasks to itself")));

@@ -9,7 +9,7 @@ use crate::{
 };
 use agui_base::upstream::secret_names::secret_variable;
 
-/// `claims` are those that tools need.
+/// Builds the checker. `claims` are the claims that tools need.
 pub(super) fn build_jwt(
     jwt: &options::JwtConfig,
     claims: Vec<String>,

@@ -1,4 +1,4 @@
-//! Models of agents, by their configuration and by what was added in Rust.
+//! Models of agents: configured ones, and those that were added in Rust.
 
 use std::{fmt, num::NonZero, path::Path, sync::Arc, time::Duration};
 
@@ -6,14 +6,14 @@ use indexmap::IndexMap;
 use secrecy::SecretString;
 
 use crate::server::options::{
-    Config, ConfigError, ConnectionConfig, HostedApi, LlmConfig, ModelSource, Origin,
+    Config, ConfigError, HostedApi, LlmConfig, ModelSource, Origin, ProviderClientConfig,
 };
 use agui_base::{
     InvalidOption,
     upstream::secret_names::{is_secret_header, secret_variable},
 };
 use agui_llm::{
-    Anthropic, Connection, Gemini, KnownModels, Model, ModelOptions, OpenAi, SetupError,
+    Anthropic, Gemini, KnownModels, Model, ModelOptions, OpenAi, ProviderClient, SetupError,
     host::{OpenAiApi, RecordedApi, RecordedExchanges},
 };
 
@@ -33,15 +33,15 @@ pub(super) fn build_model(
     let mut options = llm.model.clone();
     options.known_models = known.clone();
     match &llm.source {
-        ModelSource::Hosted(api, connection) => {
+        ModelSource::Hosted(api, client) => {
             let names = llm.options.models.iter().chain([&options.model]);
             let apis =
-                names.map(|name| OpenAiApi::for_model(known, name, connection.base_url.as_deref()));
+                names.map(|name| OpenAiApi::for_model(known, name, client.base_url.as_deref()));
             // The Responses API serves older models, too, so one model that needs it decides.
             let usual =
                 apis.max_by_key(|api| *api == OpenAiApi::Responses).unwrap_or(OpenAiApi::Chat);
-            options.credentials = connection.credentials;
-            options.connection = build_connection(connection, origin)?;
+            options.credentials = client.credentials;
+            options.client = build_client(client, origin)?;
             hosted_model(api.unwrap_or(HostedApi::OpenAi(usual)), options).map_err(|error| {
                 match error {
                     SetupError::Option { option, problem }
@@ -56,11 +56,11 @@ pub(super) fn build_model(
             })
         }
         ModelSource::Rust => rust_model(&options.model, rust),
-        ModelSource::Replay(folder) => replay_model(&origin.resolve(&folder.dir), options),
+        ModelSource::Playback(folder) => playback_model(&origin.resolve(&folder.dir), options),
     }
 }
 
-/// Returns what is known of models, with the file of the configuration.
+/// Returns the properties of models, with those of the configured file.
 pub(super) fn known_models(config: &Config, origin: &Origin) -> Result<KnownModels, ConfigError> {
     let Some(path) = &config.models.file else { return Ok(KnownModels::default()) };
     let path = origin.resolve(path);
@@ -71,15 +71,14 @@ pub(super) fn known_models(config: &Config, origin: &Origin) -> Result<KnownMode
     KnownModels::with(&text).map_err(|error| fault(&error))
 }
 
-/// Returns advice about the options of a model's connection, for people.
-pub(super) fn connection_warnings(source: &ModelSource) -> Vec<String> {
-    let ModelSource::Hosted(_, connection) = source else { return Vec::new() };
-    let secret = connection.headers.keys().filter(|header| is_secret_header(header));
+/// Returns advice about the options of a model's client, for people.
+pub(super) fn client_warnings(source: &ModelSource) -> Vec<String> {
+    let ModelSource::Hosted(_, client) = source else { return Vec::new() };
+    let secret = client.headers.keys().filter(|header| is_secret_header(header));
     let secret = secret.map(|header| {
         format!("the header {header} looks like a secret: put its value into headers_env")
     });
-    let url =
-        connection.base_url.as_deref().map(|url| url.trim_end_matches('/')).unwrap_or_default();
+    let url = client.base_url.as_deref().map(|url| url.trim_end_matches('/')).unwrap_or_default();
     let endpoint =
         ENDPOINTS.iter().find_map(|endpoint| Some((endpoint, url.strip_suffix(endpoint)?)));
     let endpoint = endpoint.map(|(endpoint, base)| {
@@ -125,7 +124,10 @@ fn rust_model(name: &str, rust: &RustModels) -> Result<Arc<dyn Model>, InvalidOp
 }
 
 /// Builds a model of the recorded API, whose answers are the recorded ones.
-fn replay_model(folder: &Path, mut options: ModelOptions) -> Result<Arc<dyn Model>, InvalidOption> {
+fn playback_model(
+    folder: &Path,
+    mut options: ModelOptions,
+) -> Result<Arc<dyn Model>, InvalidOption> {
     let exchanges = RecordedExchanges::read(folder)
         .map_err(|error| InvalidOption::new("dir", error.to_string()))?;
     let api = match exchanges.api {
@@ -136,7 +138,7 @@ fn replay_model(folder: &Path, mut options: ModelOptions) -> Result<Arc<dyn Mode
     };
     // The recorded host decides on the request format, as it did when it was recorded. Gemini's path has the model.
     let base_url = (api != HostedApi::Gemini).then(|| format!("https://{}", exchanges.url));
-    options.connection = Connection { base_url, ..Connection::default() };
+    options.client = ProviderClient { base_url, ..ProviderClient::default() };
     options.exchanges = Some(Arc::new(exchanges));
     hosted_model(api, options).map_err(setup_fault)
 }
@@ -149,11 +151,11 @@ fn hosted_model(api: HostedApi, model: ModelOptions) -> Result<Arc<dyn Model>, S
     })
 }
 
-fn build_connection(
-    options: &ConnectionConfig,
+fn build_client(
+    options: &ProviderClientConfig,
     origin: &Origin,
-) -> Result<Connection, InvalidOption> {
-    let defaults = Connection::default();
+) -> Result<ProviderClient, InvalidOption> {
+    let defaults = ProviderClient::default();
     let secret = |option: &str, variable: &str| match secret_variable(variable) {
         Ok(secret) => Ok(SecretString::from(secret)),
         Err(problem) => Err(InvalidOption::new(option, problem)),
@@ -170,7 +172,7 @@ fn build_connection(
     let secret_headers = secret_headers
         .map(|(header, variable)| Ok((header.clone(), secret("headers_env", variable)?)));
     let seconds = |secs: Option<NonZero<u64>>| secs.map(|secs| Duration::from_secs(secs.get()));
-    Ok(Connection {
+    Ok(ProviderClient {
         base_url: options.base_url.clone(),
         api_key,
         api_key_file: options.api_key_file.as_deref().map(|path| origin.resolve(path)),

@@ -15,7 +15,7 @@ use indexmap::IndexMap;
 use super::sandbox_workspaces::{SandboxWorkspaces, log_sandbox};
 use crate::{
     http::{
-        RouteSet, connections,
+        RouteSet, accounts,
         state::{Dependencies, Dependency},
     },
     server::options::{AgentConfig, Config, ConfigError, Origin, SANDBOX},
@@ -143,7 +143,7 @@ impl ServerTools {
     ) -> Vec<RouteSet> {
         let Some(logins) = &self.logins else { return Vec::new() };
         logins.set_place(LoginPlace { store: store.clone(), base_url: self.base_url(address) });
-        connections::route_sets(logins.clone())
+        accounts::route_sets(logins.clone())
     }
 
     fn base_url(&self, address: Option<SocketAddr>) -> String {
@@ -151,7 +151,7 @@ impl ServerTools {
         self.public_url.clone().or(listened).unwrap_or_default().trim_end_matches('/').to_owned()
     }
 
-    /// Returns what a person has to know about the redirect addresses of logins with a configured client.
+    /// Returns advice about the redirect addresses of logins with a configured client.
     pub(in crate::server) async fn redirect_advice(
         &self,
         listen: SocketAddr,
@@ -163,7 +163,7 @@ impl ServerTools {
         }
     }
 
-    /// Returns what is removed with threads.
+    /// Returns the data that is removed with threads.
     pub(in crate::server) fn thread_data(&self) -> Option<Arc<dyn ThreadData>> {
         let sandbox = self.sandbox.clone()?;
         log_sandbox(&sandbox);
@@ -197,14 +197,16 @@ impl ServerTools {
         Ok(toolbox)
     }
 
-    /// Returns which tools an agent's model is not offered, because an earlier one in the agent's list has their name, for people.
-    /// Of an MCP server, the tools are known once it is connected.
+    /// Returns advice about the tools of an agent that its model is not offered, because an earlier
+    /// tool in the list has the same name. The tools of an MCP server are known only after it is
+    /// connected.
     pub(in crate::server) fn hidden_tools(&self, listed: &[String]) -> Vec<String> {
         let tools =
             listed.iter().filter(|name| !name.starts_with(AGENT_PREFIX) && *name != UPDATE_STATE);
         let hidden = self.toolbox(&tools.collect::<Vec<_>>()).map(|toolbox| toolbox.hidden_tools());
         let advice = hidden.iter().flatten().map(|[first, hidden]| {
-            let (name, first, owner) = (&hidden.spec().name, first.metric_name(), hidden.metric_name());
+            let (name, owner) = (&hidden.spec().name, hidden.metric_name());
+            let first = first.metric_name();
             format!("the tool {name} of {owner} is hidden by that of {first}: set the option `prefix` of one of the MCP servers")
         });
         advice.collect()

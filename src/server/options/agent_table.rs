@@ -118,7 +118,7 @@ impl AgentTable<'_, '_> {
         };
         let model = match provider {
             ProviderName::Rust => self.part(LLM).map(|NamedModel { model }| {
-                ModelOptions::new(model, agui_llm::Connection::default())
+                ModelOptions::new(model, agui_llm::ProviderClient::default())
             }),
             _ => self.part(LLM),
         };
@@ -133,7 +133,7 @@ impl AgentTable<'_, '_> {
             ProviderName::Anthropic => self.hosted(Ok(Some(HostedApi::Anthropic))),
             ProviderName::Gemini => self.hosted(Ok(Some(HostedApi::Gemini))),
             ProviderName::Rust => Ok(ModelSource::Rust),
-            ProviderName::Replay => self.part("provider = \"replay\"").map(ModelSource::Replay),
+            ProviderName::Playback => self.part("provider = \"replay\"").map(ModelSource::Playback),
         };
         Ok(LlmConfig { options: options?, source: source?, model: model? })
     }
@@ -142,8 +142,8 @@ impl AgentTable<'_, '_> {
         &mut self,
         api: Result<Option<HostedApi>, ReadError>,
     ) -> Result<ModelSource, ReadError> {
-        let connection = self.part(LLM);
-        Ok(ModelSource::Hosted(api?, connection?))
+        let client = self.part(LLM);
+        Ok(ModelSource::Hosted(api?, client?))
     }
 
     /// Reads the options of one struct. `owner` is the kind or the provider that has them, for the error about an absent one.
@@ -195,7 +195,7 @@ impl AgentTable<'_, '_> {
             (_, Some(ProviderName::Rust)) if of_hosted.contains(option) => {
                 "provider = \"rust\" has no such option: set it on the model in Rust".to_owned()
             }
-            (_, Some(ProviderName::Replay)) if of_hosted.contains(option) => {
+            (_, Some(ProviderName::Playback)) if of_hosted.contains(option) => {
                 "provider = \"replay\" sends no requests, and has no such option".to_owned()
             }
             ([owner], _) => format!("only {owner} has this option"),
@@ -210,7 +210,7 @@ fn listed<T: DeserializeOwned>() -> String {
     named_values::<T>().map(|(name, _)| format!("{name:?}")).collect::<Vec<_>>().join(", ")
 }
 
-/// Returns who has an option that an agent of a kind does not have: other kinds, and providers.
+/// Returns the other kinds and the providers that have an option.
 fn owners(option: &str, of: KindName) -> Vec<String> {
     let kinds =
         named_values().filter(|(_, kind)| *kind != of && options_of(*kind, None).contains(option));

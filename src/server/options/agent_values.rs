@@ -2,14 +2,15 @@
 
 use super::{
     agents::{
-        AgentConfig, AgentKind, ConnectionConfig, ContextConfig, LlmConfig, LlmOptions, ModelSource,
+        AgentConfig, AgentKind, ContextConfig, LlmConfig, LlmOptions, ModelSource,
+        ProviderClientConfig,
     },
     diagnose::ConfigError,
     origin::Origin,
 };
 use agui_agents::host::ReplayOptions;
 use agui_base::{InvalidOption, upstream::trust::server_url};
-use agui_llm::{ContextPolicy, ModelOptions};
+use agui_llm::{ModelOptions, WindowPolicy};
 
 /// The fewest tokens of a context window. No instructions fit into less.
 const MIN_WINDOW: u64 = 500;
@@ -45,21 +46,21 @@ fn check_llm(LlmConfig { options, source, model }: &LlmConfig) -> Result<(), Inv
             "kind = \"llm\" needs `model`, the provider's name of the model",
         ));
     }
-    if let ModelSource::Hosted(_, connection) = source {
-        check_connection(connection)?;
+    if let ModelSource::Hosted(_, client) = source {
+        check_client(client)?;
     }
     check_llm_options(options)?;
     check_model(model)
 }
 
-fn check_connection(connection: &ConnectionConfig) -> Result<(), InvalidOption> {
+fn check_client(client: &ProviderClientConfig) -> Result<(), InvalidOption> {
     let sources = [
-        ("api_key_env", connection.api_key_env.is_some()),
-        ("api_key_file", connection.api_key_file.is_some()),
-        ("api_key_command", !connection.api_key_command.is_empty()),
-        ("credentials", connection.credentials.is_some()),
+        ("api_key_env", client.api_key_env.is_some()),
+        ("api_key_file", client.api_key_file.is_some()),
+        ("api_key_command", !client.api_key_command.is_empty()),
+        ("credentials", client.credentials.is_some()),
     ];
-    match &connection.base_url {
+    match &client.base_url {
         Some(url) if server_url(url).is_none() => {
             let problem =
                 "expected a URL such as \"https://api.example.com/v1\"; keys go into `api_key_env`";
@@ -76,10 +77,9 @@ fn check_connection(connection: &ConnectionConfig) -> Result<(), InvalidOption> 
     for (at, source) in sources.iter().enumerate() {
         sources[..at].iter().try_for_each(|other| one_of(*other, *source))?;
     }
-    let is_secret = |name: &&String| {
-        connection.headers_env.keys().any(|secret| secret.eq_ignore_ascii_case(name))
-    };
-    if let Some(header) = connection.headers.keys().find(is_secret) {
+    let is_secret =
+        |name: &&String| client.headers_env.keys().any(|secret| secret.eq_ignore_ascii_case(name));
+    if let Some(header) = client.headers.keys().find(is_secret) {
         return Err(InvalidOption::new(
             "headers",
             format!("`headers_env` has `{header}`, too: remove one of them"),
@@ -108,7 +108,7 @@ fn check_context(context: &ContextConfig) -> Result<(), InvalidOption> {
         let problem = format!("`window` is in tokens: at least {MIN_WINDOW} are needed");
         return Err(InvalidOption::new("context", problem));
     }
-    if context.summariser.is_some() && context.policy != ContextPolicy::Summarise {
+    if context.summariser.is_some() && context.policy != WindowPolicy::Summarise {
         return Err(InvalidOption::new("context", "`summariser` needs policy = \"summarise\""));
     }
     Ok(())
@@ -134,7 +134,7 @@ fn check_model(options: &ModelOptions) -> Result<(), InvalidOption> {
     Ok(())
 }
 
-/// Refuses two options of which one replaces the other.
+/// Refuses two options that replace each other.
 fn one_of(
     (one, has_one): (&str, bool),
     (other, has_other): (&str, bool),

@@ -7,7 +7,7 @@ use serde::Deserialize;
 
 use agui_agents::{RemoteOptions, host::ReplayOptions};
 use agui_llm::{
-    ContextPolicy, ModelOptions, ToolChoice, UnknownOutcome,
+    ModelOptions, ToolChoice, UnknownOutcome, WindowPolicy,
     host::{CloudCredentials, OpenAiApi, StatePrediction, SystemPrompt},
 };
 use agui_protocol::JsonObject;
@@ -50,7 +50,7 @@ pub(crate) struct CommonOptions {
     pub(crate) a2ui: Option<A2uiSwitch>,
 }
 
-/// Whether an agent renders A2UI surfaces.
+/// True, or a table, for an agent that renders A2UI surfaces.
 #[derive(Debug, Clone, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(
@@ -124,11 +124,11 @@ pub(crate) struct LlmConfig {
 #[expect(clippy::large_enum_variant, reason = "it is boxed with the other options of its agent")]
 pub(crate) enum ModelSource {
     /// A provider. Without an API: the one of OpenAI that fits the models.
-    Hosted(Option<HostedApi>, ConnectionConfig),
-    /// The application, which added a model with a connection and options of its own.
+    Hosted(Option<HostedApi>, ProviderClientConfig),
+    /// The application, which added a model with a client and options of its own.
     Rust,
     /// The recorded answers of a provider.
-    Replay(RecordingsFolder),
+    Playback(RecordingsFolder),
 }
 
 /// The protocol of a provider.
@@ -162,7 +162,8 @@ pub(super) enum ProviderName {
     /// A model that the application added with `Server::model`.
     Rust,
     /// The recorded answers of a provider, in `dir`.
-    Replay,
+    #[serde(rename = "replay")]
+    Playback,
 }
 
 /// A model of `provider = "rust"`, which has its options in Rust.
@@ -179,10 +180,10 @@ pub(super) struct ApiOptions {
     pub(super) api: Option<OpenAiApi>,
 }
 
-/// The connection to a provider.
+/// The client of a provider.
 #[derive(Debug, Clone, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
-pub(crate) struct ConnectionConfig {
+pub(crate) struct ProviderClientConfig {
     /// The URL of the provider, if not its usual one, without credentials, such as `http://localhost:11434/v1`.
     pub(crate) base_url: Option<String>,
     /// The environment variable with the provider's key. This, `api_key_file` or `api_key_command` is required without a
@@ -248,10 +249,11 @@ pub(crate) struct LlmOptions {
     pub(crate) max_calls_per_turn: Option<NonZero<usize>>,
     /// The time limit of a tool call, in seconds. Default: 60.
     pub(crate) tool_timeout_secs: Option<NonZero<u64>>,
-    /// The number of tool calls of one turn that run at the same time. Default: 8.
+    /// The number of tool calls of one answer that run at the same time. Default: 8.
     pub(crate) parallel_tools: Option<NonZero<usize>>,
-    /// What happens to a call that may have taken effect when its server was lost, and that must not run twice: `tell` (the
-    /// model learns that the outcome is unknown) or `ask` (a person is asked). Default: `tell`.
+    /// The treatment of a call that may have taken effect before its server was lost, and that must
+    /// not run twice: `tell` (the model learns that the outcome is unknown) or `ask` (a person is
+    /// asked). Default: `tell`.
     pub(crate) unknown_outcome: UnknownOutcome,
     /// The model's context window, and the treatment of a conversation that is too long for it.
     pub(crate) context: Option<ContextConfig>,
@@ -266,7 +268,7 @@ pub(crate) struct ContextConfig {
     #[cfg_attr(test, schemars(range(min = 500)))]
     pub(crate) window: Option<u64>,
     /// The treatment of a conversation that is too long. The stored thread keeps all. Default: `fail`.
-    pub(crate) policy: ContextPolicy,
+    pub(crate) policy: WindowPolicy,
     /// With `policy = "summarise"`: the agent whose model writes summaries. Default: this agent.
     pub(crate) summariser: Option<String>,
 }

@@ -143,7 +143,7 @@ impl Config {
         Ok(())
     }
 
-    /// Logins need a key, an address for browsers, and callers who are told apart, or one person alone.
+    /// Logins need a key, an address for browsers, and callers that differ, or a single person.
     fn check_logins(&self, origin: &Origin) -> Result<(), ConfigError> {
         let servers = self
             .mcp
@@ -309,7 +309,7 @@ fn check_record(record: &RecordOptions, origin: &Origin) -> Result<(), ConfigErr
     problem.map_or(Ok(()), |problem| Err(origin.error(&["record", "headers"], &problem)))
 }
 
-/// Checks the name of a tool or a server, of which `rule` says the form, and then its options.
+/// Checks the name of a tool or a server, whose form is in `rule`, and then its options.
 fn check_named(
     table: [&str; 2],
     rule: &str,

@@ -69,7 +69,7 @@ impl Sources {
 
     /// Reads a text in place of the file. Errors call it by the name.
     pub(crate) fn load_text(self, name: &str, text: &str) -> Result<Loaded, ConfigError> {
-        self.load_above(Origin::of_text(name, text))
+        self.load_above(Origin::from_text(name, text))
     }
 
     /// Reads the environment and the flags above a file.
@@ -83,11 +83,11 @@ impl Sources {
         let mut settings: Vec<OptionSetting> = variables
             .filter_map(|(name, value)| option_of(&name).map(|option| (name, option, value)))
             .collect();
-        // A fixed order, in which what decides on the other options of an agent comes first.
+        // In a fixed order: an option that decides on other options of its agent comes first.
         settings.sort_by_cached_key(|(name, option, _)| {
             let deciding = ["kind", "provider"]
                 .iter()
-                .position(|decides| option.last().is_some_and(|it| it == decides));
+                .position(|decides| option.last().is_some_and(|name| name == decides));
             (deciding.unwrap_or(usize::MAX), name.clone())
         });
         settings.extend(self.flags.into_iter().map(|(flag, option, value)| {
@@ -115,9 +115,9 @@ impl Loaded {
         let text = origin.file().map_or("", |(_, text)| text);
         let mut document = DeTable::parse(text).map_err(|error| origin.read_error(error.into()))?;
         let mut parts = unreadable_parts(&document);
-        // What an agent lacks may be in the settings.
+        // Environment variables and flags may set an option that an agent lacks.
         parts.retain(|part| settings.is_empty() || matches!(part.error, ReadError::Wrong { .. }));
-        // Settings may change what the checks would find in the rest.
+        // They may also change the options that the checks read.
         let rest =
             settings.is_empty().then(|| check_without(&parts, &document, &origin).err()).flatten();
         ConfigError::join(parts.into_iter().map(|part| origin.read_error(part.error)).chain(rest))?;
@@ -147,7 +147,7 @@ impl Config {
     }
 }
 
-/// Every document is read by this: each further deserializer would compile all options again.
+/// Reads every document: each further deserializer would compile all options again.
 fn deserialize(document: Spanned<DeTable<'_>>) -> Result<Config, toml::de::Error> {
     Config::deserialize(Deserializer::from(document))
 }
@@ -164,7 +164,7 @@ fn unreadable_parts(document: &Spanned<DeTable<'_>>) -> Vec<Unreadable> {
             }));
             continue;
         }
-        let Some(of_whole) = section_error(name, value.clone()) else { continue };
+        let Some(whole) = section_error(name, value.clone()) else { continue };
         let found = parts.len();
         for (option, setting) in table.into_iter().flatten() {
             let alone = DeValue::Table(DeTable::from_iter([(option.clone(), setting.clone())]));
@@ -178,7 +178,7 @@ fn unreadable_parts(document: &Spanned<DeTable<'_>>) -> Vec<Unreadable> {
             }
         }
         if parts.len() == found {
-            parts.push(Unreadable { section, name: None, error: of_whole });
+            parts.push(Unreadable { section, name: None, error: whole });
         }
     }
     parts.extend(agents);
@@ -194,7 +194,7 @@ fn section_error<'i>(
     let error = deserialize(without_place(section.clone())).err()?;
     let path = error.span().and_then(|span| path_in(&section, &span)).unwrap_or_default();
     let misplaced = path.rsplit_once('.').and_then(|(_, option)| misplaced(option));
-    // The place of a missing option is that of a whole table.
+    // A missing option has the place of its whole table.
     let missing = error
         .message()
         .strip_prefix("missing field ")
@@ -224,7 +224,8 @@ fn path_at(value: &Spanned<DeValue<'_>>, span: &Range<usize>) -> Option<String> 
     inner.or_else(|| (value.span() == *span).then(String::new))
 }
 
-/// Checks what can be read of a document. Without a readable `[auth]`, only tables are checked that do not depend on it.
+/// Checks the readable part of a document. Without a readable `[auth]`, only tables are checked
+/// that do not depend on it.
 fn check_without(
     parts: &[Unreadable],
     document: &Spanned<DeTable<'_>>,

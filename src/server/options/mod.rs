@@ -29,8 +29,8 @@ use serde::{Deserialize, Deserializer, de::IgnoredAny};
 use smart_default::SmartDefault;
 
 pub(crate) use agents::{
-    A2uiSwitch, AgentConfig, AgentKind, ConnectionConfig, HostedApi, LlmConfig, LlmOptions,
-    ModelSource,
+    A2uiSwitch, AgentConfig, AgentKind, HostedApi, LlmConfig, LlmOptions, ModelSource,
+    ProviderClientConfig,
 };
 pub(crate) use auth::{AuthConfig, AuthMode};
 pub(crate) use check::SANDBOX;
@@ -84,7 +84,7 @@ pub(crate) struct Config {
     /// Conversations that the server stores. How long they are kept is in `[retention]`.
     pub(crate) threads: ThreadOptions,
     /// The time and the number for which threads and logs are kept.
-    #[default(Retention::of_servers())]
+    #[default(Retention::for_servers())]
     pub(crate) retention: Retention,
     /// The files that messages refer to.
     pub(crate) files: FileOptions,
@@ -94,7 +94,7 @@ pub(crate) struct Config {
     pub(crate) cors: Cors,
     /// The routes for pages with CopilotKit.
     pub(crate) copilotkit: CopilotKitOptions,
-    /// The service that makes text of what people say into the microphones of pages.
+    /// The service that transcribes speech from the microphones of pages.
     pub(crate) transcription: TranscriptionConfig,
     /// The page at `/playground`.
     pub(crate) playground: PlaygroundOptions,
@@ -108,7 +108,7 @@ pub(crate) struct Config {
     pub(crate) record: RecordOptions,
     /// The prices of models, by the name in an agent's `model`, for the cost in metrics, logs and runs. None are built in.
     pub(crate) prices: Prices,
-    /// What is known of models and of servers with chat completions.
+    /// The properties of models and of servers with chat completions.
     pub(crate) models: ModelsConfig,
     /// The agents, by name. A file with any agents replaces the demo agent.
     #[serde(deserialize_with = "without_agents")]

@@ -1,10 +1,10 @@
-//! `[models]`: what is known of models.
+//! The section `[models]`: the properties of models.
 
 use std::path::PathBuf;
 
 use serde::Deserialize;
 
-/// What is known of models and of servers with chat completions.
+/// The properties of models and of servers with chat completions.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(default, deny_unknown_fields)]

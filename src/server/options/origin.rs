@@ -57,8 +57,8 @@ impl Origin {
         }
     }
 
-    /// A text that is in no file.
-    pub(super) fn of_text(name: &str, text: &str) -> Self {
+    /// Creates the origin of a text that is in no file.
+    pub(super) fn from_text(name: &str, text: &str) -> Self {
         Self { file: Some((name.into(), text.to_owned())), ..Self::default() }
     }
 

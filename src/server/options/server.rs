@@ -80,7 +80,7 @@ pub(crate) struct ServerConfig {
     pub(crate) accept_traceparent: bool,
 }
 
-/// The key for what is stored sealed: the section `[secrets]`.
+/// The key that seals stored secrets: the section `[secrets]`.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(default, deny_unknown_fields)]

@@ -11,7 +11,8 @@ use agui_base::{
     upstream::trust::{is_trusted_url, server_url},
 };
 
-/// The service that makes text of what people say: one with OpenAI's `POST /audio/transcriptions`, such as a Whisper server.
+/// The service that transcribes speech: one with OpenAI's `POST /audio/transcriptions`, such as a
+/// Whisper server.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize, SmartDefault)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(default, deny_unknown_fields)]

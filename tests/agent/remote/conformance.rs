@@ -73,7 +73,7 @@ fn has(value: &Value, expected: &Value) -> bool {
 }
 
 thread_local! {
-    /// What the server of this thread's test has logged.
+    /// The log of the server of this thread's test.
     static LOG: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
 }
 
@@ -113,7 +113,7 @@ async fn problems(case: &Case<'_>) -> Vec<String> {
         assert_legal(&asked, &events);
     }
     let logged = case.expectations.iter().find(|(what, _)| *what == "logs").map(|(_, text)| *text);
-    // What follows the end of a run is logged after it.
+    // Events after the end of a run are logged after it.
     let _ = timeout(LOG_TIMEOUT, async {
         while logged.is_some_and(|text| !has_logged(text)) {
             sleep(Duration::from_millis(5)).await;

@@ -35,7 +35,7 @@ pub enum Piece {
     Hang,
     /// Breaks the connection.
     Break,
-    /// Sends the same text for ever.
+    /// Sends the same text forever.
     Endless(String),
 }
 
@@ -186,7 +186,7 @@ pub async fn server_with(options: RemoteOptions) -> Running {
 
 async fn respond(State(shared): State<Shared>, headers: HeaderMap, body: Bytes) -> HttpResponse {
     let body: Value = serde_json::from_slice(&body).unwrap_or_default();
-    // As endpoints repeat the ids that they are given: those of the tests are `t` and `r`.
+    // Endpoints repeat the ids that they are given: the tests' ids `t` and `r` are replaced.
     let given = [("threadId", "t"), ("runId", "r")]
         .map(|(name, id)| (format!(r#""{name}":"{id}""#), format!(r#""{name}":{}"#, body[name])));
     shared.requests.lock().unwrap().push(RecordedRequest { headers, body });

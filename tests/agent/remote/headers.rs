@@ -1,4 +1,4 @@
-//! Headers of requests to the endpoint: configured ones, and those of the client that are named.
+//! Headers of requests to the endpoint: configured headers, and named headers of the client.
 
 use agui_server::{Server, agent::builtin::Remote, options::HttpOptions};
 use serde_json::json;

@@ -63,7 +63,7 @@ async fn the_request_is_dropped_when_the_run_is_cancelled() {
 }
 
 #[tokio::test]
-async fn a_detached_run_goes_on_without_its_client() {
+async fn a_detached_run_continues_without_its_client() {
     let mut pieces: Vec<_> =
         [&[started()][..], &text("said", "Hi")[..2]].concat().iter().map(event).collect();
     pieces.extend([Piece::Wait(300), event(&text("said", "")[2]), event(&finished())]);
@@ -86,7 +86,7 @@ async fn a_detached_run_goes_on_without_its_client() {
 #[tokio::test]
 async fn comments_end_the_silence_of_an_endpoint() {
     let mut pieces = vec![event(&started())];
-    // Together longer than the time limit.
+    // The pieces together take longer than the time limit.
     for _ in 0..30 {
         pieces.extend([Piece::Wait(200), Piece::Text(": still here\n\n".to_owned())]);
     }
@@ -110,7 +110,7 @@ async fn the_end_of_a_run_does_not_wait_for_the_end_of_the_response() {
     let server = endpoint.server().await;
     for earlier in 0..3 {
         run(&server, &input("Hello")).await;
-        // The response of this run goes on: it is given up after two seconds.
+        // The response of this run continues: it is given up after two seconds.
         assert!(endpoint.closed() <= earlier, "{earlier}");
     }
     eventually("the response was read to its end", || endpoint.completed() == 1).await;

@@ -98,7 +98,7 @@ async fn a_failure_after_the_end_of_a_run_fails_it() {
         let expected = json!({ "type": "RUN_ERROR", "message": "Lost it", "code": "remote_error", "usage": end["usage"] });
         assert_eq!(events.last(), Some(&expected));
 
-        // The failure of a run after the requested one is not the requested one's.
+        // The failure of a later run is not the requested run's failure.
         let next = begin_and_end("next")[0].clone();
         let events =
             events_of(&[&[begin], &answer, &[end, next, failed("It is another run's")]]).await;

@@ -1,4 +1,5 @@
-//! The ids that an endpoint gets in place of those of clients: what it remembers by them stays with its owner and its branch.
+//! The ids that an endpoint gets in place of the client's: its memory stays with one owner and
+//! branch.
 
 use std::sync::Arc;
 
@@ -35,7 +36,7 @@ fn remote(endpoint: &FakeEndpoint, ids: ThreadIds) -> Server {
     Server::new().agent("remote", Remote::new(options).unwrap())
 }
 
-fn of_two_owners(server: Server) -> Server {
+fn with_two_owners(server: Server) -> Server {
     server.api_keys([ApiKey::from_secret("ann", "a-key"), ApiKey::from_secret("bob", "b-key")])
 }
 
@@ -57,7 +58,7 @@ fn sent(endpoint: &FakeEndpoint) -> Vec<(String, String)> {
 #[tokio::test]
 async fn the_same_ids_of_two_owners_are_two_threads_and_runs_at_the_endpoint() {
     let endpoint = answering(&[]).await;
-    let server = Running::start(of_two_owners(remote(&endpoint, ThreadIds::Branch))).await;
+    let server = Running::start(with_two_owners(remote(&endpoint, ThreadIds::Branch))).await;
     for (key, run) in [("a-key", "r"), ("b-key", "r"), ("a-key", "r2")] {
         let events = run_by(key, &server, &ask("t", run, &format!("m-{run}"), "Hello")).await;
         for frame in [events.first().unwrap(), events.last().unwrap()] {
@@ -76,7 +77,7 @@ async fn the_same_ids_of_two_owners_are_two_threads_and_runs_at_the_endpoint() {
     }
 }
 
-/// A conversation with these messages of the user, whose answers are those of the runs with these numbers.
+/// A conversation with these messages of the user, answered by the runs with these numbers.
 fn shown(run: &str, turns: &[(&str, &str)]) -> Value {
     let messages = turns.iter().flat_map(|(user, answer)| {
         let user = json!({ "id": user, "role": "user", "content": user });
@@ -99,7 +100,7 @@ async fn an_edit_has_another_thread_at_the_endpoint_and_going_back_the_old_one()
         for (run, (turns, parent)) in [
             (&[("u1", "")][..], None),
             (&[("u1", "a1"), ("u2", "")], None),
-            // An edit, which goes on.
+            // An edit, and a message after it.
             (&[("u1", "a1"), ("v2", "")], None),
             (&[("u1", "a1"), ("v2", "a3"), ("v3", "")], None),
             // Back to the first branch.
@@ -110,7 +111,7 @@ async fn an_edit_has_another_thread_at_the_endpoint_and_going_back_the_old_one()
             // A message that gets no answer, and an edit of it.
             (&[("u1", "a1"), ("u2", "a2"), ("u3", "a6"), ("u4", "a7"), ("u5", "")], None),
             (&[("u1", "a1"), ("u2", "a2"), ("u3", "a6"), ("u4", "a7"), ("v5", "")], None),
-            // What the first run left.
+            // The memory of the first run.
             (&[("w2", "")], Some("1")),
         ]
         .into_iter()
@@ -169,7 +170,7 @@ async fn a_parent_run_has_its_id_at_the_endpoint() {
 #[tokio::test]
 async fn the_ids_of_clients_are_sent_if_the_configuration_says_so() {
     let endpoint = answering(&[]).await;
-    let server = Running::start(of_two_owners(remote(&endpoint, ThreadIds::Client))).await;
+    let server = Running::start(with_two_owners(remote(&endpoint, ThreadIds::Client))).await;
     for key in ["a-key", "b-key"] {
         run_by(key, &server, &ask("t", "r", "m", "Hello")).await;
     }

@@ -22,7 +22,7 @@ async fn each_failure_of_a_provider_ends_the_run_with_its_own_code() {
         |text: &str| Answer::stream([word("a"), text.to_owned(), "data: [DONE]\n\n".to_owned()]);
     let long = format!("data: {}", "x".repeat(1 << 22));
     for (answer, text, code) in [
-        // Cut off in the middle of a token, between two, and with a regular end of the body.
+        // Aborts within a token, between two tokens, and with a regular end of the body.
         (
             Answer::stream([word("a"), word("b")[..12].to_owned()]).then(Step::Abort),
             "a",

@@ -66,10 +66,10 @@ fn conversation(request: &Recorded) -> Vec<String> {
         }
         content => content.as_str().unwrap_or_default().to_owned(),
     };
-    let turns = messages
+    let steps = messages
         .iter()
         .filter(|message| message["role"] != "system" && message["role"] != "developer");
-    turns.map(|message| text(&message["content"])).collect()
+    steps.map(|message| text(&message["content"])).collect()
 }
 
 fn mentions(request: &Recorded, number: usize) -> bool {
@@ -106,7 +106,7 @@ async fn the_providers_own_refusal_has_the_same_code() {
 }
 
 #[tokio::test]
-async fn the_oldest_turns_are_left_out_and_stay_stored() {
+async fn the_oldest_steps_are_left_out_and_stay_stored() {
     let provider = Provider::start().await;
     let models = Models::start(
         &provider,
@@ -235,7 +235,7 @@ fn summaries(messages: &[Value]) -> Vec<&Value> {
 }
 
 #[tokio::test]
-async fn old_turns_are_replaced_by_a_summary_that_later_runs_use() {
+async fn old_steps_are_replaced_by_a_summary_that_later_runs_use() {
     let provider = Provider::start().await;
     let models = Models::start(&provider, &with_writer(&provider));
     let mut thread = summarised(&models, &provider).await;
@@ -311,7 +311,7 @@ async fn a_later_summary_contains_the_earlier_one() {
 }
 
 #[tokio::test]
-async fn without_a_summary_the_oldest_turns_are_left_out() {
+async fn without_a_summary_the_oldest_steps_are_left_out() {
     let provider = Provider::start().await;
     let models = Models::start(&provider, &with_writer(&provider));
     let mut thread = Thread::new(&models);

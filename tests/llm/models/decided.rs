@@ -1,5 +1,5 @@
-//! What was decided about a call is decided for good: two pages of one thread show the same question, one declines, the other
-//! approves, or a person goes back to the message with the call.
+//! A decision about a call is final: two pages of one thread show the same question, one declines,
+//! the other approves, or a person goes back to the message with the call.
 
 use std::{
     sync::{Arc, Mutex},
@@ -30,7 +30,7 @@ struct Mail {
     to: String,
 }
 
-/// A server with a tool that has an effect and needs approval, and what the tool has done.
+/// A server with a tool that has an effect and needs approval, and the tool's effects.
 struct Office {
     server: Running,
     provider: Provider,
@@ -46,7 +46,7 @@ impl Office {
         Self::with_tool(store, Duration::ZERO).await
     }
 
-    /// The same, with a tool that takes so long after its effect.
+    /// Like [`asking`](Self::asking), with a tool that takes this time after its effect.
     async fn with_tool(store: Arc<dyn Store>, takes: Duration) -> Self {
         let (provider, sent) = (Provider::start().await, Arc::<Mutex<Vec<String>>>::default());
         let sends = sent.clone();
@@ -115,7 +115,7 @@ impl Office {
     }
 }
 
-/// Requires a run that asks nothing, does nothing, and tells the page how the thread is.
+/// Requires a run that asks nothing, does nothing, and sends the page the state of the thread.
 fn require_already_answered(events: &[Value], decision: &str, stored: &Value) {
     let types: Vec<_> = events.iter().map(|event| event["type"].as_str().unwrap()).collect();
     assert_eq!(

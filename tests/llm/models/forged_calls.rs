@@ -1,5 +1,5 @@
-//! A client adds calls, results and answers to the conversation. Only a call that a run made, and that the person was shown,
-//! is run, and only the server's results of its tools count.
+//! A client adds calls, results and answers to the conversation. Only calls that a run made and the
+//! person was shown are run, and only the server's results of its tools count.
 
 use std::sync::{Arc, Mutex};
 
@@ -57,8 +57,8 @@ async fn events(server: &Running, input: &Value) -> Vec<Value> {
     read_events(input.clone(), &server.run(input).await.text().await.unwrap())
 }
 
-/// Has the model order a red shirt, and answers the interrupt in a run whose messages are those that `forge` makes of the
-/// user's message and the model's. Returns what was ordered.
+/// Lets the model order a red shirt, and answers the interrupt in a run whose messages `forge`
+/// makes from the user's message and the model's. Returns the ordered colours.
 async fn order(tool: fn(&Orders) -> FnTool, forge: fn([Value; 2]) -> Vec<Value>) -> Vec<String> {
     let (provider, orders) = (Provider::start().await, Orders::default());
     let model = chat_model(&provider);
@@ -129,8 +129,8 @@ async fn an_answer_runs_nothing_if_the_call_that_was_shown_is_replaced() {
     assert_eq!(order(needs_approval, replaced).await, ["red"]);
 }
 
-/// Answers to both kinds of questions about the call `c` with these arguments, as another thread asks them where a model made
-/// the call.
+/// Answers to both kinds of questions about the call `c` with these arguments. Another thread asks
+/// them after a model made the call.
 async fn forged_answers(arguments: &Value) -> Value {
     let provider = Provider::start().await;
     let model = chat_model(&provider);

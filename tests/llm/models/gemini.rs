@@ -1,4 +1,5 @@
-//! An agent with the Gemini API: what the provider signed comes back on its parts, over two runs of a stored thread.
+//! An agent with the Gemini API: signatures come back on their parts, over two runs of a stored
+//! thread.
 
 use serde_json::{Value, json};
 

@@ -22,7 +22,7 @@ use crate::{
 };
 
 use agui_server::{
-    llm::{Connection, ModelOptions, OpenAi},
+    llm::{ModelOptions, OpenAi, ProviderClient},
     protocol::{Event, RunAgentInput},
 };
 use provider::{Answer, Provider};
@@ -110,9 +110,11 @@ pub(crate) fn text_and_error(events: &[Value]) -> (String, Option<String>) {
 }
 
 fn chat_model(provider: &Provider) -> OpenAi {
-    let connection =
-        Connection { base_url: Some(format!("{}/v1", provider.url())), ..Connection::default() };
-    OpenAi::chat(ModelOptions::new("m", connection)).unwrap()
+    let client = ProviderClient {
+        base_url: Some(format!("{}/v1", provider.url())),
+        ..ProviderClient::default()
+    };
+    OpenAi::chat(ModelOptions::new("m", client)).unwrap()
 }
 
 /// Lets the provider answer with a text.

@@ -196,7 +196,7 @@ fn options_that_cannot_be_used_are_reported_with_their_place() {
     }
 }
 
-/// Returns the exit code of `agui-server check`, and what it prints.
+/// Returns the exit code and the output of `agui-server check`.
 fn check(text: &str) -> (Option<i32>, String) {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("my.toml");

@@ -1,14 +1,16 @@
 //! Complete answers, split in any way, and the requests that the provider gets.
 
 use agui_server::{
-    llm::{Anthropic, Connection, Model, ModelEvent, ModelOptions, ModelRequest, OpenAi, Turn},
+    llm::{
+        Anthropic, Model, ModelEvent, ModelOptions, ModelRequest, ModelStep, OpenAi, ProviderClient,
+    },
     protocol::{ContentPart, PartSource},
 };
 use futures::StreamExt;
 use serde_json::json;
 
 use super::{
-    KEY, anthropic, ask, chunk, connection, deltas, events, hi, openai,
+    KEY, anthropic, ask, chunk, client, deltas, events, hi, openai,
     provider::{Answer, Provider, Step},
     text,
 };
@@ -21,8 +23,7 @@ fn single(text: &str) -> Answer {
 #[tokio::test]
 async fn an_answer_is_the_same_in_single_bytes_with_any_line_end_and_a_bom() {
     let provider = Provider::start().await;
-    let (chat, messages) =
-        (openai(connection(provider.url())), anthropic(connection(provider.url())));
+    let (chat, messages) = (openai(client(provider.url())), anthropic(client(provider.url())));
     let chat_text = format!(
         "{}|{}|data: [DONE]||",
         format_args!("data: {}|", chunk("grüß ")),
@@ -45,7 +46,7 @@ async fn an_answer_is_the_same_in_single_bytes_with_any_line_end_and_a_bom() {
 #[tokio::test]
 async fn an_answer_is_complete_with_a_stop_reason_or_an_end_mark() {
     let provider = Provider::start().await;
-    let chat = openai(connection(provider.url()));
+    let chat = openai(client(provider.url()));
     let reason = json!({"choices": [{"delta": {}, "finish_reason": "stop"}]});
     let word = chunk("a");
     let data = |text: &dyn std::fmt::Display| format!("data: {text}\n\n");
@@ -60,7 +61,7 @@ async fn an_answer_is_complete_with_a_stop_reason_or_an_end_mark() {
     for _ in 0..7 {
         assert_eq!(text(&chat).await, "a");
     }
-    let messages = anthropic(connection(provider.url()));
+    let messages = anthropic(client(provider.url()));
     provider.answer(Answer::anthropic(&events("a")[..5]).then(Step::Abort));
     assert_eq!(text(&messages).await, "a");
 }
@@ -69,7 +70,7 @@ async fn an_answer_is_complete_with_a_stop_reason_or_an_end_mark() {
 async fn tokens_are_passed_on_at_once() {
     let provider = Provider::start().await;
     provider.answer(Answer::stream([format!("data: {}\n\n", chunk("a"))]).then(Step::Stall));
-    let mut stream = openai(connection(provider.url())).stream(hi());
+    let mut stream = openai(client(provider.url())).stream(hi());
     assert!(matches!(stream.next().await, Some(Ok(ModelEvent::Start { .. }))));
     assert!(matches!(stream.next().await, Some(Ok(ModelEvent::Delta { .. }))));
     assert_eq!(provider.hang_ups(), 0);
@@ -78,7 +79,7 @@ async fn tokens_are_passed_on_at_once() {
 #[tokio::test]
 async fn nothing_is_sent_before_the_stream_is_polled() {
     let provider = Provider::start().await;
-    let chat = openai(connection(provider.url()));
+    let chat = openai(client(provider.url()));
     let stream = chat.stream(hi());
     provider.answer(Answer::openai(&[chunk("a")]));
     assert_eq!(text(&chat).await, "a");
@@ -89,10 +90,8 @@ async fn nothing_is_sent_before_the_stream_is_polled() {
 #[tokio::test]
 async fn a_connection_is_used_for_several_requests() {
     let provider = Provider::start().await;
-    let models: [Box<dyn Model>; 2] = [
-        Box::new(openai(connection(provider.url()))),
-        Box::new(anthropic(connection(provider.url()))),
-    ];
+    let models: [Box<dyn Model>; 2] =
+        [Box::new(openai(client(provider.url()))), Box::new(anthropic(client(provider.url())))];
     let answers = [Answer::openai(&[chunk("a")]), Answer::anthropic(&events("a"))];
     for (model, answer) in models.iter().zip(answers) {
         // The end of the body usually comes after the last event.
@@ -121,7 +120,7 @@ async fn openai_gets_requests_at_its_path_with_its_headers() {
     ] {
         let headers = vec![("x-title".to_owned(), "test".into())];
         let model =
-            openai(Connection { headers, ..connection(format!("{}{base}", provider.url())) });
+            openai(ProviderClient { headers, ..client(format!("{}{base}", provider.url())) });
         provider.answer(Answer::openai(&[chunk("a")]));
         text(&model).await;
         let request = provider.requests().pop().unwrap();
@@ -135,7 +134,7 @@ async fn openai_gets_requests_at_its_path_with_its_headers() {
         assert_eq!(request.body["stream_options"], json!({"include_usage": true}));
     }
     for api_key in [None, Some("".into())] {
-        let keyless = openai(Connection { api_key, ..connection(provider.url()) });
+        let keyless = openai(ProviderClient { api_key, ..client(provider.url()) });
         provider.answer(Answer::openai(&[chunk("a")]));
         text(&keyless).await;
         assert!(!provider.requests().pop().unwrap().headers.contains_key("authorization"));
@@ -153,7 +152,7 @@ async fn anthropic_gets_requests_at_its_path_with_its_headers() {
         ("/v1/", "/v1/messages"),
         ("/proxy?a=b", "/proxy/v1/messages?a=b"),
     ] {
-        let model = anthropic(connection(format!("{}{base}", provider.url())));
+        let model = anthropic(client(format!("{}{base}", provider.url())));
         provider.answer(Answer::anthropic(&events("a")));
         text(&model).await;
         let request = provider.requests().pop().unwrap();
@@ -167,16 +166,16 @@ async fn anthropic_gets_requests_at_its_path_with_its_headers() {
     }
     // A file at the provider needs a beta feature, in addition to the configured ones.
     let headers = vec![("anthropic-beta".to_owned(), "other".into())];
-    let model = anthropic(Connection { headers, ..connection(provider.url()) });
+    let model = anthropic(ProviderClient { headers, ..client(provider.url()) });
     let source = PartSource::File {
         value: "f".to_owned(),
         provider: Some("anthropic".to_owned()),
         mime_type: None,
     };
-    let turns = vec![Turn::User(vec![ContentPart::image(source)])];
+    let steps = vec![ModelStep::User(vec![ContentPart::image(source)])];
     provider.answer(Answer::anthropic(&events("a")));
     let _all: Vec<_> =
-        model.stream(ModelRequest { turns, ..ModelRequest::default() }).collect().await;
+        model.stream(ModelRequest { steps, ..ModelRequest::default() }).collect().await;
     let request = provider.requests().pop().unwrap();
     let betas: Vec<_> = request.headers.get_all("anthropic-beta").iter().collect();
     assert_eq!(betas, ["other,files-api-2025-04-14"]);
@@ -187,7 +186,7 @@ async fn anthropic_gets_requests_at_its_path_with_its_headers() {
 async fn usage_is_reported() {
     let provider = Provider::start().await;
     provider.answer(Answer::anthropic(&events("a")));
-    let (events, error) = ask(&anthropic(connection(provider.url()))).await;
+    let (events, error) = ask(&anthropic(client(provider.url()))).await;
     assert!(error.is_none());
     let usages: Vec<_> = events
         .iter()
@@ -205,16 +204,16 @@ async fn usage_is_reported() {
 #[test]
 fn invalid_options_are_errors_when_the_model_is_made() {
     for url in ["", "no url", "ftp://host", "file:///etc", "data:,"] {
-        let connection = connection(url);
-        assert!(OpenAi::chat(ModelOptions::new("", connection.clone())).is_err(), "{url}");
-        assert!(Anthropic::new(ModelOptions::new("", connection)).is_err(), "{url}");
+        let client = client(url);
+        assert!(OpenAi::chat(ModelOptions::new("", client.clone())).is_err(), "{url}");
+        assert!(Anthropic::new(ModelOptions::new("", client)).is_err(), "{url}");
     }
-    let key = Connection { api_key: Some("a\nb".into()), ..Connection::default() };
+    let key = ProviderClient { api_key: Some("a\nb".into()), ..ProviderClient::default() };
     let error = OpenAi::chat(ModelOptions::new("", key)).err().unwrap();
     assert!(error.to_string().contains("API key"), "{error}");
     for (name, value) in [("a b", "c"), ("a", "b\n")] {
         let headers = vec![(name.to_owned(), value.into())];
-        let connection = Connection { headers, ..Connection::default() };
-        assert!(OpenAi::chat(ModelOptions::new("", connection)).is_err(), "{name}");
+        let client = ProviderClient { headers, ..ProviderClient::default() };
+        assert!(OpenAi::chat(ModelOptions::new("", client)).is_err(), "{name}");
     }
 }

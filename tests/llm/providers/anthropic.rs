@@ -4,8 +4,8 @@ use std::{sync::Arc, time::Duration};
 
 use agui_server::{
     llm::{
-        Anthropic, Block, BlockStart, Connection, Model, ModelError, ModelEvent, ModelOptions,
-        ModelReasoning, ModelRequest, StopReason, Thinking, ToolChoice, ToolResult, Turn,
+        Anthropic, Block, BlockStart, Model, ModelError, ModelEvent, ModelOptions, ModelReasoning,
+        ModelRequest, ModelStep, ProviderClient, StopReason, Thinking, ToolChoice, ToolResult,
     },
     protocol::{ContentPart, JsonObject, MediaPart, PartSource, ToolCall},
     tools::ToolSpec,
@@ -14,7 +14,7 @@ use futures::{StreamExt as _, stream};
 use serde_json::{Value, json};
 
 use super::{
-    connection, events,
+    client, events,
     provider::{Answer, Provider},
     published::anthropic::{check, models},
 };
@@ -22,12 +22,12 @@ use super::{
 const BINDING_BETA: &str = "thinking-binding-controls-2026-08-01";
 
 fn options(model: &str, provider: &Provider) -> ModelOptions {
-    ModelOptions::new(model, connection(provider.url()))
+    ModelOptions::new(model, client(provider.url()))
 }
 
 /// A model whose server takes the beta features of Anthropic's own one.
 fn official(mut options: ModelOptions) -> Anthropic {
-    options.connection.headers.push(("anthropic-beta".to_owned(), BINDING_BETA.into()));
+    options.client.headers.push(("anthropic-beta".to_owned(), BINDING_BETA.into()));
     Anthropic::new(options).unwrap()
 }
 
@@ -36,21 +36,21 @@ fn object(json: Value) -> JsonObject {
     members
 }
 
-fn user(text: &str) -> Turn {
-    Turn::User(vec![ContentPart::text(text)])
+fn user(text: &str) -> ModelStep {
+    ModelStep::User(vec![ContentPart::text(text)])
 }
 
-fn assistant(blocks: Vec<Block>) -> Turn {
-    Turn::Assistant(blocks)
+fn assistant(blocks: Vec<Block>) -> ModelStep {
+    ModelStep::Assistant(blocks)
 }
 
 fn call(id: &str) -> Block {
     Block::Call(ToolCall::new(id, "f", "{\"a\":1}"))
 }
 
-fn result(id: &str) -> Turn {
+fn result(id: &str) -> ModelStep {
     let content = "done".into();
-    Turn::ToolResults(vec![ToolResult {
+    ModelStep::ToolResults(vec![ToolResult {
         call_id: id.into(),
         name: "f".to_owned(),
         content,
@@ -91,7 +91,7 @@ async fn ask(model: &dyn Model, request: ModelRequest) -> (Vec<ModelEvent>, Opti
 }
 
 /// Conversations of every kind.
-fn conversations() -> Vec<Vec<Turn>> {
+fn conversations() -> Vec<Vec<ModelStep>> {
     let csv = PartSource::Data { value: "YSxi".to_owned(), mime_type: "text/csv".to_owned() };
     let pdf = PartSource::Url { value: "https://a/b.pdf".to_owned(), mime_type: None };
     let wav = PartSource::Data { value: "AA==".to_owned(), mime_type: "audio/wav".to_owned() };
@@ -106,14 +106,14 @@ fn conversations() -> Vec<Vec<Turn>> {
     vec![
         vec![],
         vec![user("hi")],
-        vec![Turn::Instructions("be brief".to_owned()), user("hi"), user("you")],
+        vec![ModelStep::Instructions("be brief".to_owned()), user("hi"), user("you")],
         vec![assistant(vec![Block::Text("hello".to_owned())])],
         vec![user("hi"), assistant(vec![thought("s", false), call("a")]), result("a")],
         vec![
             user("hi"),
             assistant(vec![call("a")]),
             result("a"),
-            Turn::Instructions("be good".to_owned()),
+            ModelStep::Instructions("be good".to_owned()),
             user("on"),
         ],
         vec![
@@ -125,7 +125,7 @@ fn conversations() -> Vec<Vec<Turn>> {
                 call("a:1"),
                 call("b"),
             ]),
-            Turn::ToolResults(vec![
+            ModelStep::ToolResults(vec![
                 ToolResult {
                     call_id: "a:1".into(),
                     name: "f".to_owned(),
@@ -141,7 +141,7 @@ fn conversations() -> Vec<Vec<Turn>> {
             ]),
         ],
         vec![
-            Turn::User(vec![
+            ModelStep::User(vec![
                 ContentPart::Document(csv.into()),
                 ContentPart::Document(pdf.into()),
                 ContentPart::Audio(MediaPart::from(wav)),
@@ -193,12 +193,13 @@ fn requests() -> Vec<ModelRequest> {
         },
     ];
     let all = conversations();
-    let with =
-        |turns: &Vec<Turn>| kinds.clone().map(|kind| ModelRequest { turns: turns.clone(), ..kind });
+    let with = |steps: &Vec<ModelStep>| {
+        kinds.clone().map(|kind| ModelRequest { steps: steps.clone(), ..kind })
+    };
     all.iter().flat_map(with).collect()
 }
 
-/// Options of every kind, as an administrator may write them without a thought about the model.
+/// Options of every kind, also such that do not fit the model.
 fn configurations() -> Vec<ModelOptions> {
     let of = |thinking, effort: Option<&str>| {
         let mut options = ModelOptions::default();
@@ -241,8 +242,8 @@ async fn no_model_refuses_what_it_is_sent() {
         for (at, configured) in configurations().into_iter().enumerate() {
             let mut options = configured.clone();
             options.model = name.to_owned();
-            options.connection =
-                Connection { idle_timeout: Duration::from_secs(20), ..connection(provider.url()) };
+            options.client =
+                ProviderClient { idle_timeout: Duration::from_secs(20), ..client(provider.url()) };
             let model = official(options);
             // Each option meets a third of the requests, each request a third of the options.
             let requests =
@@ -290,7 +291,7 @@ async fn the_check_refuses_what_the_models_refuse() {
         let mut options = options(name, &provider);
         options.extra_body = object(extra.clone());
         let request = ModelRequest {
-            turns: vec![user("hi")],
+            steps: vec![user("hi")],
             tools: Arc::new([tool("f")]),
             ..ModelRequest::default()
         };
@@ -330,11 +331,11 @@ fn cached(body: &Value) -> String {
 #[tokio::test]
 async fn a_changed_context_or_state_leaves_the_cached_bytes_as_they_were() {
     let provider = Provider::start_checked(check).await;
-    let sent = async |name: &str, turns: &[Turn], current: &[&str]| {
+    let sent = async |name: &str, steps: &[ModelStep], current: &[&str]| {
         provider.answer(Answer::anthropic(&events("a")));
         let request = ModelRequest {
             system: vec!["be kind".to_owned()],
-            turns: turns.to_vec(),
+            steps: steps.to_vec(),
             current: current.iter().map(|text| (*text).to_owned()).collect(),
             tools: Arc::new([tool("f")]),
             ..ModelRequest::default()
@@ -351,9 +352,9 @@ async fn a_changed_context_or_state_leaves_the_cached_bytes_as_they_were() {
         !["claude-opus-5-5", "claude-sonnet-5-5", "claude-haiku-5-5", "claude-fable-5-1"]
             .contains(name)
     }) {
-        for turns in [&first[..], &looped, &longer] {
-            let one = sent(name, turns, &["page 1", "state 1"]).await;
-            let other = sent(name, turns, &["page 2, which is longer", "state 2"]).await;
+        for steps in [&first[..], &looped, &longer] {
+            let one = sent(name, steps, &["page 1", "state 1"]).await;
+            let other = sent(name, steps, &["page 2, which is longer", "state 2"]).await;
             assert_ne!(one, other);
             assert_eq!(cached(&one), cached(&other), "{name}");
         }
@@ -364,7 +365,7 @@ async fn a_changed_context_or_state_leaves_the_cached_bytes_as_they_were() {
             "{name}\n{before}\n{after}"
         );
     }
-    // These bind their thinking to all that was sent before it, so context and state stay behind the user's turn: a
+    // These bind their thinking to all that was sent before it, so context and state stay behind the user's step: a
     // step of the run only adds to the request before.
     for name in ["claude-opus-5-5", "claude-haiku-5-5"] {
         let one = sent(name, &first, &["page 1"]).await;
@@ -429,7 +430,7 @@ async fn a_paused_answer_is_continued_as_one() {
     provider.answer(Answer::anthropic(&events("three")));
     let video = PartSource::Data { value: "AA==".to_owned(), mime_type: "video/mp4".to_owned() };
     let request = ModelRequest {
-        turns: vec![Turn::User(vec![ContentPart::Video(video.into())])],
+        steps: vec![ModelStep::User(vec![ContentPart::Video(video.into())])],
         current: vec!["state".to_owned()],
         tools: Arc::new([tool("f")]),
         ..ModelRequest::default()
@@ -506,13 +507,13 @@ async fn a_large_result_of_a_providers_tool_is_within_the_bound_of_an_event() {
     answer[8]["content_block"] =
         json!({"type": "web_fetch_tool_result", "tool_use_id": "s1", "content": fetched});
     let mut options = options("claude-opus-4-6", &provider);
-    options.connection.max_event_bytes = Some(1 << 20);
-    options.connection.idle_timeout = Duration::from_secs(10);
-    let request = || ModelRequest { turns: vec![user("hi")], ..ModelRequest::default() };
+    options.client.max_event_bytes = Some(1 << 20);
+    options.client.idle_timeout = Duration::from_secs(10);
+    let request = || ModelRequest { steps: vec![user("hi")], ..ModelRequest::default() };
     provider.answer(Answer::anthropic(&answer));
     let (_, error) = ask(&Anthropic::new(options.clone()).unwrap(), request()).await;
     assert_eq!(error.map(|error| error.code()), Some("model_protocol"), "the bound is configured");
-    options.connection.max_event_bytes = None;
+    options.client.max_event_bytes = None;
     options.extra_body =
         object(json!({"tools": [{"type": "web_fetch_20250910", "name": "web_fetch"}]}));
     provider.answer(Answer::anthropic(&answer));
@@ -532,7 +533,7 @@ async fn an_answer_that_is_paused_for_ever_ends() {
     for n in 0..20 {
         provider.answer(Answer::anthropic(&paused(&format!("s{n}"), "a")));
     }
-    let request = ModelRequest { turns: vec![user("hi")], ..ModelRequest::default() };
+    let request = ModelRequest { steps: vec![user("hi")], ..ModelRequest::default() };
     let (events, error) = ask(&with_search("claude-opus-4-6", &provider), request).await;
     assert!(error.is_none(), "{error:?}");
     assert_eq!(events.last(), Some(&ModelEvent::Stop(StopReason::Length)));
@@ -544,7 +545,7 @@ async fn a_failed_continuation_is_an_error_after_the_first_part() {
     let provider = Provider::start_checked(check).await;
     provider.answer(Answer::anthropic(&paused("s", "one")));
     provider.answer(Answer::new(400, ["no"]));
-    let request = ModelRequest { turns: vec![user("hi")], ..ModelRequest::default() };
+    let request = ModelRequest { steps: vec![user("hi")], ..ModelRequest::default() };
     let (events, error) = ask(&with_search("claude-opus-4-6", &provider), request).await;
     assert_eq!(error.map(|error| error.code()), Some("model_rejected"));
     assert!(!events.iter().any(|event| matches!(event, ModelEvent::Stop(_))), "{events:?}");
@@ -567,7 +568,7 @@ async fn the_stop_reasons_are_told_apart() {
         let mut answer = events("a");
         answer[4]["delta"] = json!({"stop_reason": reason, "stop_details": {"type": "refusal", "category": "cyber"}});
         provider.answer(Answer::anthropic(&answer));
-        let request = ModelRequest { turns: vec![user("hi")], ..ModelRequest::default() };
+        let request = ModelRequest { steps: vec![user("hi")], ..ModelRequest::default() };
         let (events, error) = ask(&model, request).await;
         assert!(error.is_none(), "{error:?}");
         assert_eq!(events.last(), Some(&ModelEvent::Stop(expected)), "{reason}");
@@ -581,9 +582,9 @@ async fn an_attachment_that_the_model_cannot_read_is_reported_before_the_answer(
     let source = PartSource::Data { value: "AA==".to_owned(), mime_type: "video/mp4".to_owned() };
     let mut video = MediaPart::from(source);
     video.metadata = Some(json!({"filename": "cat.mp4"}));
-    let turns = vec![Turn::User(vec![ContentPart::Video(video)])];
+    let steps = vec![ModelStep::User(vec![ContentPart::Video(video)])];
     let model = official(options("claude-opus-5-5", &provider));
-    let (events, error) = ask(&model, ModelRequest { turns, ..ModelRequest::default() }).await;
+    let (events, error) = ask(&model, ModelRequest { steps, ..ModelRequest::default() }).await;
     assert!(error.is_none(), "{error:?}");
     let Some(ModelEvent::Skipped(skipped)) = events.first() else { panic!("{events:?}") };
     assert_eq!((skipped.kind, skipped.name.as_deref()), ("video", Some("cat.mp4")));
@@ -597,7 +598,7 @@ async fn beta_features_are_named_only_where_they_are_used() {
     let sent = async |model: &Anthropic| {
         provider.answer(Answer::anthropic(&events("a")));
         let (_, error) =
-            ask(model, ModelRequest { turns: vec![user("hi")], ..ModelRequest::default() }).await;
+            ask(model, ModelRequest { steps: vec![user("hi")], ..ModelRequest::default() }).await;
         assert!(error.is_none(), "{error:?}");
         provider.requests().pop().unwrap()
     };
@@ -623,7 +624,7 @@ async fn beta_features_are_named_only_where_they_are_used() {
 #[test]
 fn options_that_the_api_lacks_are_errors_when_the_model_is_made() {
     let refused = |change: fn(&mut ModelOptions)| {
-        let mut options = ModelOptions::new("claude-opus-5-5", Connection::default());
+        let mut options = ModelOptions::new("claude-opus-5-5", ProviderClient::default());
         change(&mut options);
         Anthropic::new(options).err().map(|error| error.to_string()).unwrap_or_default()
     };

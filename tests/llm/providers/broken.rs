@@ -2,11 +2,11 @@
 
 use std::time::{Duration, Instant};
 
-use agui_server::llm::{Connection, ModelEvent};
+use agui_server::llm::{ModelEvent, ProviderClient};
 use tokio::net::TcpListener;
 
 use super::{
-    SHORT_SILENCE, anthropic, ask, chunk, code, connection, deltas, impatient, openai,
+    SHORT_SILENCE, anthropic, ask, chunk, client, code, deltas, impatient, openai,
     provider::{Answer, Provider, Step},
 };
 
@@ -18,10 +18,10 @@ fn data(text: &str) -> String {
 #[tokio::test]
 async fn an_answer_that_is_cut_off_is_an_error() {
     let provider = Provider::start().await;
-    let chat = openai(connection(provider.url()));
+    let chat = openai(client(provider.url()));
     let whole = data("lost");
     for answer in [
-        // In the middle of a token, between two tokens, and within a character.
+        // Aborts within a token, between two tokens, and within a character.
         Answer::stream([data("a"), whole[..whole.len() - 9].to_owned()]).then(Step::Abort),
         Answer::stream([data("a")]).then(Step::Abort),
         Answer::stream([data("a")])
@@ -70,8 +70,8 @@ async fn silence_is_an_error_and_closes_the_connection() {
 #[tokio::test]
 async fn a_response_that_is_not_a_stream_of_chunks_is_an_error() {
     let provider = Provider::start().await;
-    let chat = openai(Connection { max_retries: 0, ..connection(provider.url()) });
-    let messages = anthropic(Connection { max_retries: 0, ..connection(provider.url()) });
+    let chat = openai(ProviderClient { max_retries: 0, ..client(provider.url()) });
+    let messages = anthropic(ProviderClient { max_retries: 0, ..client(provider.url()) });
     let whole = data("a") + "data: [DONE]\n\n";
     for answer in [
         Answer::new(200, [whole.clone()]).header("content-type", "application/json"),
@@ -105,7 +105,7 @@ async fn a_response_that_is_not_a_stream_of_chunks_is_an_error() {
 #[tokio::test]
 async fn an_endless_event_is_not_read_to_its_end() {
     let provider = Provider::start().await;
-    let chat = openai(connection(provider.url()));
+    let chat = openai(client(provider.url()));
     for piece in ["x", "data: x\n", ": x\n"] {
         // Five times the limit, and then silence: a client that reads all of it gets a timeout.
         let start = Step::from("data: {\"choices\":[{\"delta\":{\"content\":\"");
@@ -114,7 +114,7 @@ async fn an_endless_event_is_not_read_to_its_end() {
         let error = ask(&chat).await.1.unwrap();
         assert_eq!(error.code(), "model_protocol", "{piece}");
         assert!(error.message().contains("an event that is too large"), "{error:?}");
-        // The address is not taken for a wrong one.
+        // The error does not call the address wrong.
         let log = format!("{error:?}");
         assert!(log.contains("65536 bytes") && !log.contains("base_url"), "{log}");
     }
@@ -129,18 +129,18 @@ async fn a_provider_that_cannot_be_reached_is_an_error() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     drop(listener);
-    let connection = Connection { max_retries: 1, ..connection(format!("http://{address}")) };
+    let client = ProviderClient { max_retries: 1, ..client(format!("http://{address}")) };
     let begun = Instant::now();
-    let (_, error) = ask(&openai(connection.clone())).await;
+    let (_, error) = ask(&openai(client.clone())).await;
     let error = error.unwrap();
     assert_eq!(error.code(), "model_unreachable");
     assert!(!error.message().contains(&address.to_string()), "{error:?}");
     assert!(begun.elapsed() >= Duration::from_millis(250), "there was no retry after a wait");
-    assert_eq!(code(&anthropic(connection)).await, "model_unreachable");
-    let nowhere = Connection {
+    assert_eq!(code(&anthropic(client)).await, "model_unreachable");
+    let nowhere = ProviderClient {
         base_url: Some("http://host.invalid".to_owned()),
         max_retries: 0,
-        ..super::connection("")
+        ..super::client("")
     };
     assert_eq!(code(&openai(nowhere)).await, "model_unreachable");
 }

@@ -4,8 +4,8 @@ use std::{sync::Arc, time::Duration};
 
 use agui_server::{
     llm::{
-        Block, Connection, Model, ModelEvent, ModelOptions, ModelReasoning, ModelRequest, OpenAi,
-        ProfileOptions, StopReason, Thinking, ToolChoice, ToolResult, Turn,
+        Block, Model, ModelEvent, ModelOptions, ModelReasoning, ModelRequest, ModelStep, OpenAi,
+        ProfileOptions, ProviderClient, StopReason, Thinking, ToolChoice, ToolResult,
     },
     protocol::{ContentPart, MediaPart, PartSource, ToolCall},
     tools::ToolSpec,
@@ -14,7 +14,7 @@ use futures::StreamExt;
 use serde_json::{Value, json};
 
 use super::{
-    chunk, connection,
+    chunk, client,
     provider::{Answer, Provider, Recorded},
     published::chat::refusal,
 };
@@ -64,7 +64,7 @@ fn model(name: &str, url: String, change: impl FnOnce(&mut ModelOptions)) -> Ope
     change(&mut options);
     // Many requests on a busy machine.
     let idle_timeout = Duration::from_secs(20);
-    options.connection = Connection { headers, max_retries: 0, idle_timeout, ..connection(url) };
+    options.client = ProviderClient { headers, max_retries: 0, idle_timeout, ..client(url) };
     options.profile = Some(ProfileOptions::named(name));
     OpenAi::chat(options).unwrap()
 }
@@ -103,12 +103,12 @@ fn set_all(options: &mut ModelOptions, profile: &str) {
     }
 }
 
-fn user(text: &str) -> Turn {
-    Turn::User(vec![ContentPart::text(text)])
+fn user(text: &str) -> ModelStep {
+    ModelStep::User(vec![ContentPart::text(text)])
 }
 
-fn answer(blocks: impl Into<Vec<Block>>) -> Turn {
-    Turn::Assistant(blocks.into())
+fn answer(blocks: impl Into<Vec<Block>>) -> ModelStep {
+    ModelStep::Assistant(blocks.into())
 }
 
 fn text(text: &str) -> Block {
@@ -166,39 +166,39 @@ fn requests() -> Vec<ModelRequest> {
         vec![user("hi")],
         // A failed run leaves a message of the user without an answer.
         vec![user("hi"), user("are you there?")],
-        // A run goes on without a new message; a page begins with a greeting.
+        // A run continues without a new message; a page begins with a greeting.
         vec![answer([text("hello")]), user("hi"), answer([text("what can I do?")])],
         vec![answer([text("hello")]), answer([text("hi")])],
         // Ids and reasoning of other providers.
         vec![
             user("hi"),
             answer([reasoning(None, None), text("I look"), call("call_toolu_01A:b"), call("c")]),
-            Turn::ToolResults(vec![result("call_toolu_01A:b", "one"), result("c", "two")]),
+            ModelStep::ToolResults(vec![result("call_toolu_01A:b", "one"), result("c", "two")]),
         ],
         vec![
             user("hi"),
             answer([reasoning(Some("c2ln"), Some("anthropic")), call("a")]),
-            Turn::ToolResults(vec![result("a", vec![ContentPart::text("see"), image()])]),
+            ModelStep::ToolResults(vec![result("a", vec![ContentPart::text("see"), image()])]),
             answer([
                 reasoning(Some("[{\"type\":\"reasoning.text\",\"text\":\"hm\"}]"), Some("openai")),
                 text("done"),
             ]),
-            Turn::Instructions("be brief".to_owned()),
+            ModelStep::Instructions("be brief".to_owned()),
             user("thanks"),
         ],
         // The person speaks after an interrupted call.
         vec![
             user("hi"),
             answer([call("a")]),
-            Turn::ToolResults(vec![result("a", "")]),
+            ModelStep::ToolResults(vec![result("a", "")]),
             user("stop"),
         ],
         vec![
-            Turn::Instructions("be kind".to_owned()),
+            ModelStep::Instructions("be kind".to_owned()),
             user("hi"),
-            Turn::Instructions("be brief".to_owned()),
+            ModelStep::Instructions("be brief".to_owned()),
         ],
-        vec![Turn::User(vec![
+        vec![ModelStep::User(vec![
             ContentPart::text("see"),
             image(),
             ContentPart::Image(data("image/svg+xml")),
@@ -216,15 +216,15 @@ fn requests() -> Vec<ModelRequest> {
         ])],
     ];
     let mut requests = Vec::new();
-    for turns in conversations {
+    for steps in conversations {
         for current in [vec![], vec!["it is noon".to_owned(), "{\"count\":1}".to_owned()]] {
             for thinking in [None, Some(false), Some(true)] {
                 let system = vec!["be good".to_owned(), "be true".to_owned()];
-                let turns = turns.clone();
+                let steps = steps.clone();
                 let current = current.clone();
                 requests.push(ModelRequest {
                     system,
-                    turns,
+                    steps,
                     current,
                     thinking,
                     ..ModelRequest::default()
@@ -241,7 +241,7 @@ fn requests() -> Vec<ModelRequest> {
         for tools in [tools(), Arc::new([])] {
             let tool_choice = choice.clone();
             requests.push(ModelRequest {
-                turns: vec![user("hi")],
+                steps: vec![user("hi")],
                 tools,
                 tool_choice,
                 ..ModelRequest::default()
@@ -252,7 +252,7 @@ fn requests() -> Vec<ModelRequest> {
         let schema = json!({"type": "object", "properties": {"a": {"type": "number"}}, "required": required, "additionalProperties": false});
         let response_schema = schema.as_object().cloned().map(Arc::new);
         requests.push(ModelRequest {
-            turns: vec![user("hi")],
+            steps: vec![user("hi")],
             response_schema,
             ..ModelRequest::default()
         });
@@ -317,11 +317,11 @@ async fn no_configured_thinking_is_refused() {
                         options.reasoning_effort = effort.map(str::to_owned);
                     });
                     for tools in [tools(), Arc::new([])] {
-                        let turns = vec![user("hi")];
+                        let steps = vec![user("hi")];
                         send(
                             &provider,
                             &model,
-                            ModelRequest { turns, tools, ..ModelRequest::default() },
+                            ModelRequest { steps, tools, ..ModelRequest::default() },
                         )
                         .await;
                     }
@@ -331,7 +331,7 @@ async fn no_configured_thinking_is_refused() {
     }
 }
 
-/// The checks refuse what they are there for; otherwise the tests above would prove nothing.
+/// The checks refuse invalid requests; otherwise the tests above would prove nothing.
 #[tokio::test]
 async fn the_checks_refuse_what_the_servers_refuse() {
     let provider = Provider::start_checked(check).await;
@@ -346,7 +346,7 @@ async fn the_checks_refuse_what_the_servers_refuse() {
             other => panic!("{profile} {name} took {extra}: {other:?}"),
         }
     };
-    let hi = || ModelRequest { turns: vec![user("hi")], ..ModelRequest::default() };
+    let hi = || ModelRequest { steps: vec![user("hi")], ..ModelRequest::default() };
     let with_tools = || ModelRequest { tools: tools(), ..hi() };
     for (profile, name, extra, request, reason) in [
         (
@@ -478,7 +478,7 @@ async fn a_request_may_choose_another_model() {
     });
     let ask = |name: &str| ModelRequest {
         model: Some(name.to_owned()),
-        turns: vec![user("hi")],
+        steps: vec![user("hi")],
         ..ModelRequest::default()
     };
     let body = sent(&provider, &chat, ask("gpt-5.6")).await;
@@ -496,11 +496,11 @@ async fn a_server_that_is_not_known_gets_its_ways_from_the_configuration() {
     let mut profile = ProfileOptions::named("compatible");
     profile.developer_role = Some(true);
     profile.stream_options = Some(false);
-    let mut options = ModelOptions::new("m", connection(provider.url()));
+    let mut options = ModelOptions::new("m", client(provider.url()));
     options.profile = Some(profile);
     let request = ModelRequest {
         system: vec!["be good".to_owned()],
-        turns: vec![user("hi")],
+        steps: vec![user("hi")],
         ..ModelRequest::default()
     };
     let body = sent(&provider, &OpenAi::chat(options).unwrap(), request).await;
@@ -511,12 +511,14 @@ async fn a_server_that_is_not_known_gets_its_ways_from_the_configuration() {
 #[tokio::test]
 async fn skipped_attachments_are_reported_before_the_answer() {
     let provider = Provider::start().await;
-    let chat = super::openai(connection(provider.url()));
+    let chat = super::openai(client(provider.url()));
     provider.answer(Answer::openai(&[chunk("yes")]));
-    let turns =
-        vec![Turn::User(vec![ContentPart::text("see"), ContentPart::Video(data("video/mp4"))])];
+    let steps = vec![ModelStep::User(vec![
+        ContentPart::text("see"),
+        ContentPart::Video(data("video/mp4")),
+    ])];
     let events: Vec<_> =
-        chat.stream(ModelRequest { turns, ..ModelRequest::default() }).collect().await;
+        chat.stream(ModelRequest { steps, ..ModelRequest::default() }).collect().await;
     let Some(Ok(ModelEvent::Skipped(skipped))) = events.first() else { panic!("{events:?}") };
     assert_eq!((skipped.kind, skipped.mime_type.as_deref()), ("video", Some("video/mp4")));
     assert_eq!(skipped.reason, "this model takes no videos");
@@ -526,10 +528,10 @@ async fn skipped_attachments_are_reported_before_the_answer() {
 #[tokio::test]
 async fn an_error_that_is_compressed_is_read() {
     use base64::{Engine as _, prelude::BASE64_STANDARD};
-    // `gzip` of an error.
+    // The body is an error compressed with `gzip`.
     let error = "H4sIAAAAAAACA6tWSi0qyi9SsqpWyk0tLk5MT1WyUsrLVyguTc5QyM1PSc1Rqq0FAKoz9z4lAAAA";
     let provider = Provider::start().await;
-    let chat = super::openai(connection(provider.url()));
+    let chat = super::openai(client(provider.url()));
     provider.answer(
         Answer::new(400, [BASE64_STANDARD.decode(error).unwrap()])
             .header("content-encoding", "gzip"),

@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use agui_server::{
     llm::{
-        Artefact, Block, BlockStart, Connection, Gemini, Model, ModelError, ModelEvent,
-        ModelOptions, ModelReasoning, ModelRequest, StopReason, Thinking, ToolChoice, ToolResult,
-        Turn,
+        Artefact, Block, BlockStart, Gemini, Model, ModelError, ModelEvent, ModelOptions,
+        ModelReasoning, ModelRequest, ModelStep, ProviderClient, StopReason, Thinking, ToolChoice,
+        ToolResult,
     },
     protocol::{ContentPart, JsonObject, MediaPart, MessageContent, PartSource, ToolCall},
     tools::ToolSpec,
@@ -15,7 +15,7 @@ use futures::StreamExt;
 use serde_json::{Value, json};
 
 use super::{
-    KEY, connection, hi,
+    KEY, client, hi,
     provider::{Answer, Provider},
     published::gemini::check,
 };
@@ -48,7 +48,7 @@ fn fine() -> Answer {
 }
 
 fn options(model: &str, provider: &Provider) -> ModelOptions {
-    ModelOptions::new(model, Connection { max_retries: 0, ..connection(provider.url()) })
+    ModelOptions::new(model, ProviderClient { max_retries: 0, ..client(provider.url()) })
 }
 
 async fn send(options: ModelOptions, request: ModelRequest) -> Result<Vec<ModelEvent>, ModelError> {
@@ -64,16 +64,16 @@ async fn send_to(model: &Gemini, request: ModelRequest) -> Result<Vec<ModelEvent
     Ok(events)
 }
 
-fn user(parts: impl IntoIterator<Item = ContentPart>) -> Turn {
-    Turn::User(parts.into_iter().collect())
+fn user(parts: impl IntoIterator<Item = ContentPart>) -> ModelStep {
+    ModelStep::User(parts.into_iter().collect())
 }
 
-fn said(text: &str) -> Turn {
+fn said(text: &str) -> ModelStep {
     user([ContentPart::text(text)])
 }
 
-fn model(blocks: impl IntoIterator<Item = Block>) -> Turn {
-    Turn::Assistant(blocks.into_iter().collect())
+fn model(blocks: impl IntoIterator<Item = Block>) -> ModelStep {
+    ModelStep::Assistant(blocks.into_iter().collect())
 }
 
 fn call(id: &str, signature: Option<&str>) -> Block {
@@ -115,14 +115,14 @@ fn object(value: Value) -> JsonObject {
 
 /// Requests of every kind, with a name for messages.
 fn requests() -> Vec<(&'static str, ModelRequest)> {
-    let of = |turns: Vec<Turn>| ModelRequest { turns, ..ModelRequest::default() };
-    let with_tools = |turns: Vec<Turn>| ModelRequest { tools: tools(), ..of(turns) };
+    let of = |steps: Vec<ModelStep>| ModelRequest { steps, ..ModelRequest::default() };
+    let with_tools = |steps: Vec<ModelStep>| ModelRequest { tools: tools(), ..of(steps) };
     let images = vec![ContentPart::text("see"), ContentPart::Image(data("image/png"))];
     let both = |content: MessageContent| {
         vec![
             said("hi"),
             model([call("a", None), call("b", None)]),
-            Turn::ToolResults(vec![result("a", content.clone()), result("b", content)]),
+            ModelStep::ToolResults(vec![result("a", content.clone()), result("b", content)]),
         ]
     };
     let choice = |tool_choice| ModelRequest { tool_choice, ..with_tools(vec![said("hi")]) };
@@ -137,15 +137,15 @@ fn requests() -> Vec<(&'static str, ModelRequest)> {
                 system: vec!["be kind".to_owned(), " ".to_owned()],
                 current: vec!["state: 1".to_owned()],
                 ..of(vec![
-                    Turn::Instructions("a".to_owned()),
+                    ModelStep::Instructions("a".to_owned()),
                     said("hi"),
-                    Turn::Instructions("b".to_owned()),
+                    ModelStep::Instructions("b".to_owned()),
                     said("now"),
                 ])
             },
         ),
         (
-            "the model's own turns first and last",
+            "the model's own steps first and last",
             of(vec![
                 model([Block::Text("a".to_owned())]),
                 said("hi"),
@@ -158,7 +158,7 @@ fn requests() -> Vec<(&'static str, ModelRequest)> {
             with_tools(vec![
                 said("hi"),
                 model([call("a", None)]),
-                Turn::ToolResults(vec![result("a", "one")]),
+                ModelStep::ToolResults(vec![result("a", "one")]),
             ]),
         ),
         ("text after results", with_tools([both("one".into()), vec![said("and?")]].concat())),
@@ -360,7 +360,7 @@ async fn each_request_has_the_path_and_the_key_of_the_api() {
         ("/v1?key=x", "m", "/v1/models/m:streamGenerateContent?key=x&alt=sse"),
     ] {
         provider.answer(fine());
-        let options = ModelOptions::new(name, connection(format!("{}{base}", provider.url())));
+        let options = ModelOptions::new(name, client(format!("{}{base}", provider.url())));
         send(options, hi()).await.unwrap();
         let request = provider.requests().pop().unwrap();
         assert_eq!(request.path, path);
@@ -390,9 +390,9 @@ async fn signatures_come_back_on_their_parts() {
     ]));
     let events = send(options("gemini-3.8-flash", &provider), hi()).await.unwrap();
     assert_eq!(events.last(), Some(&ModelEvent::Stop(StopReason::Calls)));
-    let results = Turn::ToolResults(vec![result("1", "one"), result("2", "two")]);
+    let results = ModelStep::ToolResults(vec![result("1", "one"), result("2", "two")]);
     let request = ModelRequest {
-        turns: vec![said("hi"), model(blocks(&events)), results],
+        steps: vec![said("hi"), model(blocks(&events)), results],
         ..ModelRequest::default()
     };
     provider.answer(fine());
@@ -468,7 +468,7 @@ async fn what_a_model_cannot_read_is_told() {
         ),
     ];
     provider.answer(fine());
-    let request = ModelRequest { turns: vec![user(parts)], ..ModelRequest::default() };
+    let request = ModelRequest { steps: vec![user(parts)], ..ModelRequest::default() };
     let events = send(options("gemini-3.8-flash", &provider), request).await.unwrap();
     let skipped: Vec<_> = events
         .iter()
@@ -488,7 +488,7 @@ async fn what_a_model_cannot_read_is_told() {
     let csv = PartSource::Data { value: "YSxi".to_owned(), mime_type: "text/csv".to_owned() };
     let parts = [ContentPart::Document(csv.into()), ContentPart::Image(data("image/png"))];
     provider.answer(fine());
-    let request = ModelRequest { turns: vec![user(parts)], ..ModelRequest::default() };
+    let request = ModelRequest { steps: vec![user(parts)], ..ModelRequest::default() };
     let events = send(options("gemini-3.8-flash", &provider), request).await.unwrap();
     assert!(!events.iter().any(|event| matches!(event, ModelEvent::Skipped(_))), "{events:?}");
     let parts = provider.requests().pop().unwrap().body["contents"][0]["parts"].take();
@@ -511,12 +511,15 @@ async fn instructions_about_now_come_last() {
         json!([{"role": "user", "parts": [{"text": "hi"}, {"text": marked}]}])
     );
     assert_eq!(body["systemInstruction"], json!({"parts": [{"text": "be kind"}]}));
-    let turns =
-        vec![said("hi"), model([call("a", None)]), Turn::ToolResults(vec![result("a", "one")])];
+    let steps = vec![
+        said("hi"),
+        model([call("a", None)]),
+        ModelStep::ToolResults(vec![result("a", "one")]),
+    ];
     provider.answer(fine());
     send(
         options("gemini-3.8-flash", &provider),
-        ModelRequest { turns, current, ..ModelRequest::default() },
+        ModelRequest { steps, current, ..ModelRequest::default() },
     )
     .await
     .unwrap();
@@ -528,7 +531,7 @@ async fn instructions_about_now_come_last() {
 #[test]
 fn options_that_the_model_refuses_or_ignores_are_named() {
     let warnings = |model: &str, change: fn(&mut ModelOptions)| {
-        let mut options = ModelOptions::new(model, Connection::default());
+        let mut options = ModelOptions::new(model, ProviderClient::default());
         change(&mut options);
         Gemini::new(options).unwrap().warnings().join("; ")
     };

@@ -81,7 +81,7 @@ fn content() -> impl Strategy<Value = Value> {
     prop_oneof![3 => text().prop_map(Value::from), 1 => vec(part, 0..3).prop_map(Value::from)]
 }
 
-/// An artefact, of whose type and provider a client may drop what it does not know.
+/// An artefact. A client may drop its type and its provider.
 fn artefact() -> impl Strategy<Value = Value> {
     let drop = (any::<bool>(), any::<bool>(), any::<bool>());
     (option::of(select(ARTEFACTS)), drop).prop_map(

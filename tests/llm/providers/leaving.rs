@@ -2,18 +2,18 @@
 
 use std::time::{Duration, Instant};
 
-use agui_server::llm::{Connection, Model, ModelEvent, ModelStream};
+use agui_server::llm::{Model, ModelEvent, ModelStream, ProviderClient};
 use futures::StreamExt;
 
 use super::{
-    anthropic, chunk, connection, events, hi, openai,
+    anthropic, chunk, client, events, hi, openai,
     provider::{Answer, Provider, Step},
     text,
 };
 
-/// A connection with a long limit on silence, so that only dropping ends a request within a minute.
-fn patient(provider: &Provider) -> Connection {
-    Connection { idle_timeout: Duration::from_secs(60), ..connection(provider.url()) }
+/// A client with a long limit on silence, so that only dropping ends a request within a minute.
+fn patient(provider: &Provider) -> ProviderClient {
+    ProviderClient { idle_timeout: Duration::from_secs(60), ..client(provider.url()) }
 }
 
 /// Polls a stream that has no event yet until its request has arrived, and then a little longer.

@@ -19,8 +19,8 @@ use std::time::Duration;
 
 use agui_server::{
     llm::{
-        Anthropic, BlockStart, Connection, Model, ModelError, ModelEvent, ModelOptions,
-        ModelRequest, OpenAi, StopReason, Turn,
+        Anthropic, BlockStart, Model, ModelError, ModelEvent, ModelOptions, ModelRequest,
+        ModelStep, OpenAi, ProviderClient, StopReason,
     },
     protocol::ContentPart,
 };
@@ -30,32 +30,32 @@ use serde_json::{Value, json};
 /// The limit on silence of `impatient`.
 pub const SHORT_SILENCE: Duration = Duration::from_millis(300);
 
-/// A connection whose limit on silence is short, for answers that stop.
-pub fn impatient(base_url: impl Into<String>) -> Connection {
-    Connection { idle_timeout: SHORT_SILENCE, ..connection(base_url) }
+/// A client whose limit on silence is short, for answers that stop.
+pub fn impatient(base_url: impl Into<String>) -> ProviderClient {
+    ProviderClient { idle_timeout: SHORT_SILENCE, ..client(base_url) }
 }
 
-pub fn connection(base_url: impl Into<String>) -> Connection {
-    Connection {
+pub fn client(base_url: impl Into<String>) -> ProviderClient {
+    ProviderClient {
         base_url: Some(base_url.into()),
         api_key: Some(KEY.into()),
         idle_timeout: Duration::from_secs(2),
         max_event_bytes: Some(64 << 10),
-        ..Connection::default()
+        ..ProviderClient::default()
     }
 }
 
-pub fn openai(connection: Connection) -> OpenAi {
-    OpenAi::chat(ModelOptions::new("m", connection)).unwrap()
+pub fn openai(client: ProviderClient) -> OpenAi {
+    OpenAi::chat(ModelOptions::new("m", client)).unwrap()
 }
 
-pub fn anthropic(connection: Connection) -> Anthropic {
-    Anthropic::new(ModelOptions::new("m", connection)).unwrap()
+pub fn anthropic(client: ProviderClient) -> Anthropic {
+    Anthropic::new(ModelOptions::new("m", client)).unwrap()
 }
 
 pub fn hi() -> ModelRequest {
     ModelRequest {
-        turns: vec![Turn::User(vec![ContentPart::text("hi")])],
+        steps: vec![ModelStep::User(vec![ContentPart::text("hi")])],
         ..ModelRequest::default()
     }
 }

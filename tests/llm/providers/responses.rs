@@ -4,8 +4,8 @@ use std::{sync::Arc, time::Duration};
 
 use agui_server::{
     llm::{
-        Block, BlockStart, Connection, Model, ModelEvent, ModelOptions, ModelReasoning,
-        ModelRequest, OpenAi, StopReason, Thinking, ToolChoice, ToolResult, Turn,
+        Block, BlockStart, Model, ModelEvent, ModelOptions, ModelReasoning, ModelRequest,
+        ModelStep, OpenAi, ProviderClient, StopReason, Thinking, ToolChoice, ToolResult,
     },
     protocol::{ContentPart, PartSource, ToolCall},
     tools::ToolSpec,
@@ -14,7 +14,7 @@ use futures::StreamExt;
 use serde_json::{Value, json};
 
 use super::{
-    KEY, ask, code, connection,
+    KEY, ask, client, code,
     provider::{Answer, Provider, Step},
     published::responses::{MODELS, refusal},
 };
@@ -24,9 +24,9 @@ fn options(
     model: &str,
     change: impl FnOnce(&mut ModelOptions),
 ) -> ModelOptions {
-    let connection = connection(format!("{}/v1", provider.url()));
+    let client = client(format!("{}/v1", provider.url()));
     let mut options =
-        ModelOptions::new(model, Connection { idle_timeout: Duration::from_secs(5), ..connection });
+        ModelOptions::new(model, ProviderClient { idle_timeout: Duration::from_secs(5), ..client });
     change(&mut options);
     options
 }
@@ -37,7 +37,7 @@ fn model(provider: &Provider) -> OpenAi {
 
 /// A stream of events of the Responses API. Panics if an event has no `type`.
 fn stream(events: &[Value]) -> Answer {
-    // In one piece: pieces would wait for each other's acknowledgements.
+    // The stream is one piece: pieces would wait for each other's acknowledgements.
     Answer::stream([events.iter().map(sse).collect::<String>()])
 }
 
@@ -115,8 +115,8 @@ fn words(events: &[ModelEvent]) -> String {
     deltas.collect()
 }
 
-fn hi() -> Turn {
-    Turn::User(vec![ContentPart::text("hi")])
+fn hi() -> ModelStep {
+    ModelStep::User(vec![ContentPart::text("hi")])
 }
 
 fn tools() -> Arc<[ToolSpec]> {
@@ -157,24 +157,24 @@ fn requests() -> Vec<ModelRequest> {
     };
     let long_id = "another provider's id: ".repeat(9);
     let conversation = vec![
-        Turn::Instructions("Be kind.".to_owned()),
+        ModelStep::Instructions("Be kind.".to_owned()),
         hi(),
-        Turn::Assistant(vec![
+        ModelStep::Assistant(vec![
             own(),
             Block::Text("Well.".to_owned()),
             call("c1", "{}"),
             call(&long_id, "{x"),
         ]),
-        Turn::ToolResults(vec![
+        ModelStep::ToolResults(vec![
             result("c1", vec![ContentPart::text("12")]),
             result(&long_id, vec![image(png.clone())]),
         ]),
-        Turn::Assistant(vec![
+        ModelStep::Assistant(vec![
             thought("c2lnbmVk", "anthropic"),
             Block::Text("Twelve.".to_owned()),
             own(),
         ]),
-        Turn::User(vec![
+        ModelStep::User(vec![
             ContentPart::text("And these?"),
             image(png),
             image(url("https://example.com/a.png")),
@@ -183,7 +183,7 @@ fn requests() -> Vec<ModelRequest> {
             ContentPart::Audio(data("audio/wav").into()),
         ]),
     ];
-    let plain = |turns: Vec<Turn>| ModelRequest { turns, ..ModelRequest::default() };
+    let plain = |steps: Vec<ModelStep>| ModelRequest { steps, ..ModelRequest::default() };
     let audio = ContentPart::Audio(data("audio/wav").into());
     let schema = json!({"type": "object", "properties": {"n": {"type": "number"}}})
         .as_object()
@@ -192,7 +192,7 @@ fn requests() -> Vec<ModelRequest> {
     let mut requests = vec![
         plain(vec![]),
         plain(vec![hi()]),
-        plain(vec![Turn::User(vec![audio])]),
+        plain(vec![ModelStep::User(vec![audio])]),
         plain(conversation.clone()),
         ModelRequest {
             system: vec!["Be short.".to_owned()],
@@ -260,7 +260,7 @@ async fn the_service_takes_requests_of_all_kinds_for_all_models() {
         }
         let models: Vec<_> =
             all.into_iter().map(|options| OpenAi::responses(options).unwrap()).collect();
-        // At the same time, because the end of each answer comes a moment after its last event.
+        // Concurrently, because the end of each answer comes a moment after its last event.
         let answers = models.iter().enumerate().flat_map(|(at, model)| {
             assert_eq!(model.warnings(), [""; 0]);
             // Efforts and sampling do not change the input.
@@ -373,8 +373,8 @@ async fn requests_go_to_the_path_of_the_api_with_the_key() {
         ("/v1/responses", "/v1/responses"),
         ("/openai/v1?api-version=preview", "/openai/v1/responses?api-version=preview"),
     ] {
-        let connection = connection(format!("{}{base}", provider.url()));
-        let model = OpenAi::responses(ModelOptions::new("m", connection)).unwrap();
+        let client = client(format!("{}{base}", provider.url()));
+        let model = OpenAi::responses(ModelOptions::new("m", client)).unwrap();
         provider.answer(stream(&answer("a")));
         assert_eq!(words(&ask(&model).await.0), "a");
         let request = provider.requests().pop().unwrap();
@@ -388,7 +388,7 @@ async fn requests_go_to_the_path_of_the_api_with_the_key() {
 #[test]
 fn options_that_the_api_lacks_are_refused() {
     let new = |change: &dyn Fn(&mut ModelOptions)| {
-        let mut options = ModelOptions::new("m", Connection::default());
+        let mut options = ModelOptions::new("m", ProviderClient::default());
         change(&mut options);
         OpenAi::responses(options).err().map(|error| error.to_string())
     };

@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
-use agui_server::llm::{Connection, Model};
+use agui_server::llm::{Model, ProviderClient};
 use serde_json::json;
 use tokio::{io::AsyncReadExt, net::TcpListener};
 
 use super::{
-    anthropic, chunk, code, connection, events, openai,
+    anthropic, chunk, client, code, events, openai,
     provider::{Answer, Provider, Step},
     text,
 };
@@ -25,7 +25,7 @@ fn success() -> Answer {
 #[tokio::test]
 async fn a_temporary_failure_is_retried() {
     let provider = Provider::start().await;
-    let chat = openai(connection(provider.url()));
+    let chat = openai(client(provider.url()));
     for status in [408, 409, 429, 500, 502, 503, 529] {
         let before = provider.requests().len();
         provider.answer(failure(status));
@@ -41,7 +41,7 @@ async fn a_temporary_failure_is_retried() {
 #[tokio::test]
 async fn retries_have_a_limit() {
     let provider = Provider::start().await;
-    let chat = openai(connection(provider.url()));
+    let chat = openai(client(provider.url()));
     for (status, expected) in
         [(429, "model_rate_limited"), (503, "model_unavailable"), (408, "model_unavailable")]
     {
@@ -50,7 +50,7 @@ async fn retries_have_a_limit() {
         assert_eq!(code(&chat).await, expected);
         assert_eq!(provider.requests().len(), before + 3);
     }
-    let once = openai(Connection { max_retries: 0, ..connection(provider.url()) });
+    let once = openai(ProviderClient { max_retries: 0, ..client(provider.url()) });
     provider.answer(failure(500));
     assert_eq!(code(&once).await, "model_unavailable");
     assert_eq!(provider.requests().len(), 10);
@@ -59,7 +59,7 @@ async fn retries_have_a_limit() {
 #[tokio::test]
 async fn a_permanent_failure_is_not_retried() {
     let provider = Provider::start().await;
-    let chat = openai(connection(provider.url()));
+    let chat = openai(client(provider.url()));
     for (status, expected) in [
         (400, "model_rejected"),
         (401, "model_unauthorized"),
@@ -81,7 +81,7 @@ async fn waits_grow_if_the_provider_asks_for_none() {
     provider.answer(Answer::new(500, [""]));
     provider.answer(Answer::new(500, [""]));
     provider.answer(success());
-    assert_eq!(text(&openai(connection(provider.url()))).await, "a");
+    assert_eq!(text(&openai(client(provider.url()))).await, "a");
     let at: Vec<_> = provider.requests().into_iter().map(|request| request.at).collect();
     let (first, second) = (at[1] - at[0], at[2] - at[1]);
     assert!(first >= Duration::from_millis(250) && first < Duration::from_secs(10), "{first:?}");
@@ -94,17 +94,17 @@ async fn an_error_in_the_stream_before_the_answer_is_retried() {
     let overloaded =
         json!({"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}});
     let begun = events("a")[0].clone();
-    let messages = anthropic(connection(provider.url()));
+    let messages = anthropic(client(provider.url()));
     provider.answer(Answer::anthropic(std::slice::from_ref(&overloaded)));
     // Usage is not a part of an answer.
     provider.answer(Answer::anthropic(&[begun, overloaded.clone()]));
     provider.answer(Answer::anthropic(&events("a")));
     assert_eq!(text(&messages).await, "a");
     assert_eq!(provider.requests().len(), 3);
-    let once = anthropic(Connection { max_retries: 0, ..connection(provider.url()) });
+    let once = anthropic(ProviderClient { max_retries: 0, ..client(provider.url()) });
     provider.answer(Answer::anthropic(std::slice::from_ref(&overloaded)));
     assert_eq!(code(&once).await, "model_unavailable");
-    let chat = openai(connection(provider.url()));
+    let chat = openai(client(provider.url()));
     provider.answer(Answer::openai(&[json!({"error": {"code": 429, "message": "slow down"}})]));
     provider.answer(success());
     assert_eq!(text(&chat).await, "a");
@@ -121,9 +121,9 @@ async fn a_stream_that_breaks_before_the_answer_is_retried() {
     provider.answer(Answer::stream([": thinking\n\n"]).then(Step::Abort));
     provider.answer(Answer::stream([": thinking\n\n"]));
     provider.answer(success());
-    assert_eq!(text(&openai(connection(provider.url()))).await, "a");
+    assert_eq!(text(&openai(client(provider.url()))).await, "a");
     assert_eq!(provider.requests().len(), 3);
-    let once = openai(Connection { max_retries: 0, ..connection(provider.url()) });
+    let once = openai(ProviderClient { max_retries: 0, ..client(provider.url()) });
     provider.answer(Answer::stream([": thinking\n\n"]).then(Step::Abort));
     assert_eq!(code(&once).await, "model_interrupted");
     assert_eq!(provider.requests().len(), 4);
@@ -139,7 +139,7 @@ async fn a_connection_that_closes_without_a_response_is_retried() {
             let _ = socket.read(&mut [0; 1024]).await;
         }
     });
-    let chat = openai(Connection { max_retries: 1, ..connection(format!("http://{address}")) });
+    let chat = openai(ProviderClient { max_retries: 1, ..client(format!("http://{address}")) });
     assert_eq!(code(&chat as &dyn Model).await, "model_unreachable");
     tokio::time::timeout(Duration::from_secs(10), closing).await.expect("two connections").unwrap();
 }

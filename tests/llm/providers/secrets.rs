@@ -4,12 +4,12 @@ use std::error::Error as _;
 
 use agui_server::{
     agent::AgentError,
-    llm::{Connection, ModelError, ModelOptions},
+    llm::{ModelError, ModelOptions, ProviderClient},
 };
 use serde_json::json;
 
 use super::{
-    KEY, anthropic, ask, connection, openai,
+    KEY, anthropic, ask, client, openai,
     provider::{Answer, Provider},
 };
 
@@ -44,7 +44,7 @@ async fn a_provider_that_repeats_the_key_does_not_reveal_it() {
     );
     let with_secrets = |url: String| {
         let headers = vec![("x-secret".to_owned(), "hidden-header-value".into())];
-        Connection { headers, max_retries: 0, ..connection(url) }
+        ProviderClient { headers, max_retries: 0, ..client(url) }
     };
     let models: [Box<dyn agui_server::llm::Model>; 2] = [
         Box::new(openai(with_secrets(provider.url()))),
@@ -76,7 +76,7 @@ async fn headers_that_are_not_secret_change_no_message() {
     let plain_headers = [("x-env", "test"), ("anthropic-beta", "thinking-binding")]
         .map(|(name, value)| (name.into(), value.into()));
     let chat =
-        openai(Connection { plain_headers: plain_headers.into(), ..connection(provider.url()) });
+        openai(ProviderClient { plain_headers: plain_headers.into(), ..client(provider.url()) });
     let body = json!({"error": {"message": "the latest thinking is not a test"}}).to_string();
     provider.answer(Answer::new(400, [body]));
     let rejected = ask(&chat).await.1.unwrap();
@@ -94,7 +94,7 @@ async fn headers_that_are_not_secret_change_no_message() {
 #[tokio::test]
 async fn messages_say_what_to_do_and_a_rejection_has_the_providers_reason() {
     let provider = Provider::start().await;
-    let chat = openai(connection(provider.url()));
+    let chat = openai(client(provider.url()));
     provider.answer(Answer::new(401, ["{}"]));
     let unauthorized = ask(&chat).await.1.unwrap();
     assert_eq!(unauthorized.message(), "The model provider does not accept the key of this server");
@@ -116,12 +116,12 @@ async fn messages_say_what_to_do_and_a_rejection_has_the_providers_reason() {
 #[tokio::test]
 async fn secrets_in_a_base_url_are_not_shown() {
     let url = "http://user:passw0rd@127.0.0.1:1/v1?key=query-secret";
-    let connection = Connection { max_retries: 0, ..connection(url) };
-    assert_no_secret(&format!("{connection:?} {connection:#?}"));
-    let options = ModelOptions::new("", connection.clone());
+    let client = ProviderClient { max_retries: 0, ..client(url) };
+    assert_no_secret(&format!("{client:?} {client:#?}"));
+    let options = ModelOptions::new("", client.clone());
     assert_no_secret(&format!("{options:?}"));
-    assert_no_secret(&format!("{:?}", ModelOptions::new("", connection.clone())));
-    let error = ask(&openai(connection)).await.1.unwrap();
+    assert_no_secret(&format!("{:?}", ModelOptions::new("", client.clone())));
+    let error = ask(&openai(client)).await.1.unwrap();
     assert!(!error.message().contains("127.0.0.1"), "{error:?}");
     assert!(format!("{error:?}").contains("127.0.0.1:1"), "{error:?}");
     assert_no_secret(&all_texts(error));
@@ -130,7 +130,7 @@ async fn secrets_in_a_base_url_are_not_shown() {
 #[tokio::test]
 async fn the_log_has_the_providers_host_request_id_status_and_body() {
     let provider = Provider::start().await;
-    let chat = openai(Connection { max_retries: 0, ..connection(provider.url()) });
+    let chat = openai(ProviderClient { max_retries: 0, ..client(provider.url()) });
     let host = provider.url().replace("http://", "");
     let refused = Answer::new(
         400,
@@ -159,7 +159,7 @@ async fn the_end_of_a_long_error_is_not_read() {
     let provider = Provider::start().await;
     let endless = std::iter::repeat_n("x ".repeat(1024), 20_000);
     provider.answer(Answer::new(400, endless));
-    let error = ask(&openai(connection(provider.url()))).await.1.unwrap();
+    let error = ask(&openai(client(provider.url()))).await.1.unwrap();
     assert_eq!(error.code(), "model_rejected");
     assert!(all_texts(error).len() < 16 << 10);
     provider.until_hang_ups(1).await;

@@ -6,12 +6,12 @@ use std::{
     time::{Duration, Instant},
 };
 
-use agui_server::llm::{Connection, Gemini, Model, ModelEvent, ModelOptions, OpenAi};
+use agui_server::llm::{Gemini, Model, ModelEvent, ModelOptions, OpenAi, ProviderClient};
 use flate2::{Compression, write::GzEncoder};
 use serde_json::{Value, json};
 
 use super::{
-    anthropic, ask, code, connection, deltas, openai,
+    anthropic, ask, client, code, deltas, openai,
     provider::{Answer, Provider, Step},
     text,
 };
@@ -19,7 +19,7 @@ use super::{
 /// A provider's API.
 struct Api {
     name: &'static str,
-    model: fn(Connection) -> Box<dyn Model>,
+    model: fn(ProviderClient) -> Box<dyn Model>,
     /// The events before a piece of text, that piece, and the events after it, which complete the answer.
     events: fn(&str) -> [String; 3],
     /// An error as an event of the stream.
@@ -40,7 +40,7 @@ fn all(events: &[Value]) -> String {
 const APIS: &[Api] = &[
     Api {
         name: "chat completions",
-        model: |connection| Box::new(openai(connection)),
+        model: |client| Box::new(openai(client)),
         events: |words| {
             let choice = |delta: Value, reason: Value| json!({"choices": [{"index": 0, "delta": delta, "finish_reason": reason}]});
             [
@@ -53,9 +53,7 @@ const APIS: &[Api] = &[
     },
     Api {
         name: "Responses",
-        model: |connection| {
-            Box::new(OpenAi::responses(ModelOptions::new("m", connection)).unwrap())
-        },
+        model: |client| Box::new(OpenAi::responses(ModelOptions::new("m", client)).unwrap()),
         events: |words| {
             let of = |kind: &str, more: Value| {
                 let mut event = json!({"type": kind, "output_index": 0, "content_index": 0});
@@ -87,7 +85,7 @@ const APIS: &[Api] = &[
     },
     Api {
         name: "Anthropic",
-        model: |connection| Box::new(anthropic(connection)),
+        model: |client| Box::new(anthropic(client)),
         events: |words| {
             let events = super::events(words);
             [all(&events[..2]), all(&events[2..3]), all(&events[3..])]
@@ -100,8 +98,8 @@ const APIS: &[Api] = &[
     },
     Api {
         name: "Gemini",
-        model: |connection| {
-            Box::new(Gemini::new(ModelOptions::new("gemini-3.8-flash", connection)).unwrap())
+        model: |client| {
+            Box::new(Gemini::new(ModelOptions::new("gemini-3.8-flash", client)).unwrap())
         },
         events: |words| {
             let response = |candidate: Value| data(json!({"candidates": [candidate]}));
@@ -121,11 +119,11 @@ const APIS: &[Api] = &[
 
 impl Api {
     fn model(&self, provider: &Provider) -> Box<dyn Model> {
-        (self.model)(connection(provider.url()))
+        (self.model)(client(provider.url()))
     }
 
     fn model_without_retries(&self, provider: &Provider) -> Box<dyn Model> {
-        (self.model)(Connection { max_retries: 0, ..connection(provider.url()) })
+        (self.model)(ProviderClient { max_retries: 0, ..client(provider.url()) })
     }
 
     fn whole(&self, words: &str) -> String {
@@ -151,7 +149,7 @@ async fn a_slow_answer_is_whole_and_a_silent_one_is_an_error() {
     let (limit, pause) = (Duration::from_secs(3), Duration::from_millis(900));
     let of_api = |api: &'static Api| async move {
         let provider = Provider::start().await;
-        let model = (api.model)(Connection { idle_timeout: limit, ..connection(provider.url()) });
+        let model = (api.model)(ProviderClient { idle_timeout: limit, ..client(provider.url()) });
         let [before, words, after] = (api.events)("a");
         let wait = || Step::Pause(pause);
         let slow = [

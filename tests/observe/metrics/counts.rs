@@ -1,4 +1,4 @@
-//! What is counted: runs, refusals, followers, the store, and clients that do not read.
+//! Counts of runs, refusals, followers, the store, and clients that do not read.
 
 use std::time::Duration;
 
@@ -128,24 +128,24 @@ async fn runs_that_wait_or_are_detached_and_their_followers_are_shown() {
     stream.chunk().await.unwrap();
     let mut second = first.clone();
     (second["runId"], second["forwardedProps"]) = ("second".into(), json!({}));
-    let waiting = server.raw_run(&second).await;
+    let queued = server.raw_run(&second).await;
     eventually_async("the second run waits for the first one", async || {
         let text = metrics(&server).await;
         let now = |name: &str| value(&text, &format!("agui_{name}"));
-        (now("runs_active"), now("runs_waiting"), now("runs_detached"), now("followers"))
+        (now("runs_active"), now("runs_queued"), now("runs_detached"), now("followers"))
             == (1.0, 1.0, 1.0, 1.0)
     })
     .await;
-    drop((stream, waiting));
+    drop((stream, queued));
     eventually_async("the second run has left the queue", async || {
-        value(&metrics(&server).await, "agui_runs_waiting") == 0.0
+        value(&metrics(&server).await, "agui_runs_queued") == 0.0
     })
     .await;
     let cancel = format!("/threads/{}/runs/r/cancel", first["threadId"].as_str().unwrap());
     server.post(&cancel).json(&json!({})).send().await.unwrap();
     eventually_async("nothing is left", async || {
         let text = metrics(&server).await;
-        ["runs_active", "runs_waiting", "runs_detached", "followers", "store_queue_depth"]
+        ["runs_active", "runs_queued", "runs_detached", "followers", "store_queue_depth"]
             .iter()
             .all(|name| value(&text, &format!("agui_{name}")) == 0.0)
     })

@@ -1,4 +1,4 @@
-//! What Prometheus's own tool says, and the files in `deploy/`.
+//! Prometheus's own tool checks the metrics and the files in `deploy/`.
 
 use std::{
     collections::BTreeSet,
@@ -23,7 +23,7 @@ fn read(file: &str) -> String {
     std::fs::read_to_string(deploy(file)).unwrap()
 }
 
-/// Runs `promtool`, from Debian's package `prometheus`, and returns what it prints. Panics if it fails.
+/// Runs `promtool`, from Debian's package `prometheus`, and returns its output. Panics if it fails.
 fn promtool(arguments: &[&str], input: &str) -> String {
     let mut command = Command::new("promtool");
     let command =
@@ -77,7 +77,7 @@ fn the_dashboard_shows_every_metric_and_no_other() {
     let shown = names(&expressions.join("\n"));
     let exist: BTreeSet<_> = documented().into_iter().map(|(name, _)| name).collect();
     assert_eq!(shown, exist);
-    // As a rule, each expression is parsed by Prometheus itself.
+    // Prometheus itself parses each expression as a rule.
     let rules = expressions.iter().enumerate().map(|(n, expression)| {
         let expression = expression.replace("$__rate_interval", "1m").replace("$instance", ".*");
         format!("      - record: dashboard:{n}\n        expr: {}\n", Value::from(expression))

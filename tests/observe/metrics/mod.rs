@@ -1,5 +1,5 @@
-//! `GET /metrics`: where it is served, what is counted, that it cannot grow without bound, and what Prometheus's own tool
-//! says of it. The dashboard and the alert rules in `deploy/` name only metrics that exist.
+//! `GET /metrics`: its addresses, its counts, its bounds, and the checks of Prometheus's own tool.
+//! The dashboard and the alert rules in `deploy/` name only metrics that exist.
 
 mod counts;
 mod deploy;

@@ -1,4 +1,4 @@
-//! Where the metrics are served, and to whom.
+//! The addresses at which metrics are served, and the clients that get them.
 
 use agui_server::{Server, agent::builtin::Echo, auth::ApiKey, options::MetricsOptions};
 use reqwest::header::{ACCEPT, CONTENT_TYPE};

@@ -91,7 +91,7 @@ impl Drop for Collector {
     }
 }
 
-/// Keeps what it refuses, too.
+/// Receives spans. Refused spans are kept, too.
 async fn receive_spans(
     State(inner): State<Arc<Inner>>,
     headers: HeaderMap,

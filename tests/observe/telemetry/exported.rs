@@ -139,7 +139,7 @@ async fn a_conversation_is_a_tree_of_spans_in_the_trace_of_its_requests() {
     assert_eq!(chat.attributes["agui.provider.request_id"], "req-of-provider");
     assert_eq!(named(&spans, "execute_tool look_up")[0].attributes["gen_ai.tool.call.id"], "c2");
 
-    // Each server is named the span that asks it.
+    // Each server gets the id of the span that calls it.
     let chats = named(&spans, "chat m");
     let sent: Vec<_> = servers
         .provider
@@ -162,7 +162,7 @@ async fn a_conversation_is_a_tree_of_spans_in_the_trace_of_its_requests() {
         calls.clone().count() == 4 && calls.clone().all(|line| line["trace_id"] == TRACE_ID),
         "{log:#?}"
     );
-    // What is said is not in spans, and spans are not in lines.
+    // Spans have no texts of messages, and log lines have no spans.
     let all = format!("{spans:?}");
     assert!(SECRETS.iter().all(|secret| !all.contains(secret)), "{all}");
     assert!(log.iter().all(|line| !line.to_string().contains("gen_ai")));

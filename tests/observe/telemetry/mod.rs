@@ -1,5 +1,5 @@
-//! Traces: what comes with a request is passed on, and with the feature `otel` the spans that the command sends to a
-//! collector.
+//! Traces: the headers that are passed on, and with the feature `otel` the spans that the command
+//! sends to a collector.
 
 #[cfg(feature = "otel")]
 mod collector;
@@ -46,7 +46,7 @@ impl Command {
         running::events(&request.send().await.unwrap().text().await.unwrap())
     }
 
-    /// Stops the command, and returns its log as JSON. The servers of the test respond meanwhile.
+    /// Stops the command, and returns its log as JSON. The servers of the test still respond.
     async fn stop(self) -> Vec<Value> {
         self.process.signal("-TERM");
         let (code, log) = tokio::task::spawn_blocking(|| self.process.ended()).await.unwrap();

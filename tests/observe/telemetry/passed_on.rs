@@ -76,7 +76,7 @@ impl Servers {
         );
     }
 
-    /// What the provider, the web service and the remote agent got.
+    /// The headers that the provider, the web service and the remote agent got.
     fn headers(&self) -> Vec<(Option<String>, Option<String>)> {
         let requests =
             [self.provider.requests(), self.service.requests(), self.remote.requests()].concat();

@@ -71,7 +71,7 @@ async fn a_collector_that_refuses_spans_for_a_while_is_logged_once_and_gets_the_
     collector.refuse(false);
     let refused = collector.headers().len();
     command.run(&input("Hello"), &[]).await;
-    eventually("the server goes on", || collector.headers().len() > refused).await;
+    eventually("the server continues", || collector.headers().len() > refused).await;
     let log = command.stop().await;
     assert_eq!(count(&log, "traces cannot be sent"), 1, "{log:#?}");
     assert_eq!(count(&log, "traces are sent to the collector again"), 1, "{log:#?}");

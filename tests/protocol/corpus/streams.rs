@@ -217,7 +217,7 @@ fn messages() -> Named {
             ]),
         ),
         after_hello(
-            "a message reopened goes on where it ended",
+            "a message reopened continues where it ended",
             json!([
                 { "type": "TEXT_MESSAGE_START", "messageId": "m1", "name": "Bot", "metadata": { "a": 1 } },
                 { "type": "TEXT_MESSAGE_CONTENT", "messageId": "m1", "delta": "One" },

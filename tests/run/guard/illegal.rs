@@ -353,7 +353,7 @@ pub(crate) fn illegal_streams() -> Vec<Case> {
             vec![by("s", thought("r")), by("t", thought_delta("r")), thought_end("r")],
         ),
         run(
-            "reasoning that goes on as its span's owner",
+            "reasoning that continues as its span's owner",
             vec![
                 by("s", span("r")),
                 thought("r"),

@@ -15,7 +15,8 @@ use tokio::sync::Notify;
 
 use super::support::Running;
 
-/// What a hostile server may send: to clear the screen, to write to the clipboard, colours, and a change of direction.
+/// Control characters of a hostile server: they clear the screen, write to the clipboard, and
+/// change colours and direction.
 pub const HOSTILE: &str = "begin\x1b[2J\x1b]52;c;AAAA\x07\u{9b}31m\r\x08\u{202e}end";
 
 /// The inputs of an agent's runs.

@@ -254,7 +254,7 @@ async fn lines_that_are_typed_during_a_run_do_not_answer_its_question() {
     terminal.reply("Approve? (yes, no or edit): ", "no").await;
     terminal.reply("Reason (Enter for none): ", "").await;
     terminal.until("answered {\"approved\":false}").await;
-    // Nor do those that come together with the message.
+    // An answer that comes together with the message is not used either.
     terminal.say("approve\nyes").await;
     terminal.reply("Approve? (yes, no or edit): ", "/cancel").await;
     terminal.until("cancelled null").await;

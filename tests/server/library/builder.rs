@@ -1,4 +1,4 @@
-//! The builder: the order of its calls makes no difference, and what it refuses.
+//! The builder: any order of its calls, and the values that it refuses.
 
 use std::time::Duration;
 

@@ -3,7 +3,7 @@
 use agui_server::{
     agent::builtin::Echo,
     config::{Loaded, Sources},
-    llm::{BlockStart, Model, ModelEvent, ModelRequest, ModelStream, StopReason, Turn},
+    llm::{BlockStart, Model, ModelEvent, ModelRequest, ModelStep, ModelStream, StopReason},
     prelude::*,
 };
 use futures::{StreamExt as _, stream};
@@ -40,7 +40,7 @@ impl Model for CallsEachTool {
 
     fn stream(&self, request: ModelRequest) -> ModelStream {
         let mut events = Vec::new();
-        if let Some(Turn::ToolResults(results)) = request.turns.last() {
+        if let Some(ModelStep::ToolResults(results)) = request.steps.last() {
             let text = results
                 .iter()
                 .map(|result| result.content.text().into_owned())

@@ -1,4 +1,4 @@
-//! A Rust agent that goes on from its last mark on another server.
+//! A Rust agent that continues from its last mark on another server.
 
 use std::{
     sync::{
@@ -36,7 +36,7 @@ async fn write_book(desk: Arc<Desk>, out: Emitter) -> Result<(), AgentError> {
     for chapter in earlier.marks.len() + 1..=3 {
         out.text(format!("Chapter {chapter}")).await?;
         if chapter == 2 && earlier.attempt == 0 {
-            // Not marked yet.
+            // This chapter is not marked yet.
             desk.pages.notify_one();
             std::future::pending::<()>().await;
         }
@@ -52,7 +52,8 @@ fn server(desk: &Arc<Desk>, store: Arc<SqliteStore>) -> Server {
     Server::new().agent("author", author.can_continue()).drain(Duration::ZERO).store(store)
 }
 
-/// Returns the events of a run whose server is stopped while the agent writes, and that another server goes on with.
+/// Returns the events of a run whose server is stopped while the agent writes, and that another
+/// server continues.
 async fn continued_run(forwarded_props: Value) -> Vec<Value> {
     let (folder, desk) = (tempfile::tempdir().unwrap(), Arc::new(Desk::default()));
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -90,7 +91,7 @@ fn kept(events: &[Value]) -> Vec<&Value> {
 }
 
 #[tokio::test]
-async fn an_agent_goes_on_from_its_last_mark_when_its_server_is_stopped() {
+async fn an_agent_continues_from_its_last_mark_when_its_server_is_stopped() {
     let all = continued_run(json!({ "onDisconnect": "continue" })).await;
     assert_eq!(chapters(&all), ["Chapter 1", "Chapter 2", "Chapter 2", "Chapter 3"]);
     assert_eq!(kept(&all), [&Value::from("Go"), &"Chapter 1".into()]);
@@ -98,7 +99,7 @@ async fn an_agent_goes_on_from_its_last_mark_when_its_server_is_stopped() {
 
 /// The events of a run that began with a click: the click is kept once, and is no mark of the agent.
 #[tokio::test]
-async fn goes_on_from_a_click() {
+async fn continues_from_a_click() {
     let action = json!({ "name": "write", "surfaceId": "s", "context": {} });
     let click = json!({ "userAction": action });
     let props =

@@ -1,4 +1,4 @@
-//! Stored detached runs as recordings: `agui-server export`, and what the other commands make of its files.
+//! Stored detached runs as recordings: `agui-server export`, and other commands on its files.
 
 use std::{
     fs,
@@ -87,7 +87,7 @@ async fn exported_runs_are_the_recordings_of_the_same_runs() {
     converse(&process).await;
     let recorded = recordings(Path::new(&desk.path("recorded")), 3).await;
     drop(process);
-    // Another process than that of the runs.
+    // The runs were made by another process.
     let process = serve(&desk, &[]);
     let (code, output, errors) =
         command(&["export", "orders", "--from", &process.url, "--out", &desk.path("exported/")]);

@@ -242,7 +242,7 @@ async fn update_accepts_what_came_but_not_what_a_rule_refuses() {
     let (code, output) = desk.test(&["--update"]);
     assert_eq!((code, output.contains("updated  ")), (Some(0), true), "{output}");
     assert_eq!(desk.test(&[]).0, Some(0));
-    // Only texts and times differ: the ids are the recorded ones.
+    // Only texts and times differ: the ids are the recorded ids.
     let plain = |text: &str| {
         let mut lines = lines(text);
         lines.iter_mut().for_each(|line| line["ms"] = 0.into());

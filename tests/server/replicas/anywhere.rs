@@ -58,7 +58,7 @@ impl World {
         (world, url)
     }
 
-    /// Returns how often a tool was called, and by how many keys.
+    /// Returns the number of calls of a tool, and of their keys.
     fn calls(&self, tool: &str) -> (usize, usize) {
         let calls = self.calls.lock().unwrap();
         let keys = calls.get(tool).map(Vec::as_slice).unwrap_or_default();
@@ -92,7 +92,7 @@ async fn complete(State(world): State<World>, Json(request): Json<Value>) -> Res
                     .replace("call_", &format!("call_{answer}_")),
             ]
         }
-        // As a provider does: a call without a result is an error.
+        // Providers refuse a call without a result.
         results if results == world.tools.len() => "All of it is done."
             .split_inclusive(' ')
             .map(|word| {
@@ -119,7 +119,7 @@ fn tools(kill: u64) -> &'static [&'static str] {
     if kill.is_multiple_of(2) { &TOOLS } else { &TOOLS[..2] }
 }
 
-/// Starts other detached runs, which the server has when it is killed.
+/// Starts other detached runs, which are running when the server is killed.
 async fn start_load(server: &Replica) {
     for thread in LOAD {
         let mut input = ask_detached("r", "count to 20");
@@ -196,7 +196,7 @@ async fn no_call_takes_effect_twice_when_the_only_server_is_killed_at_any_point(
         continued += check(&server, &world, "r").await;
         check_load(&server).await;
     }
-    println!("SQLite: {} kills, {continued} runs went on", kills());
+    println!("SQLite: {} kills, {continued} runs continued", kills());
     assert!(continued > 0);
 }
 
@@ -226,11 +226,11 @@ async fn no_call_takes_effect_twice_when_one_of_two_servers_is_killed_at_any_poi
         continued += check(&b, &world, "r").await;
         check_load(&b).await;
     }
-    println!("Postgres: {} kills, {continued} runs went on", kills() / 2);
+    println!("Postgres: {} kills, {continued} runs continued", kills() / 2);
     assert!(continued > 0);
 }
 
-/// It goes on after another server has taken its run.
+/// The slow server resumes after another server has continued and ended its run.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_server_that_was_only_slow_changes_nothing_of_the_run_that_another_one_ended() {
     let Some(postgres) = Postgres::shared() else { return };

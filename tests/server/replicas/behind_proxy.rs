@@ -31,7 +31,7 @@ fn served_by(stream: &Stream, [a, b]: [Replica; 2]) -> (Replica, Replica) {
     if a.url.ends_with(replica_of(stream)) { (a, b) } else { (b, a) }
 }
 
-async fn events_arrive_while_the_run_goes_on(proxy: &Proxy) {
+async fn events_arrive_while_the_run_continues(proxy: &Proxy) {
     let stream = proxy.run(&ask("r", "count to 20")).await;
     assert_eq!(stream.header("content-type"), "text/event-stream");
     let events = stream.rest().await;
@@ -39,7 +39,7 @@ async fn events_arrive_while_the_run_goes_on(proxy: &Proxy) {
     assert_gradual(&events);
 }
 
-async fn the_binary_encoding_arrives_while_the_run_goes_on(proxy: &Proxy) {
+async fn the_binary_encoding_arrives_while_the_run_continues(proxy: &Proxy) {
     let request = proxy.request(Method::POST, "/send-message").json(&ask("binary", "count to 20"));
     let mut response =
         request.header("accept", "application/vnd.ag-ui.event+proto").send().await.unwrap();
@@ -89,8 +89,8 @@ async fn the_largest_body_passes(proxy: &Proxy) {
 async fn nginx_streams_and_tells_the_server_when_a_client_leaves() {
     let Some([a, b]) = replicas("nginx").await else { return };
     let Some(proxy) = Proxy::nginx([&a, &b]).await else { return };
-    events_arrive_while_the_run_goes_on(&proxy).await;
-    the_binary_encoding_arrives_while_the_run_goes_on(&proxy).await;
+    events_arrive_while_the_run_continues(&proxy).await;
+    the_binary_encoding_arrives_while_the_run_continues(&proxy).await;
     a_client_that_leaves_cancels_its_run(&proxy, &a).await;
 }
 
@@ -133,7 +133,7 @@ async fn behind_nginx_a_client_resumes_when_its_server_is_killed() {
     let (follows, runs) = served_by(&followed, [a, b]);
     follows.kill();
     seen.extend(followed.until_cut().await);
-    // As an EventSource does it.
+    // An EventSource continues so.
     let last = seen.last().unwrap().number.unwrap();
     let request =
         proxy.request(Method::GET, "/threads/t/runs/r/events").header("last-event-id", last);
@@ -278,8 +278,8 @@ async fn caddy_passes_the_sockets_of_copilotkit() {
 async fn caddy_streams_and_tells_the_server_when_a_client_leaves() {
     let Some([a, b]) = replicas("caddy").await else { return };
     let Some(proxy) = Proxy::caddy([&a, &b]).await else { return };
-    events_arrive_while_the_run_goes_on(&proxy).await;
-    the_binary_encoding_arrives_while_the_run_goes_on(&proxy).await;
+    events_arrive_while_the_run_continues(&proxy).await;
+    the_binary_encoding_arrives_while_the_run_continues(&proxy).await;
     the_largest_body_passes(&proxy).await;
     a_client_that_leaves_cancels_its_run(&proxy, &a).await;
 }
@@ -290,8 +290,8 @@ async fn behind_caddy_requests_reach_the_server_that_is_left() {
     let [a, b] = replicas_on(&postgres.database("caddy_killed").await, SHORT_LEASE);
     let Some(proxy) = Proxy::caddy([&a, &b]).await else { return };
     b.kill();
-    // Until Caddy has noticed, a POST to the replica is lost (see deploy/Caddyfile). Caddy chooses a replica for each request, so
-    // it has noticed when no request of a row is lost.
+    // Until Caddy notices the stop, a POST to the replica is lost (see deploy/Caddyfile). Caddy
+    // chooses a replica for each request: it has noticed when several requests in a row succeed.
     let are_served = async || {
         for number in 0..10 {
             let request = proxy

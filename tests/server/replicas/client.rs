@@ -206,7 +206,7 @@ impl Stream {
         }
     }
 
-    /// The next events, so many of them.
+    /// Returns the next `count` events.
     pub(crate) async fn take(&mut self, count: usize) -> Vec<Received> {
         let mut events = Vec::new();
         while events.len() < count {
@@ -215,7 +215,7 @@ impl Stream {
         events
     }
 
-    /// All that is left.
+    /// Returns all remaining events.
     pub(crate) async fn rest(mut self) -> Vec<Received> {
         let mut events = Vec::new();
         while let Some(event) = self.next().await {
@@ -247,7 +247,8 @@ pub(crate) fn numbered(events: &[Received], first: u64) -> &Received {
     last
 }
 
-/// Asserts that texts arrive while the run goes on, not all at its end. On a busy machine some arrive together.
+/// Asserts that texts arrive during the run, not all at its end. On a busy machine some arrive
+/// together.
 pub(crate) fn assert_gradual(events: &[Received]) {
     let texts: Vec<_> =
         events.iter().filter(|event| event.name() == "TEXT_MESSAGE_CONTENT").collect();

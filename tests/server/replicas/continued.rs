@@ -1,4 +1,4 @@
-//! Detached runs whose server is stopped or killed, and that go on.
+//! Detached runs whose server is stopped or killed, and that continue.
 
 use std::{
     fs,
@@ -89,7 +89,7 @@ fn answer_of_text(content: &str) -> Answer {
     Answer::openai(&[text(content), stop()])
 }
 
-/// An answer that begins and does not go on.
+/// An answer that begins and stalls.
 fn half(content: &str) -> Answer {
     Answer::stream([format!("data: {}\n\n", text(content))]).then(Step::Stall)
 }
@@ -118,7 +118,7 @@ pub(crate) fn folded(events: &[Received]) -> Vec<String> {
         .collect()
 }
 
-/// What the demo agent says when it counts.
+/// The text of the demo agent when it counts.
 pub(crate) fn counted(last: u32) -> String {
     (1..=last).map(|n| n.to_string()).collect::<Vec<_>>().join(" ")
 }
@@ -131,7 +131,7 @@ fn terminate(server: Replica) {
 }
 
 #[tokio::test]
-async fn a_model_goes_on_after_its_last_complete_answer_when_its_server_is_stopped_and_started_again()
+async fn a_model_continues_after_its_last_complete_answer_when_its_server_is_stopped_and_started_again()
  {
     let (folder, provider) = (tempdir().unwrap(), Provider::start().await);
     let config = config(&provider.url());
@@ -186,7 +186,7 @@ async fn a_model_goes_on_after_its_last_complete_answer_when_its_server_is_stopp
         .iter()
         .filter(|it| it.headers["traceparent"].to_str().unwrap() == trace)
         .count();
-    assert_eq!(traced, 4, "the run that goes on is in the trace of its request");
+    assert_eq!(traced, 4, "the run that continues is in the trace of its request");
     let again = &provider.requests()[3].body["messages"];
     assert_eq!(again[2]["content"], "twelve", "{again}");
     assert_eq!(again.as_array().unwrap().len(), 3);
@@ -239,7 +239,8 @@ async fn of_three_calls_that_a_killed_server_ran_only_the_one_that_must_not_be_r
     assert_eq!(all.iter().filter(|it| it.name() == "TOOL_CALL_RESULT").count(), 3);
 }
 
-/// Starts a run that calls `send`, and kills the server meanwhile. Returns the run's question after the restart.
+/// Starts a run that calls `send`, and kills the server during the call. Returns the run's question
+/// after the restart.
 async fn asked_about_send(folder: &Path, provider: &Provider) -> (Replica, Value) {
     let config = config(&provider.url())
         .replace("model = \"m\"", "model = \"m\"\nunknown_outcome = \"ask\"");
@@ -264,7 +265,8 @@ async fn asked_about_send(folder: &Path, provider: &Provider) -> (Replica, Value
     (server, question.clone())
 }
 
-/// Answers the question. Returns the result of the call, as the model gets it, and how often the tool was called.
+/// Answers the question. Returns the result of the call, as the model gets it, and the number of
+/// calls of the tool.
 async fn result_after_answer(answer: Option<Value>) -> (String, usize) {
     let (folder, provider) = (tempdir().unwrap(), Provider::start().await);
     let (server, question) = asked_about_send(folder.path(), &provider).await;
@@ -374,7 +376,7 @@ async fn a_run_whose_server_is_lost_four_times_is_given_up() {
 }
 
 #[tokio::test]
-async fn a_run_that_waits_to_go_on_does_not_delay_a_shutdown() {
+async fn a_run_that_waits_to_continue_does_not_delay_a_shutdown() {
     let folder = tempdir().unwrap();
     let data = ("AGUI_SERVER__DATA_DIR", folder.path().to_str().unwrap());
     let start = || Replica::start(&[data, ("AGUI_SERVER__DRAIN_SECS", "0")]);
@@ -385,7 +387,7 @@ async fn a_run_that_waits_to_go_on_does_not_delay_a_shutdown() {
         server.kill();
         server = start();
         poll_until("the server has the run", async || {
-            server.process.has_logged("goes on here").then_some(())
+            server.process.has_logged("continues here").then_some(())
         })
         .await;
     }
@@ -401,7 +403,7 @@ async fn a_run_that_waits_to_go_on_does_not_delay_a_shutdown() {
 }
 
 #[tokio::test]
-async fn another_server_goes_on_with_the_run_of_a_stopped_one_at_once() {
+async fn another_server_continues_the_run_of_a_stopped_one_at_once() {
     let Some(postgres) = Postgres::shared() else { return };
     let url = postgres.database("handed_over").await;
     let [a, b] = [(); 2]
@@ -415,8 +417,8 @@ async fn another_server_goes_on_with_the_run_of_a_stopped_one_at_once() {
     while continued(&seen).is_empty() {
         seen.push(followed.next().await.unwrap());
     }
-    println!("another server goes on after {:?}", stopped.elapsed());
-    // Without a signal it would look for lost runs every five seconds.
+    println!("another server continues after {:?}", stopped.elapsed());
+    // Without a signal the server would look for lost runs every five seconds.
     assert!(stopped.elapsed().as_secs() < 4, "{:?}", stopped.elapsed());
     seen.extend(followed.rest().await);
     assert_eq!(seen.last().unwrap().name(), "RUN_FINISHED");
@@ -443,7 +445,7 @@ const FAIL_FIRST_ATTEMPT: &str = "
         WHEN (NEW.body LIKE '%run_continued%') EXECUTE FUNCTION fail_first()";
 
 #[tokio::test]
-async fn a_run_that_could_not_go_on_at_once_goes_on_with_the_next_attempt() {
+async fn a_run_that_could_not_continue_at_once_continues_with_the_next_attempt() {
     let Some(postgres) = Postgres::shared() else { return };
     let url = postgres.database("second_attempt").await;
     let [a, b] = [(); 2]
@@ -460,7 +462,7 @@ async fn a_run_that_could_not_go_on_at_once_goes_on_with_the_next_attempt() {
     assert_eq!(folded(&log), [counted(20)]);
     b.process.signal("-TERM");
     let (_, log) = b.end();
-    assert!(log.contains("a lost run could not be taken over"), "{log}");
+    assert!(log.contains("a lost run could not be continued or closed"), "{log}");
 }
 
 /// Reads a chat through the proxy as a page does, which reconnects when its connection breaks. Returns all events.

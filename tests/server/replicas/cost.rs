@@ -1,4 +1,4 @@
-//! What followers on other servers cost the database.
+//! The load of followers on other servers on the database.
 
 use std::time::Duration;
 

@@ -18,7 +18,7 @@ fn start(folder: &Path) -> Replica {
     Replica::start(&[("AGUI_SERVER__DATA_DIR", folder.to_str().unwrap())])
 }
 
-/// Starts a server that must not start. Returns its exit code and what it prints.
+/// Starts a server that must not start. Returns its exit code and its output.
 async fn refusal(folder: &Path) -> (Option<i32>, String) {
     let mut command = Command::new(BINARY);
     command
@@ -34,7 +34,7 @@ async fn refusal(folder: &Path) -> (Option<i32>, String) {
 }
 
 #[tokio::test]
-async fn the_run_of_a_killed_server_goes_on_when_it_is_started_again() {
+async fn the_run_of_a_killed_server_continues_when_it_is_started_again() {
     let folder = tempdir().unwrap();
     let server = start(folder.path());
     let mut started = server.run(&ask_detached("r", "count to 100")).await;
@@ -46,7 +46,7 @@ async fn the_run_of_a_killed_server_goes_on_when_it_is_started_again() {
     println!("a server that is started again has ended its run after {:?}", begin.elapsed());
     let log = server.follow("r", 0).await.rest().await;
     assert_eq!(log.last().unwrap().name(), "RUN_FINISHED");
-    // Nothing of what was told is gone.
+    // No event that the client got is lost.
     assert!(
         log.len() > told.len() && told.iter().zip(&log).all(|(it, other)| it.event == other.event)
     );
@@ -85,7 +85,7 @@ async fn a_server_that_is_killed_during_a_run_keeps_the_clients_messages() {
     let thread = server.until_status("failed").await;
     assert_eq!(said(&thread), ["user: count to 10000"]);
     assert_eq!(thread["runs"][0]["error"]["code"], "server_lost");
-    // The client goes on.
+    // The client continues.
     assert_eq!(
         server.run(&ask("next", "hello")).await.rest().await.last().unwrap().name(),
         "RUN_FINISHED"
@@ -128,7 +128,7 @@ async fn a_second_server_on_the_same_file_does_not_start() {
         "RUN_FINISHED"
     );
     server.kill();
-    // Nor does a dead one hold the file.
+    // A dead server does not hold the file either.
     assert_eq!(said(&start(folder.path()).thread().await).len(), 2);
 }
 

@@ -18,7 +18,7 @@ async fn a_run_is_followed_on_another_server_from_where_its_client_left() {
     let follower = b.follow("r", 8).await;
     let rest = follower.rest().await;
     assert_eq!(numbered(&rest, 9).name(), "RUN_FINISHED");
-    // Together they are all of it, once.
+    // Both parts together have each event once.
     let whole = b.follow("r", 0).await.rest().await;
     assert_eq!(numbered(&whole, 1).event["outcome"]["type"], "success");
     let together: Vec<_> = before.iter().chain(&rest).map(|event| &event.event).collect();
@@ -32,7 +32,7 @@ async fn a_run_is_followed_on_another_server_from_where_its_client_left() {
 }
 
 #[tokio::test]
-async fn followers_on_every_server_see_the_same_while_the_run_goes_on() {
+async fn followers_on_every_server_see_the_same_while_the_run_continues() {
     let Some([a, b, c]) = replicas("latency").await else { return };
     let started = a.run(&ask_detached("r", "count to 25")).await;
     let mut tails = Vec::new();
@@ -45,7 +45,7 @@ async fn followers_on_every_server_see_the_same_while_the_run_goes_on() {
         let same = events.iter().zip(&told).all(|(it, other)| it.event == other.event);
         assert!(same && events.len() == told.len());
     }
-    // The first ones were there before anybody followed.
+    // The first events are older than the followers.
     let mut late: Vec<_> =
         (3..told.len()).map(|i| seen[1][i].at.saturating_duration_since(seen[0][i].at)).collect();
     late.sort();
@@ -53,14 +53,14 @@ async fn followers_on_every_server_see_the_same_while_the_run_goes_on() {
     println!(
         "an event comes on another server after {median:?} more than on the run's own, at most {most:?}"
     );
-    // Without signals it would be two seconds.
+    // Without signals the delay would be two seconds.
     assert!(most < Duration::from_millis(1500), "{most:?}");
     for events in &seen {
         assert_gradual(events);
     }
 }
 
-/// A signal stands for the events of the next 500 ms, so that the last of them has none of its own.
+/// A signal covers the events of the next 500 ms, so the last of them has no signal of its own.
 #[tokio::test]
 async fn the_last_events_before_a_silence_come_as_soon_on_another_server() {
     let Some(postgres) = Postgres::shared() else { return };

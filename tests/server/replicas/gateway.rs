@@ -43,7 +43,7 @@ impl Folders {
         (backend, gateway, stream)
     }
 
-    /// Starts the gateway. It finds its threads again.
+    /// Starts the gateway on its folder, so that it has its threads again.
     fn gateway_of(&self, backend: &Replica) -> Replica {
         let file = self.gateway.path().join("config.toml");
         let url = &backend.url;
@@ -90,7 +90,7 @@ async fn check(gateway: &Replica, backend: &Replica, text: &str, answer: &str) -
 }
 
 #[tokio::test]
-async fn a_gateway_that_is_killed_goes_on_with_the_run_that_its_backend_has_kept() {
+async fn a_gateway_that_is_killed_continues_the_run_that_its_backend_has_kept() {
     let folders = Folders::new();
     let (backend, gateway, stream) = folders.begin("count to 60").await;
     gateway.kill();
@@ -120,7 +120,7 @@ async fn a_gateway_that_is_stopped_does_not_cancel_the_run_of_its_backend() {
 }
 
 #[tokio::test]
-async fn a_gateway_goes_on_with_its_run_when_its_backend_comes_back_after_it() {
+async fn a_gateway_continues_its_run_when_its_backend_comes_back_after_it() {
     let folders = Folders::new();
     let environment = folders.backend_environment();
     let (backend, gateway, _stream) = folders.begin("count to 60").await;
@@ -130,8 +130,8 @@ async fn a_gateway_goes_on_with_its_run_when_its_backend_comes_back_after_it() {
     let gateway = folders.gateway_of(&backend);
     let address = backend.url.strip_prefix("http://").unwrap().to_owned();
     assert_eq!(backend.end().0, Some(0));
-    poll_until("the run goes on", async || {
-        gateway.process.has_logged("goes on here").then_some(())
+    poll_until("the run continues", async || {
+        gateway.process.has_logged("continues here").then_some(())
     })
     .await;
     let backend = Replica::start_with(&["--listen", &address], &environment);

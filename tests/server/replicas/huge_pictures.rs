@@ -1,5 +1,6 @@
-//! Pictures that claim more memory than the process has, 1 GiB: in a message, in a tool's answer, in a stored file, and in a
-//! detached run whose server is killed. A decoder that believed one of them would end the process, for all callers.
+//! Pictures that declare more memory than the process has, 1 GiB: in a message, in a tool's answer,
+//! in a stored file, and in a detached run whose server is killed. A decoder that allocates the
+//! declared memory would end the process, for all callers.
 
 use std::{fs, io::Write as _, path::Path, process::Command, sync::LazyLock};
 
@@ -19,7 +20,7 @@ use super::{
 /// 35 bytes, and 65,535 × 65,535 pixels.
 const GIF: &[u8] =
     b"GIF89a\xff\xff\xff\xff\x80\0\0\0\0\0\0\0\0\x2c\0\0\0\0\x01\0\x01\0\0\x02\x02\x44\x01\0\x3b";
-/// A row of 16,383 pixels, and metadata that claims 4 GiB.
+/// A row of 16,383 pixels, and metadata with a declared size of 4 GiB.
 const METADATA: &[u8] = b"RIFF\x30\0\0\0WEBPVP8X\x0a\0\0\0\x08\0\0\0\xfe\x3f\0\0\0\0\
     VP8 \x0a\0\0\0\x10\x02\0\x9d\x01\x2a\xff\x3f\x01\0EXIF\xff\xff\xff\xff";
 

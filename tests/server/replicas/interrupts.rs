@@ -59,7 +59,7 @@ async fn one_of_concurrent_answers_on_all_servers_takes_effect() {
     let answered = futures::future::join_all(answers).await;
     assert_eq!(results(answered.iter().flatten(), &call), 1);
     assert_eq!(stored_results(&b.thread().await, &call), 1);
-    // The others that answered otherwise all learn of the same decision.
+    // All others, who answered otherwise, get the same decision.
     let told =
         answered.iter().flatten().filter(|it| it.event["name"] == "agui-server.already_answered");
     let mut decisions: Vec<_> =

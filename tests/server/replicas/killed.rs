@@ -10,7 +10,7 @@ use super::{
 };
 
 #[tokio::test]
-async fn another_server_goes_on_with_the_run_of_a_killed_one() {
+async fn another_server_continues_the_run_of_a_killed_one() {
     let Some(postgres) = Postgres::shared() else { return };
     let [a, b, c] = replicas_on(&postgres.database("killed").await, SHORT_LEASE);
     let started = a.run(&ask_detached("r", "count to 200")).await;
@@ -23,7 +23,7 @@ async fn another_server_goes_on_with_the_run_of_a_killed_one() {
         seen.push(followed.next().await.unwrap());
     }
     let lost = killed.elapsed();
-    println!("the run of a killed server goes on after {lost:?}, with leases of {SHORT_LEASE:?}");
+    println!("the run of a killed server continues after {lost:?}, with leases of {SHORT_LEASE:?}");
     assert!(lost < 5 * SHORT_LEASE, "{lost:?}");
     seen.extend(followed.rest().await);
     let last = seen.last().unwrap();
@@ -38,7 +38,7 @@ async fn another_server_goes_on_with_the_run_of_a_killed_one() {
     assert_eq!(folded(&seen), [counted(200)]);
     let whole_text = format!("assistant: {}", counted(200));
     assert_eq!(said(&thread), ["user: count to 200", &whole_text]);
-    // One server has it, and the thread goes on.
+    // One server has the run, and the thread takes a new run.
     let whole = c.follow("r", 0).await.rest().await;
     assert_eq!(whole.len(), seen.len());
     let next = b.run(&ask("next", "hello")).await.rest().await;
@@ -51,11 +51,11 @@ async fn another_server_goes_on_with_the_run_of_a_killed_one() {
 #[tokio::test]
 async fn a_run_that_waits_for_a_run_of_a_killed_server_gets_its_turn() {
     let Some(postgres) = Postgres::shared() else { return };
-    let [a, b] = replicas_on(&postgres.database("waiting").await, SHORT_LEASE);
+    let [a, b] = replicas_on(&postgres.database("queued").await, SHORT_LEASE);
     let mut started = a.run(&ask("r", "count to 10000")).await;
     started.take(5).await;
-    let waiting = ask("next", "hello");
-    let (next, killed) = tokio::join!(b.run(&waiting), async {
+    let queued = ask("next", "hello");
+    let (next, killed) = tokio::join!(b.run(&queued), async {
         // The run is not listed while it waits, so it may also be listed only later.
         a.kill();
         Instant::now()

@@ -74,7 +74,8 @@ impl Load {
         self.shared.finished.lock().unwrap().len()
     }
 
-    /// Ends the clients. Returns how many runs were finished, and how many of them the server does not have.
+    /// Ends the clients. Returns the number of finished runs, and of those that the server does not
+    /// have.
     pub(crate) async fn end(self, server: &Replica) -> (usize, usize) {
         self.shared.is_over.store(true, Ordering::Relaxed);
         self.workers.join_all().await;
@@ -135,14 +136,15 @@ async fn work(shared: Arc<Shared>, client: usize) {
                     .unwrap()
                     .push(FinishedRun { thread, messages: [question, answer] });
             }
-            // There is no server, or it cannot reach its database: the client tries again after a pause.
+            // No server responds, or it cannot reach its database: the client tries again after a
+            // pause.
             None => tokio::time::sleep(Duration::from_millis(10)).await,
         }
     }
 }
 
-/// Runs the agent. Returns the id of its answer, if the run has finished successfully. A run that went on elsewhere has an
-/// answer for each attempt, and the last one stays.
+/// Runs the agent. Returns the id of its answer, if the run has finished successfully. A run that
+/// was continued on another server has an answer for each attempt, and the last one stays.
 async fn answer(http: &reqwest::Client, url: &str, input: &Value) -> Option<String> {
     let response = http.post(format!("{url}/send-message")).json(input).send().await.ok()?;
     let text = response.text().await.ok()?;

@@ -58,7 +58,7 @@ async fn a_lost_run_waits_for_memory_and_holds_up_no_run_of_another() {
     })
     .await;
     assert!(count_waiting().await > 0, "Bob's run waited for Ada's");
-    assert!(server.process.has_logged("a lost run waits"));
+    assert!(server.process.has_logged("a lost run is not continued now"));
     poll_until("two of Ada's runs have ended", async || (count_waiting().await <= 6).then_some(()))
         .await;
 }

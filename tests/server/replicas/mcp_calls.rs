@@ -21,7 +21,7 @@ use super::{
 };
 use crate::support::running::events;
 
-/// An MCP server over HTTP, and the file of what happens to its calls.
+/// An MCP server over HTTP, and the file that records its calls.
 struct McpProcess {
     url: String,
     record: PathBuf,
@@ -42,14 +42,14 @@ impl McpProcess {
     }
 
     /// The server of `tests/js/modern-mcp.mjs`.
-    fn of_sdk(folder: &Path) -> Self {
+    fn start_sdk(folder: &Path) -> Self {
         let order =
             |port: &str, record: &str| ["http", port, "record", record].map(str::to_owned).to_vec();
         Self::start(folder, &["node", "tests/js/modern-mcp.mjs"], order)
     }
 
     /// The server of `tests/py/tasks_mcp.py`; `None` without its packages.
-    fn of_tasks(folder: &Path) -> Option<Self> {
+    fn start_tasks(folder: &Path) -> Option<Self> {
         const PYTHON: &str = "tests/.venv-mcp/bin/python";
         if !Path::new(env!("CARGO_MANIFEST_DIR")).join(PYTHON).exists() {
             assert!(std::env::var_os("CI").is_none(), "{PYTHON} is missing: see tests/run.sh");
@@ -150,7 +150,7 @@ fn resume(run: &str, replies: &[(&Value, Value)]) -> Value {
 /// Each answer comes to a server that was started after the question was asked.
 async fn answer_on_other_servers(store: Option<&str>) {
     let (folder, provider) = (tempdir().unwrap(), Provider::start().await);
-    let mcp = McpProcess::of_sdk(folder.path());
+    let mcp = McpProcess::start_sdk(folder.path());
     provider.answer(answer_of_call("book", &json!({ "day": "Monday" })));
     let server = start(folder.path(), &provider, &mcp, store).await;
     let asked = run(&server, &ask("r1", "Book a trip.")).await;
@@ -186,12 +186,12 @@ async fn answer_on_other_servers(store: Option<&str>) {
 }
 
 #[tokio::test]
-async fn an_answer_after_a_restart_goes_on_with_the_call_that_asked() {
+async fn an_answer_after_a_restart_continues_the_call_that_asked() {
     answer_on_other_servers(None).await;
 }
 
 #[tokio::test]
-async fn an_answer_on_another_replica_goes_on_with_the_call_that_asked() {
+async fn an_answer_on_another_replica_continues_the_call_that_asked() {
     let Some(postgres) = Postgres::shared() else { return };
     answer_on_other_servers(Some(&postgres.database("mcp_rounds").await)).await;
 }
@@ -200,11 +200,12 @@ async fn an_answer_on_another_replica_goes_on_with_the_call_that_asked() {
 async fn a_detached_run_waits_for_a_task_over_the_loss_of_its_server() {
     for signal in ["-KILL", "-TERM"] {
         let (folder, provider) = (tempdir().unwrap(), Provider::start().await);
-        let Some(mcp) = McpProcess::of_tasks(folder.path()) else { return };
+        let Some(mcp) = McpProcess::start_tasks(folder.path()) else { return };
         provider.answer(answer_of_call("crunch", &json!({ "seconds": 4 })));
         let server = start(folder.path(), &provider, &mcp, None).await;
         let mut started = server.run(&ask_detached("r", "Crunch.")).await;
-        // The task's id is in the log before its progress is shown. Without it the call is made again.
+        // The task's id is in the log before its progress is shown. Without the id, the call is
+        // made again.
         while started.next().await.is_some_and(|received| received.name() != "ACTIVITY_SNAPSHOT") {}
         server.process.signal(signal);
         server.end();
@@ -234,7 +235,7 @@ async fn a_call_of_a_lost_server_is_not_made_at_another_mcp_server_whose_tool_ha
     let (folder, other_folder, provider) =
         (tempdir().unwrap(), tempdir().unwrap(), Provider::start().await);
     let (works, other) =
-        (McpProcess::of_sdk(folder.path()), McpProcess::of_sdk(other_folder.path()));
+        (McpProcess::start_sdk(folder.path()), McpProcess::start_sdk(other_folder.path()));
     provider.answer(answer_of_call("steps", &json!({ "count": 500, "millis": 20 })));
     let server = start(folder.path(), &provider, &works, None).await;
     let started = server.post(&ask_detached("r", "Step.")).await;
@@ -253,9 +254,9 @@ async fn a_call_of_a_lost_server_is_not_made_at_another_mcp_server_whose_tool_ha
 }
 
 #[tokio::test]
-async fn a_task_that_asks_goes_on_with_the_answer_of_a_server_that_was_started_later() {
+async fn a_task_that_asks_continues_with_the_answer_of_a_server_that_was_started_later() {
     let (folder, provider) = (tempdir().unwrap(), Provider::start().await);
-    let Some(mcp) = McpProcess::of_tasks(folder.path()) else { return };
+    let Some(mcp) = McpProcess::start_tasks(folder.path()) else { return };
     provider.answer(answer_of_call("choose", &json!({})));
     let server = start(folder.path(), &provider, &mcp, None).await;
     let asked = run(&server, &ask("r1", "Choose.")).await;
@@ -288,7 +289,7 @@ async fn a_task_that_asks_goes_on_with_the_answer_of_a_server_that_was_started_l
 #[tokio::test]
 async fn a_task_shows_its_status_and_is_cancelled_with_its_run() {
     let (folder, provider) = (tempdir().unwrap(), Provider::start().await);
-    let Some(mcp) = McpProcess::of_tasks(folder.path()) else { return };
+    let Some(mcp) = McpProcess::start_tasks(folder.path()) else { return };
     let server = start(folder.path(), &provider, &mcp, None).await;
     provider.answer(answer_of_call("crunch", &json!({ "seconds": 2 })));
     provider.answer(answer_of_text("Done."));

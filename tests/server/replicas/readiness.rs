@@ -18,7 +18,7 @@ use super::{
 /// The longest age of a probe whose result `/readyz` repeats.
 const PROBE_INTERVAL: Duration = Duration::from_secs(1);
 const POLL_INTERVAL: Duration = Duration::from_millis(100);
-/// The longest time of an answer, whatever the store does: the server's limit of 800 ms, and time for a busy machine.
+/// The longest time of a response: the server's limit of 800 ms, and time for a busy machine.
 const ANSWER_TIME: Duration = Duration::from_secs(5);
 
 const UNAVAILABLE: &str = "store_unavailable";
@@ -47,7 +47,7 @@ async fn until_unready(server: &Replica, why: &str, status: &str) {
 async fn a_server_with_a_full_disk_is_not_ready() {
     let Some(disk) = SmallDisk::mount() else { return };
     let server = start(disk.path());
-    // A disk that becomes full slowly: in between, the server takes its reserve.
+    // The disk becomes full slowly: in between, the server takes its reserve.
     let beginning = disk.fill_with(2 << 20);
     let reserve = disk.path().join("agui-server.sqlite-reserve");
     poll_until("a reserve", async || {

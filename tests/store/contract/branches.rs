@@ -128,7 +128,7 @@ pub(super) async fn the_end_state_has_branch_state_and_interrupts(store: DynStor
             Some(left)
         );
     }
-    // Of several whose branch ends there, the newest.
+    // Several runs end at this message: the newest counts.
     let end = TestEnd { state: Some(json!(3)), ..end_at(NOW) };
     run("t", "3").ended(&store, end).await;
     let left = store.end_state(OWNER, number, EndedRun::Branch(4)).await.unwrap().unwrap();
@@ -170,7 +170,7 @@ pub(super) async fn a_branch_is_known_by_its_first_run(store: DynStore) {
     assert_eq!(
         (left(2).await.first_run, left(4).await.first_run),
         (None, Some(first.run)),
-        "it goes on after 2"
+        "it continues after 2"
     );
 
     let edit = TestRun { base: Some(2), ..run("t", "3").with([user("u3")]) }
@@ -201,7 +201,8 @@ pub(super) async fn an_answered_interrupt_is_not_in_the_end_state(store: DynStor
     let left =
         store.end_state(OWNER, first.thread, EndedRun::Id(&"1".into())).await.unwrap().unwrap();
     assert_eq!((left.head, &left.interrupts[..]), (1, &open[1..]));
-    // Also if the run that answered it is replaced by one that does not, or that answers another one.
+    // The interrupt is also open if the run that answered it is replaced by a run without this
+    // answer.
     for answered in [vec![], vec![approves(&open[1].id)]] {
         let expected = if answered.is_empty() { &open[1..] } else { &[] };
         TestRun { answered, ..run("t", "2") }.ended(&store, end_at(NOW)).await;

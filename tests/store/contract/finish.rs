@@ -41,7 +41,7 @@ pub(super) async fn a_repeated_finish_changes_nothing(store: DynStore) {
     let before = thread(&store, "t").await;
     assert!(!end(NOW + 1).finish(&store, &first, 0).await.unwrap());
     assert_eq!(thread(&store, "t").await, before);
-    // Also while the next run is running, which does not change.
+    // A repeated end does not change the next run, which is running.
     let second = run("t", "s").at(NOW + 2).begun(&store).await;
     assert!(!end(NOW + 1).finish(&store, &first, 0).await.unwrap());
     let view = thread(&store, "t").await;
@@ -52,7 +52,7 @@ pub(super) async fn a_repeated_finish_changes_nothing(store: DynStore) {
     let failed = end(NOW + 1);
     let failed = TestEnd { end: changed(failed.end, |it| it.status = RunStatus::Failed), ..failed };
     assert!(is_lost(failed.finish(&store, &first, 0).await));
-    // Also after a run of the same id has replaced it.
+    // The same holds after a run of the same id has replaced the run.
     finish(&store, &second, NOW + 1).await;
     let third = lease(&store, "t", "r").await;
     assert!(is_lost(end(NOW + 1).finish(&store, &first, 0).await));
@@ -126,7 +126,8 @@ pub(super) async fn concurrent_operations_on_many_threads_do_not_interfere(store
             "{task}"
         );
     }
-    // Of the ended runs, some are ended once more; others are followed by a run, of the same id or of another.
+    // Some of the ended runs are ended once more; others are followed by a run, of the same id or
+    // of another.
     let again = leases.iter().enumerate().filter(|(task, _)| task % 5 < 2).map(|(task, lease)| {
         let store = store.clone();
         async move {

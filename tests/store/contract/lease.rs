@@ -1,4 +1,5 @@
-//! Promises about lost and taken over leases of every store. `shared` has those of a shared store.
+//! Promises of every store about leases that are lost or taken over. `shared` has the promises of a
+//! shared store.
 
 use super::prelude::*;
 

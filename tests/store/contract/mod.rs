@@ -1,8 +1,9 @@
-//! Tests of the promises of [`Store`]. Who implements it copies this folder, which needs nothing of this repository but the crate.
+//! Tests of the promises of [`Store`]. Copy this folder to test a store of your own: it needs only
+//! the crate.
 //!
-//! Use `#[tokio::test(flavor = "multi_thread")]`, because several promises are about concurrent operations. Test
-//! yourself what [`check`] cannot: that a write survives the end of the process (promise 6), and an unreachable
-//! database.
+//! Use `#[tokio::test(flavor = "multi_thread")]`, because several promises are about concurrent
+//! operations. [`check`] cannot test that a write survives the end of the process (promise 6), or
+//! an unreachable database: test these yourself.
 //!
 //! A new promise is a function of a new, empty store in one of the files beside this one, and a line in `promises!`.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]

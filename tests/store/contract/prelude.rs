@@ -1,4 +1,4 @@
-//! What the promises import.
+//! The imports of the promises.
 
 pub(super) use std::{cmp::Reverse, collections::HashSet, time::Duration};
 

@@ -1,4 +1,4 @@
-//! Promises about lists, and about reading what does not exist.
+//! Promises about lists, and about reading missing threads, runs and messages.
 
 use super::prelude::*;
 

@@ -1,4 +1,4 @@
-//! Promises about what an owner changes: title, archive, metadata, head.
+//! Promises about changes of an owner: title, archive, metadata, head.
 
 use super::prelude::*;
 

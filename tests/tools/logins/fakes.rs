@@ -29,8 +29,9 @@ pub(super) async fn serve(routes: Router) -> String {
     origin
 }
 
-/// An authorization server that sends no `iss`. Everybody is logged in there, and agrees. As real ones do, it refuses clients and
-/// redirect addresses that are not registered, codes of others, and verifiers that do not fit.
+/// An authorization server that sends no `iss`. Everybody is logged in there, and agrees. Like real
+/// servers, it refuses clients and redirect addresses that are not registered, codes of others, and
+/// verifiers that do not fit.
 #[derive(Clone, Default)]
 pub(super) struct Authority(Arc<Mutex<Known>>);
 
@@ -39,13 +40,13 @@ pub(super) struct Known {
     pub(super) origin: String,
     /// The redirect address of each client.
     pub(super) clients: HashMap<String, String>,
-    /// What the authorization endpoint was asked for, by code.
+    /// The requests to the authorization endpoint, by code.
     codes: HashMap<String, Parameters>,
-    /// What came to the token endpoint.
+    /// The requests to the token endpoint.
     pub(super) token_requests: Vec<Parameters>,
     /// Members of the metadata that are not its own.
     pub(super) metadata: Parameters,
-    /// In place of a new client, this one is registered.
+    /// The client that is registered in place of a new one.
     pub(super) client: Option<String>,
     /// The authorization endpoint sends people on to this one, with these parameters in place of theirs.
     pub(super) page: Option<(String, Parameters)>,
@@ -157,7 +158,7 @@ pub(super) async fn start_mcp(authority: &Authority) -> String {
     format!("{}/mcp", serve(routes).await)
 }
 
-/// A browser, with what it knows of a server.
+/// A browser with its cookies of a server.
 #[derive(Clone)]
 pub(super) struct Browser {
     client: Client,
@@ -174,7 +175,7 @@ impl Browser {
         self.cookie.iter().fold(request, |request, cookie| request.header(header::COOKIE, cookie))
     }
 
-    /// Opens a link. Returns what the button of its page leads to.
+    /// Opens a link. Returns the target of its page's button.
     pub(super) async fn open(&mut self, link: &str) -> String {
         let response = self.request("GET", link).send().await.unwrap();
         assert_eq!(response.status(), 200, "{link}");
@@ -187,7 +188,7 @@ impl Browser {
         Url::parse(link).unwrap().join(&action).unwrap().into()
     }
 
-    /// Presses a button. Returns the status, and where it leads.
+    /// Presses a button. Returns the status and the address of the redirect.
     pub(super) async fn press(&self, button: &str, headers: &[(&str, &str)]) -> (u16, String) {
         let request = self.request("POST", button);
         let request =

@@ -1,4 +1,4 @@
-//! Logins of people at MCP servers and web services: what another page, another server and another login can do to them.
+//! Logins of people at MCP servers and web services, also with a hostile page, server or login.
 
 mod fakes;
 
@@ -47,7 +47,7 @@ impl Assistant {
         Self { process, provider, client, _config: config }
     }
 
-    /// Runs a thread. `delta`: what the model answers next.
+    /// Runs a thread. `delta` is the model's next answer.
     async fn run(&self, delta: Value, input: &Value) -> Vec<Value> {
         let chunk = json!({ "choices": [{ "index": 0, "delta": delta, "finish_reason": null }] });
         self.provider.answer(Answer::openai(&[chunk]));
@@ -82,10 +82,10 @@ impl Assistant {
         result.unwrap_or_else(|| panic!("{events:?}"))["content"].as_str().unwrap().to_owned()
     }
 
-    async fn connections(&self) -> usize {
+    async fn accounts(&self) -> usize {
         let response =
-            self.client.get(format!("{}/connections", self.process.url)).send().await.unwrap();
-        response.json::<Value>().await.unwrap()["connections"].as_array().unwrap().len()
+            self.client.get(format!("{}/accounts", self.process.url)).send().await.unwrap();
+        response.json::<Value>().await.unwrap()["accounts"].as_array().unwrap().len()
     }
 }
 
@@ -96,7 +96,7 @@ async fn with_mcp(authority: &Authority) -> Assistant {
 }
 
 #[tokio::test]
-async fn nobody_goes_on_without_the_page_of_the_login() {
+async fn nobody_continues_without_the_page_of_the_login() {
     let authority = Authority::start().await;
     let server = with_mcp(&authority).await;
     let mut browser = Browser::new();
@@ -169,7 +169,7 @@ async fn a_hostile_mcp_server_gets_neither_the_code_nor_the_verifier_of_an_hones
     );
     let server = Assistant::start(&["mcp:good", "mcp:evil"], &tables).await;
     let (status, page) = Browser::new().log_in(&server.link("good_connect").await).await;
-    assert_eq!((status, server.connections().await), (200, 1), "{page}");
+    assert_eq!((status, server.accounts().await), (200, 1), "{page}");
     // Everybody who has logged in there knows the client and its address.
     let (client, registered) =
         honest.known().clients.iter().map(|(id, uri)| (id.clone(), uri.clone())).next().unwrap();
@@ -211,7 +211,7 @@ async fn a_hostile_mcp_server_gets_neither_the_code_nor_the_verifier_of_an_hones
         let (status, page) = Browser::new().log_in(&server.link("evil_connect").await).await;
         assert!(status >= 400 && page.contains(expected), "{what}: {status} {page}");
         assert_eq!(hostile.known().token_requests, Vec::<Parameters>::new(), "{what}");
-        assert_eq!(server.connections().await, 1, "{what}");
+        assert_eq!(server.accounts().await, 1, "{what}");
     }
 }
 

@@ -1,7 +1,7 @@
-//! What a command does to get more memory, more disk or more rights than its sandbox gives. Each test runs the attack
-//! as a command in a real sandbox.
+//! Commands that try to get more memory, disk or rights than their sandbox gives. Each test runs
+//! the attack as a command in a real sandbox.
 //!
-//! Like those in `mod.rs`, they are skipped with `AGUI_SKIP_SANDBOX`.
+//! Like the tests in `mod.rs`, these are skipped with `AGUI_SKIP_SANDBOX`.
 
 use std::{
     process::Command,
@@ -54,7 +54,8 @@ async fn memory_outside_of_processes_is_bounded() {
         libc::SYS_memfd_create
     );
     assert_bounded(&sandbox.shell(&perl(&memfd)).await);
-    // 30 MB each, of which all pages but one are unmapped: they stay, and no process shows them.
+    // Mappings of 30 MB, whose pages but one are unmapped: the pages stay, and no process shows
+    // them.
     let shared = format!(
         "open(Z, \"<\", \"/dev/urandom\"); for (1..10) {{ my $at = syscall({}, 0, 30 << 20, 3, {}, -1, 0); \
          die $! if $at == -1; for my $i (0..29) {{ syscall({}, fileno(Z), $at + ($i << 20), 1 << 20); }} \
@@ -174,7 +175,7 @@ async fn short_commands_cannot_fill_the_disk() {
     }
     assert!(refused >= 16, "{refused}");
     assert!(bytes_on_disk(&sandbox) < 9 * MEGABYTE, "{}", bytes_on_disk(&sandbox));
-    // No file can become larger than what is left.
+    // No file can become larger than the remaining space.
     sandbox.call("remove_files", json!({ "path": "." })).await.unwrap();
     sandbox.print("head -c 3000000 /dev/zero > a").await;
     sandbox.shell("head -c 4000000 /dev/zero > b").await;
@@ -235,7 +236,7 @@ async fn unlinked_files_that_are_open_count() {
     let told = sandbox.shell(&hide).await;
     assert_eq!(told["stopped"], "the workspace had more than 5 MB", "{told}");
     assert!(begin.elapsed() < Duration::from_secs(10), "{:?}", begin.elapsed());
-    // They ended with the command.
+    // The processes ended with the command.
     assert!(bytes_on_disk(&sandbox) < MEGABYTE);
     sandbox.print("true").await;
 }
@@ -303,7 +304,7 @@ async fn commands_of_one_thread_run_together_and_see_no_other_thread() {
     let on = |thread: &'static str, command: &'static str| {
         sandbox.call_on(thread, "run_command", json!({ "command": command }))
     };
-    // Each waits for the other's file.
+    // Each command waits for the other's file.
     let (one, two, stranger) = tokio::join!(
         on(
             "t",
@@ -339,7 +340,7 @@ async fn folders_that_the_server_cannot_read_count_as_full() {
         return;
     }
     let provider = Provider::start().await;
-    let server = TestServer::of_nobody(&provider, "[sandbox]\nworkspace_mb = 5\nmemory_mb = 100\n");
+    let server = TestServer::as_nobody(&provider, "[sandbox]\nworkspace_mb = 5\nmemory_mb = 100\n");
     let hide = "mkdir -p p/q; for i in 1 2 3; do head -c 4000000 /dev/zero > p/q/f$i; done; chmod 000 p; echo hidden";
     let run = |command: &str| ("run_command", json!({ "command": command }));
     let memfd =

@@ -1,7 +1,7 @@
 //! The sandbox of commands, as `/agent/agent/stream` uses it.
 //!
-//! These tests fail where the sandbox cannot isolate commands, unless `AGUI_SKIP_SANDBOX` is set. `tests/run.sh` sets it
-//! there, and reports it.
+//! These tests fail if the sandbox cannot isolate commands, unless `AGUI_SKIP_SANDBOX` is set. Then
+//! `tests/run.sh` sets it, and reports it.
 
 #[cfg(target_os = "linux")]
 mod attacks;
@@ -118,7 +118,7 @@ impl TestSandbox {
     }
 }
 
-/// Returns how many processes of this machine have this argument.
+/// Returns the number of processes of this machine with this argument.
 fn processes_with(argument: &str) -> usize {
     let processes = std::fs::read_dir("/proc").unwrap().flatten();
     let commands =
@@ -502,7 +502,7 @@ async fn a_model_works_in_the_sandbox_of_a_server_that_is_not_root() {
         return;
     }
     let provider = Provider::start().await;
-    let server = TestServer::of_nobody(&provider, "");
+    let server = TestServer::as_nobody(&provider, "");
     check_model_with_files(&server, &provider).await;
 }
 

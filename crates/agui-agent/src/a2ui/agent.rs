@@ -6,7 +6,7 @@ use super::A2ui;
 use crate::{Agent, EventStream, RunContext, delegate_agent};
 use agui_protocol::RunAgentInput;
 
-/// An agent whose runs render A2UI surfaces, or none, whatever its kind.
+/// An agent of any kind whose runs render A2UI surfaces, or none.
 ///
 /// ```
 /// use agui_agent::{A2ui, A2uiAgent, RunContext, emit::TextMessage, events};

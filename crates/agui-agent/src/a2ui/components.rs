@@ -5,17 +5,17 @@ use std::collections::{HashMap, HashSet};
 use serde::Serialize;
 use serde_json::Value;
 
-/// The most faults that are reported of one surface.
+/// The faults of one surface that are reported.
 const MAX_FAULTS: usize = 20;
 
-/// The components that a page can show: by name, the properties that each needs.
+/// The components that a page can show, by name, each with its required properties.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct ComponentCatalog {
     pub(super) id: Option<String>,
     required: HashMap<String, Vec<String>>,
 }
 
-/// What is wrong with a surface. The codes are those of A2UI's own tools.
+/// A fault of a surface. The codes are the codes of A2UI's own tools.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct SurfaceFault {
     code: &'static str,
@@ -39,8 +39,8 @@ impl ComponentCatalog {
     }
 }
 
-/// Returns the faults of a list of components. `data` is the surface's data, `None` while it is still streaming in: then what
-/// components read of it is not checked.
+/// Returns the faults of a list of components. `data` is the surface's data, or `None` while it is
+/// still streaming in: then the paths that components read are not checked.
 pub(super) fn check(
     components: &[Value],
     data: Option<&Value>,
@@ -135,8 +135,8 @@ fn children(component: &Value) -> impl Iterator<Item = &str> {
     })
 }
 
-/// Finds places of the data that a component reads, and that the data does not have. Paths without a leading slash are
-/// relative to an item.
+/// Finds places that a component reads and the data does not have. Paths without a leading slash
+/// are relative to an item.
 fn check_bindings(at: usize, node: &Value, data: &Value, faults: &mut Faults) {
     match node {
         Value::Array(items) => items.iter().for_each(|item| check_bindings(at, item, data, faults)),
@@ -158,7 +158,8 @@ fn check_bindings(at: usize, node: &Value, data: &Value, faults: &mut Faults) {
     }
 }
 
-/// Returns a component that contains itself. Does not recurse: a model decides how deep components are.
+/// Returns a component that contains itself. Does not recurse, because a model decides on the depth
+/// of components.
 fn cycle(components: &[Value]) -> Option<&str> {
     let children: HashMap<&str, Vec<&str>> = components
         .iter()

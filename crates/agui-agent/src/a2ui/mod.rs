@@ -1,5 +1,5 @@
-//! A2UI (v0.9) as agents know it: the settings of an agent, and what the context of a run has of its surfaces. The room
-//! `surfaces` draws them.
+//! A2UI (v0.9) for agents: the settings of an agent, and the surfaces in the context of a run. The
+//! module `surfaces` draws them.
 
 mod agent;
 mod components;
@@ -16,8 +16,8 @@ use agui_protocol::JsonObject;
 const BASIC_CATALOG: &str = "https://a2ui.org/specification/v0_9/basic_catalog.json";
 const DEFAULT_ATTEMPTS: u32 = 3;
 
-/// Decides whether an agent renders A2UI surfaces, and with which components. An agent without it does if the page of a run
-/// says that it has a catalog.
+/// Decides whether an agent renders A2UI surfaces, and with which components. An agent without
+/// these settings renders surfaces if the page of a run declares a catalog.
 #[derive(Debug, Clone, PartialEq)]
 #[must_use]
 pub struct A2ui {
@@ -29,7 +29,7 @@ pub struct A2ui {
 }
 
 impl A2ui {
-    /// Surfaces in every run, or in none.
+    /// Enables surfaces in every run, or in none.
     pub fn enabled(yes: bool) -> Self {
         Self { is_enabled: yes, catalog: None, schema: None, attempts: DEFAULT_ATTEMPTS }
     }
@@ -49,7 +49,7 @@ impl A2ui {
         Ok(Self { schema: Some((read, json.to_string())), ..self })
     }
 
-    /// Sets how often a model may try to render a surface, the first time included; at least once.
+    /// Sets the number of attempts to render a surface, including the first one; at least one.
     pub fn attempts(self, attempts: u32) -> Self {
         Self { attempts: attempts.max(1), ..self }
     }
@@ -72,7 +72,7 @@ impl RunSurfaces {
         Self { options, page, failures: AtomicU32::new(0) }
     }
 
-    /// Returns the components of the settings as JSON. They go before the page's.
+    /// Returns the components of the settings as JSON. They take precedence over the page's.
     pub fn schema(&self) -> Option<&str> {
         self.options.schema.as_ref().map(|(_, json)| json.as_str())
     }

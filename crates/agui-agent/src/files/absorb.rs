@@ -12,10 +12,10 @@ use agui_store::StoreError;
 
 /// Data of more bytes becomes a file.
 const MAX_INLINE_BYTES: usize = 1024;
-/// No base64 of at most [`MAX_INLINE_BYTES`] is longer, except with white space.
+/// The longest base64 of [`MAX_INLINE_BYTES`], without white space.
 const MAX_INLINE_CHARS: usize = MAX_INLINE_BYTES.div_ceil(3) * 4;
 
-/// Why messages cannot be stored.
+/// The reason why messages cannot be stored.
 #[derive(Debug, thiserror::Error)]
 pub enum AbsorbError {
     /// A part names a file that the owner does not have.
@@ -29,7 +29,7 @@ pub enum AbsorbError {
     Store(#[from] StoreError),
 }
 
-/// Returns whether a part of a message is no text, or the message is a file as clients get it.
+/// Returns whether a message has a part that is not a text, or is a file as clients get it.
 pub fn has_media(message: &Message) -> bool {
     match message {
         Message::Activity(activity) => {
@@ -40,16 +40,18 @@ pub fn has_media(message: &Message) -> bool {
 }
 
 impl Files {
-    /// Replaces media of an owner's messages by files: data of more than [`MAX_INLINE_BYTES`], and URLs of the owner's files,
-    /// expired or not. What cannot be stored stays as it is. Returns whether data was replaced.
+    /// Replaces media of an owner's messages by files: data of more than [`MAX_INLINE_BYTES`], and
+    /// URLs of the owner's files, expired or not. Media that cannot be stored stay unchanged.
+    /// Returns whether data was replaced.
     ///
-    /// # Errors
-    /// [`AbsorbError::UnknownFile`] when all else is replaced.
+    /// # Errors [`AbsorbError::UnknownFile`], after all other media were replaced.
     pub async fn absorb<'m, M>(&self, owner: &str, messages: M) -> Result<bool, AbsorbError>
     where
         M: IntoIterator<Item = &'m mut Message, IntoIter: Send>,
     {
-        let (mut known, mut unknown, mut has_stored) = (HashMap::new(), None, false);
+        let mut known = HashMap::new();
+        let mut unknown = None;
+        let mut has_stored = false;
         let signer = self.signer().await?;
         for (message, at) in messages.into_iter().zip(0..) {
             if let Some(content) = message.file_activity_mut() {
@@ -58,11 +60,11 @@ impl Files {
             }
             for (part, part_at) in message.parts_mut().iter_mut().zip(0..) {
                 let Some(media) = part.media_mut() else { continue };
-                // The signature says whose file it is, also if it was deleted since.
+                // The signature shows the file's owner, even if the file was deleted.
                 if let PartSource::Url { value, mime_type: Some(mime_type) } = &media.source
                     && let Some(id) = signer.file_of(owner, value)
                 {
-                    media.source = PartSource::of_stored_file(id, mime_type);
+                    media.source = PartSource::from_stored_file(id, mime_type);
                     continue;
                 }
                 let is_named = media.source.stored_file().is_some();
@@ -85,7 +87,7 @@ impl Files {
         }
     }
 
-    /// Returns whether the activity had data, which is a file now.
+    /// Returns whether the activity's data was replaced by a file.
     async fn absorb_activity(
         &self,
         owner: &str,
@@ -103,7 +105,7 @@ impl Files {
         false
     }
 
-    /// Returns whether the data is a file now.
+    /// Returns whether the data was replaced by a file.
     async fn absorb_data(&self, owner: &str, media: &mut MediaPart) -> bool {
         let is_small = |text: &str| text.len() <= MAX_INLINE_CHARS;
         if matches!(&media.source, PartSource::Data { value, .. } | PartSource::Url { value, .. } if is_small(value))
@@ -131,8 +133,8 @@ impl Files {
     }
 }
 
-/// Returns the source of a stored file. The declared type stays if it says the charset of a text.
+/// Returns the source of a stored file. The declared type stays if it has the charset of a text.
 fn canonical(id: &str, media_type: &str, declared: Option<&str>) -> PartSource {
     let says_more = |declared: &&str| declared.contains(';') && essence(declared) == media_type;
-    PartSource::of_stored_file(id, declared.filter(says_more).unwrap_or(media_type))
+    PartSource::from_stored_file(id, declared.filter(says_more).unwrap_or(media_type))
 }

@@ -1,5 +1,5 @@
-//! Inline data as people write it: base64 with line ends, in the URL alphabet or without padding, and types that are not
-//! those of the bytes.
+//! Inline data as people write it: base64 with line ends, in the URL alphabet or without padding,
+//! and types that contradict the bytes.
 
 use std::borrow::Cow;
 
@@ -13,8 +13,8 @@ use agui_protocol::PartSource;
 /// The characters of base64 that the type is read from: 1 KiB of the file.
 const BEGINNING: usize = 1368;
 
-/// Writes data in the standard form of base64, and with the type of the bytes if they show one. What is not base64 stays as it
-/// is.
+/// Writes data in the standard form of base64, with the type that the bytes show, if any. Data that
+/// is not base64 stays unchanged.
 pub fn correct(source: &mut PartSource) {
     let PartSource::Data { value, mime_type } = source else { return };
     // Nearly all data is in that form, and some megabytes long.
@@ -30,7 +30,8 @@ pub fn correct(source: &mut PartSource) {
     }
 }
 
-/// Returns the bytes of inline data, and their declared type; `None` for another source, and for what is not base64.
+/// Returns the bytes of inline data and their declared type, or `None` for another source or
+/// invalid base64.
 pub(super) fn decoded(source: &PartSource) -> Option<(Vec<u8>, String)> {
     let of_url = data_of_url(source);
     let PartSource::Data { value, mime_type } = of_url.as_ref().unwrap_or(source) else {
@@ -40,8 +41,8 @@ pub(super) fn decoded(source: &PartSource) -> Option<(Vec<u8>, String)> {
     Some((bytes, mime_type.clone()))
 }
 
-/// Returns the data of a `data:` URL (RFC 2397), also where a page gave one as data; `None` for another source. A MIME type of the
-/// source replaces the URL's own.
+/// Returns the data of a `data:` URL (RFC 2397), even if a page sent the URL as inline data, or
+/// `None` for another source. A MIME type of the source replaces the URL's own.
 pub fn data_of_url(source: &PartSource) -> Option<PartSource> {
     let (url, mime_type) = match source {
         PartSource::Url { value, mime_type } => (value, mime_type.as_deref()),

@@ -14,9 +14,11 @@ use agui_protocol::{
 };
 use agui_store::{files::StoredFile, host::StoreResult};
 
-/// The most bytes of files that the input of a run, or an export, gets. No provider takes a request of this size.
+/// Bytes of files that the input of a run, or an export, gets. No provider takes a request of this
+/// size.
 const MAX_LOADED_BYTES: u64 = 64 << 20;
-/// The same for an agent at another server: 8 MiB as base64. Servers refuse larger bodies, this one those of more than 10 MiB.
+/// Bytes of files for an agent at another server: 8 MiB as base64. Servers refuse larger bodies;
+/// this one refuses more than 10 MiB.
 const MAX_REMOTE_BYTES: u64 = 6 << 20;
 
 /// Returns whether messages name files of this server.
@@ -27,41 +29,44 @@ pub fn names_files(messages: &[Message]) -> bool {
     })
 }
 
-/// Who gets the data of files.
+/// The receiver of the data of files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LoadedFor {
-    /// A note stands in the place of a file that is not loaded.
+    /// An agent. A note replaces a file that is not loaded.
     Agent,
-    /// As for an agent, with fewer bytes.
+    /// An agent at another server, with fewer bytes.
     RemoteAgent,
-    /// What is not loaded stays as it is.
+    /// An export. A file that is not loaded stays unchanged.
     Export,
 }
 
 /// The parts that name files, the newest first.
 pub struct Loading<'m> {
     files: Files,
-    /// Each with its file, or with the note that stands in the place of one that is not loaded.
+    /// The parts, each with its file, or with the note that replaces a file that is not loaded.
     parts: Vec<(FilePlace<'m>, Result<StoredFile, &'static str>)>,
     bytes: u64,
     reader: LoadedFor,
 }
 
-/// Where a file is named.
+/// A place that names a file.
 enum FilePlace<'m> {
     Part(&'m mut ContentPart),
     Activity(&'m mut JsonObject),
 }
 
 impl Files {
-    /// Looks up the files that an owner's messages name, the newest first, as long as their bytes are not too many.
+    /// Looks up the files that an owner's messages name, the newest first, up to the limit of
+    /// bytes.
     pub async fn loading<'m>(
         &self,
         owner: &str,
         messages: Vec<&'m mut Message>,
         reader: LoadedFor,
     ) -> StoreResult<Loading<'m>> {
-        let (mut known, mut parts, mut bytes) = (HashMap::new(), Vec::new(), 0);
+        let mut known = HashMap::new();
+        let mut parts = Vec::new();
+        let mut bytes = 0;
         let max_bytes =
             if reader == LoadedFor::RemoteAgent { MAX_REMOTE_BYTES } else { MAX_LOADED_BYTES };
         for message in messages.into_iter().rev() {
@@ -75,7 +80,7 @@ impl Files {
                     Some(_) => Err(
                         "It is left out: the newer files of this conversation have too many bytes.",
                     ),
-                    // The URL may be that of another server.
+                    // The URL may belong to another server.
                     None if matches!(&place, FilePlace::Part(part) if matches!(part.source(), Some(PartSource::Url { .. }))) =>
                     {
                         continue;
@@ -88,7 +93,7 @@ impl Files {
         Ok(Loading { files: self.clone(), parts, bytes, reader })
     }
 
-    /// Reads a file of an owner, unless it is one of those that were looked up before.
+    /// Returns a file of an owner, and reads it only once.
     pub(super) async fn known_file<'k>(
         &self,
         owner: &str,
@@ -138,12 +143,12 @@ impl Loading<'_> {
     }
 }
 
-/// Returns where a message may name files.
+/// Returns the places of a message that may name files.
 fn places(message: &mut Message, reader: LoadedFor) -> Vec<FilePlace<'_>> {
     if !matches!(message, Message::Activity(_)) {
         return message.parts_mut().iter_mut().map(FilePlace::Part).collect();
     }
-    // Of the files that are handed over, models get the images.
+    // Models get only the images of the agents' files.
     let is_image = |content: &JsonObject| {
         content
             .get(FILE_TYPE)
@@ -164,7 +169,7 @@ impl FilePlace<'_> {
         }
     }
 
-    /// Puts the data of the file into its place.
+    /// Writes the data of the file into its place.
     fn put(self, media_type: &str, bytes: &[u8]) {
         match self {
             Self::Part(part) => {
@@ -189,8 +194,9 @@ fn replace_by_note(part: &mut ContentPart, note: &str) {
     *part = ContentPart::text(format!("(Attached: {name}{mime_type}. {note})"));
 }
 
-/// Names the files again in an agent's snapshot of messages, which has their data or, if the agent is at another server of this
-/// kind, the URLs there. `given` are the messages of its input, before files were loaded.
+/// Replaces data by file names in an agent's snapshot of messages. The snapshot has the files' data
+/// or, from another agui-server, the URLs there. `given` are the messages of the agent's input,
+/// before files were loaded.
 pub fn name_again(event: &mut Event, given: &Messages) {
     let Event::MessagesSnapshot(snapshot) = event else { return };
     if !snapshot.messages.iter().any(has_media) {
@@ -241,7 +247,7 @@ mod tests {
 
     fn files() -> Files {
         let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
-        Files::of(&store, FileOptions::default()).unwrap()
+        Files::from_store(&store, FileOptions::default()).unwrap()
     }
 
     #[tokio::test]
@@ -254,7 +260,7 @@ mod tests {
             name: None,
         };
         let id = files.put(upload).await.unwrap().file.id;
-        let source = PartSource::of_stored_file(&id, "image/png");
+        let source = PartSource::from_stored_file(&id, "image/png");
         let part: ContentPart = serde_json::from_value(
             json!({ "type": "image", "source": source, "metadata": { "filename": "my \"cat\".png" } }),
         )
@@ -275,7 +281,7 @@ mod tests {
         let bytes = vec![7; 16 << 20].into();
         let upload = Upload { owner: "key:ann", bytes, media_type: "image/png", name: None };
         let id = files.put(upload).await.unwrap().file.id;
-        let image = || ContentPart::image(PartSource::of_stored_file(&id, "image/png"));
+        let image = || ContentPart::image(PartSource::from_stored_file(&id, "image/png"));
         let messages: Messages =
             (0..5).map(|n| Message::user(format!("m{n}"), vec![image()])).collect();
         let given = given(&files, messages).await;

@@ -3,7 +3,8 @@
 use agui_base::text::essence;
 use agui_store::files::ImageSize;
 
-/// Returns the type that the beginning of a file shows, if it shows one that is more certain than the declared one.
+/// Returns the type that the beginning of a file shows, if it is more certain than the declared
+/// one.
 pub fn shown_type(bytes: &[u8], declared: &str) -> Option<&'static str> {
     type_of(bytes).filter(|found| is_believed(found, declared))
 }
@@ -42,7 +43,8 @@ fn size_of_jpeg(bytes: &[u8]) -> Option<(u32, u32)> {
     Some((number(3)?, number(1)?))
 }
 
-/// Returns the segments of a JPEG, with what is there of the body of each, up to the first thing that is no segment.
+/// Returns the segments of a JPEG, each with the available part of its body, up to the first
+/// invalid segment.
 pub fn jpeg_segments(bytes: &[u8]) -> impl Iterator<Item = (u8, &[u8])> {
     let mut rest = bytes.get(2..).unwrap_or_default();
     std::iter::from_fn(move || {
@@ -58,8 +60,8 @@ pub fn jpeg_segments(bytes: &[u8]) -> impl Iterator<Item = (u8, &[u8])> {
     })
 }
 
-/// Returns whether the type that bytes show replaces the declared one. Text can begin like anything, and a container of
-/// sound or video does not show which of its many types it is.
+/// Returns whether the type that bytes show replaces the declared one. Text can begin like any
+/// type, and a container of sound or video does not show its exact type.
 fn is_believed(found: &str, declared: &str) -> bool {
     let is_sound_or_video =
         |mime_type: &str| mime_type.starts_with("audio/") || mime_type.starts_with("video/");

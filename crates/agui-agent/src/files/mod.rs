@@ -1,7 +1,8 @@
-//! The files of owners: what messages refer to, stored once.
+//! The files of owners. Messages refer to them, and each is stored once.
 //!
-//! [`Files`] stands before the files of a store ([`FileStore`]): it reads the type and the size of a file from its bytes, has the
-//! limits of `[files]`, and signs URLs. [`objects`] has the bytes at an object store. To read more kinds of files, change `media_type`.
+//! [`Files`] wraps the files of a store ([`FileStore`]): it reads the type and the size of a file
+//! from its bytes, checks the limits of `[files]`, and signs URLs. [`objects`] keeps the bytes at
+//! an object store. To read more kinds of files, change `media_type`.
 
 mod absorb;
 pub mod inline_data;
@@ -61,7 +62,7 @@ struct FilesInner {
 pub struct Upload<'a> {
     pub owner: &'a str,
     pub bytes: Bytes,
-    /// The type that the sender declares. It counts if the bytes show no other one.
+    /// The type that the sender declares. It counts if the bytes show no other type.
     pub media_type: &'a str,
     pub name: Option<&'a str>,
 }
@@ -106,8 +107,8 @@ refusals! {
 }
 
 impl Files {
-    /// Returns the files of a store; `None` if it keeps none.
-    pub fn of(store: &Arc<dyn Store>, options: FileOptions) -> Option<Self> {
+    /// Returns the files of a store, or `None` if it keeps none.
+    pub fn from_store(store: &Arc<dyn Store>, options: FileOptions) -> Option<Self> {
         store.files()?;
         let objects = options.url.as_deref().map(objects::open);
         Some(Self(Arc::new(FilesInner {
@@ -122,7 +123,7 @@ impl Files {
         &self.0.options
     }
 
-    /// Stores bytes as a file, or finds the file that the owner has with them.
+    /// Stores bytes as a file, or finds the owner's file with the same bytes.
     pub async fn put(&self, upload: Upload<'_>) -> Result<UploadedFile, UploadError> {
         let options = &self.0.options;
         match upload.bytes.len() as u64 {
@@ -166,12 +167,12 @@ impl Files {
         }
     }
 
-    /// Reads a file without its bytes: of this owner, or of any one if `owner` is `None`.
+    /// Reads a file of this owner, or of any owner if `owner` is `None`, without its bytes.
     pub async fn file(&self, owner: Option<&str>, id: &str) -> StoreResult<Option<StoredFile>> {
         self.store()?.file(owner, id).await
     }
 
-    /// Lists files of an owner, the newest first, before the one with the number `before`.
+    /// Lists files of an owner with numbers below `before`, the newest first.
     pub async fn list(
         &self,
         owner: &str,
@@ -206,7 +207,7 @@ impl Files {
         Ok(swept)
     }
 
-    /// Returns what signs the URLs of files, and checks them.
+    /// Returns the signer of the URLs of files, which also checks them.
     pub async fn signer(&self) -> StoreResult<UrlSigner> {
         let secret = self
             .0
@@ -248,7 +249,7 @@ mod tests {
 
     fn files(options: FileOptions) -> Files {
         let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
-        Files::of(&store, options).unwrap()
+        Files::from_store(&store, options).unwrap()
     }
 
     fn upload(

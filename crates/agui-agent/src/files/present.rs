@@ -14,7 +14,7 @@ pub const OWN_FILE: &str = "\"provider\":\"agui-server\"";
 
 /// Writes the URLs of files for one client.
 pub struct FileUrls {
-    /// Without it, URLs open their file with a credential only.
+    /// The signer. Without it, URLs open their file only with a credential.
     signer: Option<UrlSigner>,
     owner: Arc<str>,
     /// The URL of this server, without a slash at its end.
@@ -36,7 +36,7 @@ impl FileUrls {
         format!("{}{path}", self.base)
     }
 
-    /// Replaces the names of files in messages.
+    /// Replaces the ids of files in messages by URLs.
     pub fn present<'m>(&self, messages: impl IntoIterator<Item = &'m mut Message>) {
         for message in messages {
             match message {
@@ -65,14 +65,14 @@ impl FileUrls {
         }
     }
 
-    /// Returns a line of a log with URLs; `None` if it names no files.
+    /// Returns a line of a log with URLs, or `None` if it names no files.
     pub fn line(&self, json: &str) -> Option<String> {
         let mut event = event_of_line(json)?;
         self.present_event(&mut event);
         serde_json::to_string(&event).ok()
     }
 
-    /// Replaces the names of files in an event, if it has some ([`event_names_files`]).
+    /// Replaces the ids of files in an event by URLs, if it names files ([`event_names_files`]).
     pub fn present_event(&self, event: &mut Event) {
         match event {
             Event::MessagesSnapshot(snapshot) => self.present(snapshot.messages.to_mut()),
@@ -89,7 +89,7 @@ impl FileUrls {
     }
 }
 
-/// Returns whether a client gets another event, because this one names files.
+/// Returns whether an event names files, so that a client gets another event.
 pub fn event_names_files(event: &Event) -> bool {
     match event {
         Event::MessagesSnapshot(snapshot) => {

@@ -15,14 +15,14 @@ use agui_store::{
 
 /// The bytes of a file that are in memory while it is read.
 const PIECE_BYTES: u64 = 256 * 1024;
-/// The objects that are deleted before the store is asked for more, and at once.
+/// The objects that are deleted at once, before the store is asked for more.
 const MAX_DELETED_OBJECTS: usize = 200;
 const DELETED_AT_ONCE: usize = 8;
-/// The objects of a sweep that cannot be deleted: with more, the object store is down.
+/// The failed deletions of a sweep after which the object store counts as down.
 const MAX_KEPT_OBJECTS: usize = 3 * MAX_DELETED_OBJECTS;
 
 impl Files {
-    /// Reads the bytes of a file; `None` if it was deleted.
+    /// Reads the bytes of a file, or returns `None` if it was deleted.
     pub async fn bytes(&self, file: &StoredFile) -> StoreResult<Option<Bytes>> {
         if file.object_key.is_none() {
             return self.store()?.file_bytes(file, 0..file.bytes).await;
@@ -40,8 +40,8 @@ impl Files {
         }
     }
 
-    /// Reads a part of the bytes of a file, piece by piece; `None` if it was deleted. The first piece of a database is read at once,
-    /// so that its error comes before the stream.
+    /// Reads a part of the bytes of a file, piece by piece, or returns `None` if it was deleted.
+    /// The first piece of a database is read at once, so that its error comes before the stream.
     pub async fn stream(
         &self,
         file: &StoredFile,
@@ -80,10 +80,10 @@ impl Files {
         self.store()?.file_bytes(file, range.start..end.min(range.end)).await
     }
 
-    /// Deletes the objects of deleted files. Those of an object store that does not respond stay noted.
+    /// Deletes the objects of deleted files. If the object store does not respond, they stay noted.
     pub async fn delete_objects(&self) -> StoreResult<()> {
         let Some(objects) = &self.0.objects else { return Ok(()) };
-        // Those that cannot be deleted do not keep the others waiting.
+        // Objects that cannot be deleted do not delay the others.
         let (mut kept, mut result) = (HashSet::new(), Ok(()));
         loop {
             let mut keys = self.store()?.deleted_objects(MAX_DELETED_OBJECTS + kept.len()).await?;

@@ -1,4 +1,5 @@
-//! Files that an agent, a tool or a model hands over in a run: each is an activity `agui-server.file`.
+//! Files that an agent, a tool or a model gives to the user in a run: each is an activity
+//! `agui-server.file`.
 
 use std::sync::Arc;
 
@@ -25,18 +26,18 @@ pub struct RunFiles {
     pub owner: Arc<str>,
 }
 
-/// A file to hand over.
+/// A file for the user.
 #[derive(Debug, Clone)]
 pub struct SharedFile {
     pub bytes: Bytes,
-    /// It counts if the bytes show no other one.
+    /// The declared type. It counts if the bytes show no other type.
     pub media_type: String,
     pub name: Option<String>,
 }
 
 impl SharedFile {
-    /// Returns the file of a medium that a model made. What is not base64 is left out.
-    pub async fn of_data(base64: String, media_type: String) -> Option<Self> {
+    /// Returns the file of a medium that a model made, or `None` for invalid base64.
+    pub async fn from_data(base64: String, media_type: String) -> Option<Self> {
         let source = PartSource::Data { value: base64, mime_type: media_type };
         // 20 MiB take about 15 ms.
         let decoded = tokio::task::spawn_blocking(move || decoded(&source)).await.ok().flatten();
@@ -51,7 +52,7 @@ impl SharedFile {
         Some(Self { bytes: bytes.into(), media_type, name: Some(name) })
     }
 
-    /// Returns the largest file that can be handed over.
+    /// Returns the size of the largest file for the user.
     pub fn max_bytes(files: Option<&RunFiles>) -> usize {
         let stored = files.map(|files| files.files.options().max_file_bytes);
         stored.map_or(MAX_EVENT_FILE_BYTES, |most| usize::try_from(most).unwrap_or(usize::MAX - 1))
@@ -66,10 +67,12 @@ impl SharedFile {
         Ok(event(content))
     }
 
-    /// Like [`into_event`](Self::into_event). What cannot be stored is an activity that says so.
+    /// Does the same as [`into_event`](Self::into_event). A file that cannot be stored becomes an
+    /// activity with the problem.
     pub async fn into_event_or_problem(self, files: Option<&RunFiles>) -> Event {
-        let (bytes, media_type, name) =
-            (self.bytes.len() as u64, self.media_type.clone(), self.name.clone());
+        let bytes = self.bytes.len() as u64;
+        let media_type = self.media_type.clone();
+        let name = self.name.clone();
         self.into_event(files).await.unwrap_or_else(|error| {
             tracing::warn!(%error, "a file of a run cannot be stored");
             let problem = match &error {
@@ -118,7 +121,7 @@ impl RunFiles {
         Ok(content)
     }
 
-    /// Makes files of the data in the content of an activity. Returns whether it was data.
+    /// Replaces data in the content of an activity by a file. Returns whether there was data.
     pub(super) async fn absorb(&self, content: &mut JsonObject) -> bool {
         let text =
             |name: &str| content.get(name).and_then(|value| value.as_str()).map(str::to_owned);

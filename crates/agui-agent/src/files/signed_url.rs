@@ -43,7 +43,7 @@ impl UrlSigner {
     pub(crate) fn file_of<'u>(&self, owner: &str, url: &'u str) -> Option<&'u str> {
         let id = file_of_url(url)?;
         let parameter =
-            |name: &str| url.split_once('?')?.1.split('&').find_map(|it| it.strip_prefix(name));
+            |name: &str| url.split_once('?')?.1.split('&').find_map(|pair| pair.strip_prefix(name));
         let (expires, signature) = (parameter("expires=")?.parse().ok()?, parameter("signature=")?);
         self.is_signed(owner, id, expires, signature).then_some(id)
     }
@@ -57,7 +57,7 @@ impl UrlSigner {
     }
 }
 
-/// Returns the id of the file that a URL of this server names, valid or not, at any host.
+/// Returns the file id in a URL of this server, valid or not, at any host.
 fn file_of_url(url: &str) -> Option<&str> {
     let (path, query) = url.split_once('?')?;
     let id = path.rsplit_once("/files/")?.1;

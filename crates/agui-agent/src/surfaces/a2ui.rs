@@ -1,4 +1,5 @@
-//! A2UI (v0.9): which runs have it, what the model is told of it, and what a click on a surface is for the agent.
+//! A2UI (v0.9): the choice of runs that have it, the tool and the guide for the model, and the call
+//! that shows a click to the agent.
 
 use std::sync::Arc;
 
@@ -38,8 +39,8 @@ When the user clicks, you see a call of log_a2ui_event with its result; never ca
 {\"surfaceId\": \"hi\", \"components\": [{\"id\": \"root\", \"component\": \"Column\", \"children\": [\"text\"]}, {\"id\": \"text\", \
 \"component\": \"Text\", \"text\": {\"path\": \"/greeting\"}}], \"data\": {\"greeting\": \"Hello\"}}";
 
-/// Returns what a run has of A2UI; `None` if it renders no surfaces.
-pub(super) fn of_run(options: Option<&A2ui>, input: &RunAgentInput) -> Option<Arc<RunSurfaces>> {
+/// Returns the surfaces of a run, or `None` if it renders none.
+pub(super) fn surfaces(options: Option<&A2ui>, input: &RunAgentInput) -> Option<Arc<RunSurfaces>> {
     let has_catalog = || input.forwarded_prop("a2uiCatalogAvailable") == Some(&Value::Bool(true));
     if !options.map_or_else(has_catalog, |options| options.is_enabled) {
         return None;
@@ -49,7 +50,8 @@ pub(super) fn of_run(options: Option<&A2ui>, input: &RunAgentInput) -> Option<Ar
     Some(Arc::new(RunSurfaces::new(options, page.map(|entry| &*entry.value))))
 }
 
-/// Adds the tool and its guide to what an agent gets, in place of what the page has under their names.
+/// Adds the tool and its guide to an agent's input, in place of the page's entries of the same
+/// names.
 pub(super) fn add_guide(run: &RunSurfaces, input: &mut RunAgentInput) {
     input.tools.retain(|tool| tool.name != RENDER);
     input.tools.push(tool());
@@ -95,7 +97,8 @@ pub fn tool() -> ToolDefinition {
     ToolDefinition { parameters: Some(parameters), ..ToolDefinition::new(RENDER, description) }
 }
 
-/// The mark that a run has its click, so that it does not get it again when another server goes on with it.
+/// The mark that the run has got its click, so that it does not get the click again when another
+/// server continues it.
 pub(super) fn click_mark() -> Value {
     json!("a2ui_click")
 }

@@ -1,9 +1,10 @@
 //! Reads the JSON arguments of a tool call while they stream in.
 //!
-//! The members of the object are handed out in pieces: text of open strings, items of open arrays, and closed values. Each byte
-//! is looked at once, and at most one member is kept, so time is linear and memory bounded by [`MAX_ARGUMENTS_BYTES`].
+//! The reader returns the members of the object in pieces: text of open strings, items of open
+//! arrays, and closed values. Each byte is read once, and at most one member is kept, so time is
+//! linear and memory bounded by [`MAX_ARGUMENTS_BYTES`].
 
-/// The longest arguments that are read. Nothing is handed out of the rest of longer ones.
+/// The longest arguments that are read. The rest of longer arguments is ignored.
 const MAX_ARGUMENTS_BYTES: usize = 1024 * 1024;
 
 /// A piece of a member's value.
@@ -19,7 +20,7 @@ pub enum ArgumentPart<'a> {
     Closed(&'a str),
 }
 
-/// What is read next.
+/// The next element to read.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 enum Place {
     #[default]
@@ -31,7 +32,7 @@ enum Place {
     Value,
     AfterValue,
     End,
-    /// The text is no JSON object, or too long. Nothing more is handed out.
+    /// The text is not a JSON object, or too long. The rest is ignored.
     Broken,
 }
 
@@ -39,11 +40,11 @@ enum Place {
 #[derive(Debug, Default)]
 pub struct StringScan {
     pub is_open: bool,
-    /// Whether the last character is the backslash of an escape sequence.
+    /// True if the last character is the backslash of an escape sequence.
     is_escaped: bool,
     /// The number of hexadecimal digits that an escape sequence lacks.
     digits: u8,
-    /// The UTF-16 code unit of the escape sequence before; 0 after another character.
+    /// The UTF-16 code unit of the previous escape sequence; 0 after another character.
     unit: u16,
 }
 
@@ -62,7 +63,8 @@ impl StringScan {
         (self.is_escaped, self.unit) = (!self.is_escaped && char == '\\', 0);
     }
 
-    /// Returns whether the text ends within an escape sequence, or with one that needs another one to be a character.
+    /// Returns whether the text ends within an escape sequence, or with the first half of a
+    /// surrogate pair.
     pub fn is_within_char(&self) -> bool {
         self.is_escaped || self.digits > 0 || (0xD800..0xDC00).contains(&self.unit)
     }
@@ -74,7 +76,7 @@ pub struct ArgumentsReader {
     name: String,
     /// The JSON text of the open name or value.
     raw: String,
-    /// The part of `raw` that was handed out as text or JSON.
+    /// The part of `raw` that was returned as text or JSON.
     sent: usize,
     /// The part of `raw` that ends with a whole character of a string.
     whole: usize,
@@ -200,7 +202,7 @@ impl ArgumentsReader {
         }
     }
 
-    /// Hands out what is new of an open string, object or array.
+    /// Returns the new part of an open string, object or array.
     fn hand_out(&mut self, each: &mut impl FnMut(&str, ArgumentPart<'_>)) {
         match self.raw.as_bytes().first() {
             Some(b'"') if self.whole > self.sent => {
@@ -229,7 +231,7 @@ mod tests {
 
     use super::*;
 
-    /// Reads the pieces, and returns what was handed out, with adjacent pieces of a value joined.
+    /// Reads the pieces, and returns the parts, with adjacent pieces of a value joined.
     fn read<'a>(
         pieces: impl IntoIterator<Item = &'a str>,
     ) -> (Vec<(String, &'static str, String)>, Place) {
@@ -271,7 +273,7 @@ mod tests {
     }
 
     #[test]
-    fn open_strings_items_and_closed_values_are_handed_out_in_order() {
+    fn open_strings_items_and_closed_values_come_in_order() {
         let mut reader = ArgumentsReader::default();
         let mut seen = Vec::new();
         for piece in [

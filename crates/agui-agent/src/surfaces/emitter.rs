@@ -7,8 +7,9 @@ use super::surface::{activity_of, operations, snapshot};
 use crate::{AgentError, Emitter};
 
 impl Emitter {
-    /// Shows an A2UI surface: a flat list of components, of which one has the id `root`, and the data that they read. Returns
-    /// `false` if the run renders no surfaces: answer with text then. The same id again replaces the run's surface.
+    /// Shows an A2UI surface: a flat list of components, of which one has the id `root`, and the
+    /// data that they read. Returns `false` if the run renders no surfaces: then answer with text.
+    /// A second call with the same id replaces the surface.
     ///
     /// A click on the surface starts a run whose `forwardedProps` have an `a2uiAction`.
     ///
@@ -37,8 +38,8 @@ impl Emitter {
     /// let agent = A2uiAgent::new(agent_fn(booking), A2ui::enabled(true));
     /// ```
     ///
-    /// # Errors
-    /// `invalid_surface` if the components have faults, with those that a model would be told of. What was shown stays.
+    /// # Errors `invalid_surface` if the components have faults, with the faults that a model would
+    /// get. Earlier surfaces stay.
     pub async fn surface(
         &self,
         id: &str,

@@ -1,7 +1,8 @@
-//! Interfaces that agents draw: activities made of the arguments of tool calls, while these stream in.
+//! User interfaces that agents draw: activities made from the arguments of tool calls, while these
+//! stream in.
 //!
-//! [`begin`] decides once, when a run begins, whether anything of it is drawn. If so, its [`Drawing`] stands between the agent and
-//! the guard. Other runs never get here again.
+//! [`begin`] decides at the start of a run whether the run draws anything. If so, its [`Drawing`]
+//! processes events between the agent and the guard. Other runs have no cost after that.
 
 pub mod a2ui;
 pub mod arguments;
@@ -33,7 +34,7 @@ pub fn begin(
     input: &mut RunAgentInput,
     cx: &mut RunContext,
 ) -> Option<Box<dyn Drawing>> {
-    let surfaces = a2ui::of_run(agent.a2ui(), input);
+    let surfaces = a2ui::surfaces(agent.a2ui(), input);
     let shows_html = input.tool(sandboxed_ui::TOOL).is_some();
     if surfaces.is_none() && !shows_html || AppRequest::is_in(input) {
         return None;
@@ -58,7 +59,9 @@ struct RunDrawing {
 
 impl Drawing for RunDrawing {
     fn draw(&mut self, mut events: EventStream) -> EventStream {
-        let (projection, click, cx) = (self.projection.clone(), self.click.take(), self.cx.clone());
+        let projection = self.projection.clone();
+        let click = self.click.take();
+        let cx = self.cx.clone();
         event_stream(async_stream::try_stream! {
             if let Some(click) = click {
                 for event in click {
@@ -87,7 +90,8 @@ impl Drawing for RunDrawing {
     }
 }
 
-/// The calls without results that are looked at when a surface begins, and when a result comes. Of more, the newest.
+/// The calls without results that are examined when a surface begins or a result arrives, the
+/// newest ones.
 const MAX_OTHERS: usize = 1024;
 
 /// The calls of a run that are shown as activities.
@@ -96,9 +100,10 @@ struct Projection {
     shows_html: bool,
     surfaces: Option<Arc<RunSurfaces>>,
     open: Vec<Projected>,
-    /// The call that is open by chunks: it has no event at its end.
+    /// The call that chunks have opened: it has no end event.
     chunked: Option<ToolCallId>,
-    /// The activity of the last attempt to render a surface, if it failed, and whether it was painted before.
+    /// The activity of the last failed attempt to render a surface, and whether it was painted
+    /// before.
     failed: Option<(MessageId, bool)>,
     painted: HashSet<String>,
     /// Calls of other tools that wait for their results, with their messages.
@@ -123,7 +128,8 @@ impl Projected {
 }
 
 impl Projection {
-    /// Adds an event and the activities that it makes. An activity begins before its call, and ends before it.
+    /// Adds an event and its activities. An activity begins before its call begins, and ends before
+    /// its call ends.
     fn pass(&mut self, event: Event, ready: &mut Vec<Event>) {
         match &event {
             Event::ToolCallStart(start) => {
@@ -189,7 +195,8 @@ impl Projection {
             (RENDER, Some(run)) => {
                 self.unanswered.insert(call.clone());
                 if !run.has_given_up() {
-                    // Calls of one message run side by side. One of an earlier message is still running: this is a part of it.
+                    // Calls of one message run in parallel. If a call of an earlier message is
+                    // still running, this call is a part of it.
                     let outer =
                         self.others.iter().rev().find(|(_, other)| other.as_ref() != message);
                     let earlier = self.failed.take().map(|(activity, _)| activity);
@@ -243,7 +250,7 @@ impl Projection {
         match self.surfaces {
             None => Vec::new(),
             Some(_) => {
-                surface::of_result(call, &result.content.text(), |id| self.painted.contains(id))
+                surface::result_events(call, &result.content.text(), |id| self.painted.contains(id))
             }
         }
     }

@@ -14,11 +14,11 @@ use agui_protocol::{Event, JsonObject, MessageId, ToolCallId, event::ActivitySna
 const ACTIVITY: &str = "a2ui-surface";
 const OPERATIONS: &str = "a2ui_operations";
 const VERSION: &str = "v0.9";
-/// The bytes of arguments after which the page is told of the progress: about 20 tokens.
+/// The bytes of arguments after which the page gets the progress: about 20 tokens.
 const PROGRESS_BYTES: usize = 80;
 const BYTES_PER_TOKEN: usize = 4;
-/// The number of items that are each shown at once. After them, a snapshot is sent when it has grown by a sixteenth, so that the
-/// bytes of all snapshots stay proportional to those of the call.
+/// The number of items that are shown one by one. After them, a snapshot is sent when it has grown
+/// by a sixteenth, so that the bytes of all snapshots stay proportional to the bytes of the call.
 const ITEMS_SHOWN_AT_ONCE: usize = 32;
 
 /// The surface of one call.
@@ -47,7 +47,8 @@ struct SurfaceParts {
     /// The member of the data that a component repeats, and its items.
     list: String,
     items: Vec<Value>,
-    /// The bytes of the components and items, which each snapshot has, and of the items that the page has not got yet.
+    /// The bytes of the components and items in each snapshot, and of the items that the page has
+    /// not got yet.
     item_bytes: (usize, usize),
     has_changed: bool,
 }
@@ -85,7 +86,7 @@ impl Surface {
         self.is_first_attempt.then(|| snapshot(&self.activity, json!({ "status": "building" })))
     }
 
-    /// Returns what the next piece of the arguments changes.
+    /// Returns the changes by the next piece of the arguments.
     pub(super) fn push(&mut self, delta: &str) -> Option<Event> {
         self.bytes += delta.len();
         let had_components = self.parts.components.is_some();
@@ -114,7 +115,8 @@ impl Surface {
         Some(snapshot(&self.activity, building))
     }
 
-    /// Ends the call. A surface that was painted stays, also if components read what its data does not have.
+    /// Ends the call. A painted surface stays, even if components read paths that its data does not
+    /// have.
     pub(super) fn end(&mut self) -> Option<Event> {
         if self.has_failed {
             return None;
@@ -133,7 +135,7 @@ impl Surface {
         if self.is_painted { None } else { self.paint() }
     }
 
-    /// Returns whether the next attempt takes the place of this one.
+    /// Returns whether the next attempt replaces this one.
     pub(super) fn is_retried(&self) -> bool {
         self.has_failed && !self.run.has_given_up()
     }
@@ -151,7 +153,7 @@ impl Surface {
         snapshot(&self.activity, content)
     }
 
-    /// Tells the page that no further attempt comes.
+    /// Returns the event that ends the attempts on the page.
     pub(super) fn give_up(activity: &MessageId, run: &RunSurfaces) -> Event {
         snapshot(activity, failed(run.max_attempts(), &[]))
     }
@@ -259,9 +261,10 @@ pub(super) fn snapshot(activity: &MessageId, content: Value) -> Event {
     snapshot.into()
 }
 
-/// Returns the surfaces that a tool's result paints: `{"a2ui_operations": […]}`, also as JSON within a JSON string. `is_painted`
-/// names surfaces that the run has already painted: agents often return what a call of theirs has rendered.
-pub(super) fn of_result(
+/// Returns the surfaces that a tool's result paints: `{"a2ui_operations": […]}`, also as JSON
+/// within a JSON string. `is_painted` names surfaces that the run has already painted: agents often
+/// return surfaces that their own call has rendered.
+pub(super) fn result_events(
     call: &ToolCallId,
     content: &str,
     is_painted: impl Fn(&str) -> bool,

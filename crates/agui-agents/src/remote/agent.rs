@@ -67,7 +67,7 @@ impl Agent for Remote {
         let endpoint = self.endpoint.clone();
         event_stream(async_stream::try_stream! {
             let mut frames = RunStream::open(endpoint, input, cx.clone()).await?;
-            let mut reader = Reader::with_new_ids(NewIds::of(&cx));
+            let mut reader = Reader::with_new_ids(NewIds::from_context(&cx));
             let mut runs = StreamedRuns::default();
             let ending = loop {
                 let next = match runs.deadline {
@@ -117,12 +117,12 @@ impl Agent for Remote {
         })
     }
 
-    /// The endpoint has the MCP servers.
+    /// Forwards the request, because the endpoint has the MCP servers.
     fn respond_to_app(&self, input: RunAgentInput, cx: RunContext) -> EventStream {
         self.run(input, cx)
     }
 
-    /// If the endpoint keeps its runs.
+    /// A run can be continued if the endpoint keeps it.
     fn can_continue(&self) -> bool {
         self.endpoint.is_resumable
     }
@@ -143,10 +143,11 @@ impl Agent for Remote {
     }
 }
 
-/// The runs of a stream: the requested one, after any number of earlier ones that the endpoint replays.
+/// The runs of a stream: the requested one, after any number of earlier runs that the endpoint repeats.
 ///
-/// The requested run is known by its id. Some endpoints give their runs ids of their own; so the last run of a stream
-/// counts as the requested one. The events of all runs are passed on, because messages accumulate over them.
+/// The requested run is recognized by its id. Some endpoints give their runs ids of their own, so
+/// the last run of a stream counts as the requested one. The events of all runs are passed on,
+/// because messages accumulate over them.
 #[derive(SmartDefault)]
 struct StreamedRuns {
     is_active: bool,
@@ -154,11 +155,11 @@ struct StreamedRuns {
     is_requested: bool,
     /// The ends of the open steps.
     open_steps: Vec<StepFinished>,
-    /// The ends of steps that a replayed run left open. The next run may open such steps again.
+    /// The ends of steps that an earlier run left open. The next run may open such steps again.
     abandoned_steps: Vec<StepFinished>,
     /// The end of the last run, until the next one begins: `RUN_FINISHED` or `RUN_ERROR`.
     ended: Option<Event>,
-    /// When to stop waiting for what may follow `ended`.
+    /// The end of the wait for events after `ended`.
     deadline: Option<Instant>,
     /// The number of ignored events after the end of a run.
     late: usize,
@@ -181,7 +182,8 @@ impl StreamedRuns {
                 self.is_requested |= finished.run_id == requested.run_id;
                 Event::RunFinished(finished)
             }
-            // The only event of a run that may follow its end. The tokens of the run are counted also if it has no usage.
+            // The only event of a run that may follow its end. Without a usage of its own it keeps
+            // that of `ended`.
             Some(Event::RunError(mut error)) if !matches!(self.ended, Some(Event::RunError(_))) => {
                 if let Some(Event::RunFinished(finished)) = self.ended.take()
                     && error.usage.is_empty()

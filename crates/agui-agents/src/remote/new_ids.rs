@@ -1,4 +1,4 @@
-//! New ids for what an endpoint sends again, and what was taken back from clients.
+//! New ids for retracted messages and calls that an endpoint sends again.
 
 use std::collections::HashSet;
 
@@ -7,19 +7,20 @@ use serde_json::Value;
 use agui_agent::RunContext;
 use agui_protocol::JsonObject;
 
-/// The ids of messages and calls that were taken back from clients, and that the endpoint sends again.
+/// The ids of messages and calls that were retracted from clients. The endpoint sends them again.
 pub(super) struct NewIds {
-    taken_back: HashSet<String>,
+    retracted: HashSet<String>,
     attempt: u32,
 }
 
 impl NewIds {
-    pub(super) fn of(cx: &RunContext) -> Option<Self> {
-        let continuation = cx.continuation().filter(|it| !it.taken_back.is_empty())?;
-        Some(Self { taken_back: continuation.taken_back.clone(), attempt: continuation.attempt })
+    /// Returns `None` if nothing was retracted.
+    pub(super) fn from_context(cx: &RunContext) -> Option<Self> {
+        let continuation = cx.continuation().filter(|run| !run.retracted.is_empty())?;
+        Some(Self { retracted: continuation.retracted.clone(), attempt: continuation.attempt })
     }
 
-    /// Replaces them in an event, a message or a call.
+    /// Replaces the retracted ids in an event, a message or a call.
     pub(super) fn replace_in(&self, object: &mut JsonObject) {
         for (name, value) in object {
             match (name.as_str(), value) {
@@ -33,7 +34,7 @@ impl NewIds {
                     "id" | "messageId" | "toolCallId" | "parentMessageId" | "parentToolCallId"
                     | "entityId",
                     Value::String(id),
-                ) if self.taken_back.contains(id) => {
+                ) if self.retracted.contains(id) => {
                     id.push_str(&format!("-{}", self.attempt));
                 }
                 _ => {}

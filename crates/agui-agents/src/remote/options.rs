@@ -73,7 +73,7 @@ pub struct RemoteOptions {
     )]
     pub idle_timeout: Duration,
     /// With `kind = "remote"`: true if the endpoint is an agui-server. A detached run is then detached there,
-    /// too, and goes on if this server, the endpoint or the connection is lost.
+    /// too, and continues if this server, the endpoint or the connection is lost.
     #[serde(default)]
     pub resumable: bool,
     /// With `kind = "remote"`: the ids of threads that the endpoint gets. `branch`: an id of this server for each branch of a thread.

@@ -1,4 +1,4 @@
-//! Decodes the events of the endpoint; `run::guard` checks their order, for all agents.
+//! Decodes the events of the endpoint. `run::guard` checks their order, as for all agents.
 //!
 //! A field that AG-UI describes must have a valid value; a wrong one ends the run. Unknown event types, members, message
 //! roles, content parts, patch operations and outcomes are left out with a warning, because later versions of the protocol add
@@ -27,17 +27,18 @@ const MAX_QUOTED_CHARS: usize = 200;
 #[derive(Default)]
 pub(super) struct Reader {
     number: u64,
-    /// The ids given to the open `THINKING_START` and `THINKING_TEXT_MESSAGE_START`, which had none.
+    /// The ids given to the open `THINKING_START` and `THINKING_TEXT_MESSAGE_START`, which have no
+    /// ids.
     reasoning_id: Option<MessageId>,
     reasoning_message_id: Option<MessageId>,
     /// True if the current run's `RUN_STARTED` declares version 1.0 or newer.
     declares_version_1: bool,
     /// The types whose first event was checked by [`check_members`](Self::check_members).
     checked: HashSet<EventType>,
-    /// The new ids of what was taken back from clients.
+    /// The new ids of retracted messages and calls.
     new_ids: Option<NewIds>,
     split_texts: SplitTexts,
-    /// The last pieces of texts that end before the last event that was read.
+    /// The last pieces of texts that end before the event that was read last.
     rests: Vec<Event>,
     /// The warnings that were logged; each is logged once for a stream.
     warned: HashSet<String>,
@@ -53,10 +54,10 @@ impl Reader {
         self.number + 1
     }
 
-    /// Returns the event; `None` if it says nothing to this server.
+    /// Returns the event; `None` if it is unknown or has no content.
     ///
     /// # Errors
-    /// What is wrong with it, for the client.
+    /// The problem of the event, in words for the client.
     pub(super) fn read(&mut self, data: &str) -> Result<Option<Event>, String> {
         self.number += 1;
         let (mut object, has_halves) =
@@ -83,7 +84,7 @@ impl Reader {
         read.map_err(|problem| self.malformed(&format!(" ({})", kind.as_str()), problem))
     }
 
-    /// Returns the rests of texts, which come before the event that was read last.
+    /// Returns the last pieces of texts. They belong before the event that was read last.
     pub(super) fn take_rests(&mut self) -> Vec<Event> {
         std::mem::take(&mut self.rests)
     }
@@ -154,8 +155,8 @@ impl Reader {
         Ok(Some(event))
     }
 
-    /// Reads `null` in place of a required list or text, as Go and Python write what is empty. Returns `true` if the event
-    /// says nothing then.
+    /// Replaces `null` by an empty text where a list or text is required: Go and Python write empty
+    /// ones so. Returns true if the event has no content then.
     fn fill_null(&mut self, kind: EventType, object: &mut JsonObject) -> bool {
         let member = match kind {
             EventType::MessagesSnapshot => "messages",
@@ -174,8 +175,8 @@ impl Reader {
         kind != EventType::ToolCallResult
     }
 
-    /// Warns about members that are not in the decoded event, because AG-UI does not describe them. Only the first event of a
-    /// type is checked, because writing an event costs as much as reading it.
+    /// Warns about members that are not in the decoded event, because AG-UI does not describe them.
+    /// Only the first event of a type is checked: writing an event costs as much as reading it.
     fn check_members(&mut self, event: &Event, members: Vec<String>) {
         let Ok(described) = serde_json::to_value(event) else { return };
         let kind = event.event_type().as_str();
@@ -244,8 +245,8 @@ impl Reader {
         Ok(decoded.input.messages.into_vec())
     }
 
-    /// Converts an event of a version before 1.0 to the one that replaced it, and returns the new type; `None` for all others.
-    /// An end gets the id of its start.
+    /// Converts an event of a version before 1.0 to the one that replaced it. Returns the new type;
+    /// `None` for all other events. An end gets the id of its start.
     fn convert_thinking(&mut self, name: &str, object: &mut JsonObject) -> Option<EventType> {
         let (kind, id) = match name {
             "THINKING_START" => {
@@ -284,15 +285,15 @@ impl Reader {
         format!("event {}{kind}: {}", self.number, shortened(problem.as_ref(), MAX_QUOTED_CHARS))
     }
 
-    fn warn(&mut self, what: &'static str, which: &str) {
+    fn warn(&mut self, problem: &'static str, which: &str) {
         let which = shortened(which, MAX_QUOTED_CHARS);
-        if self.warned.len() < 100 && self.warned.insert(format!("{what}{which}")) {
-            tracing::warn!(event = self.number, ?which, "the remote agent's stream: {what}");
+        if self.warned.len() < 100 && self.warned.insert(format!("{problem}{which}")) {
+            tracing::warn!(event = self.number, ?which, "the remote agent's stream: {problem}");
         }
     }
 }
 
-/// Returns whether a value may stand for an absent one.
+/// Returns whether a value can mean an absent member.
 fn is_empty(value: &Value) -> bool {
     match value {
         Value::Null => true,

@@ -113,7 +113,7 @@ impl Endpoint {
         }
     }
 
-    /// Cancels a run that the endpoint would go on with.
+    /// Cancels a run that the endpoint would continue.
     pub(super) async fn cancel(&self, run: &RunAgentInput, cx: &RunContext) {
         let mut url = self.url.clone();
         // `RemoteOptions::check` has found the end of the path.
@@ -182,7 +182,8 @@ fn outgoing(mut input: RunAgentInput) -> RunAgentInput {
     input
 }
 
-/// The response may repeat the request's headers.
+/// Returns the response if it is an event stream. An error quotes the body without secret headers,
+/// which the body may repeat.
 async fn require_event_stream(
     response: Response,
     sent: &HeaderMap,
@@ -244,7 +245,7 @@ pub(super) fn malformed_event(problem: String) -> AgentError {
     )
 }
 
-/// The stream cannot be read further than to this event, counted from 1.
+/// Returns the error of a stream that breaks at an event, counted from 1.
 pub(super) fn broken_stream(fault: StreamError, number: u64) -> AgentError {
     match fault {
         StreamError::Broken(_) => incomplete().caused_by(fault),

@@ -1,5 +1,5 @@
-//! The stream of one run of an endpoint. If the endpoint keeps runs whose client leaves, a broken stream is resumed, also by
-//! the server that goes on with the run after this one.
+//! The stream of one run of an endpoint. If the endpoint keeps runs whose client leaves, a broken
+//! stream is resumed, also by another server that continues the run.
 
 use std::{ops::Range, sync::Arc, time::Duration};
 
@@ -16,8 +16,9 @@ use agui_base::{
 };
 use agui_protocol::{Event, RunAgentInput};
 
-/// How often a broken stream is requested again before an event comes, and the time between.
+/// Requests for the rest of a broken stream before an event comes.
 const MAX_ATTEMPTS: u32 = 30;
+/// The time between two of these requests.
 const RETRY_INTERVAL: Duration = Duration::from_secs(1);
 /// The member of a mark: the number of the endpoint's last event.
 const AFTER: &str = "after";
@@ -25,19 +26,19 @@ const AFTER: &str = "after";
 pub(super) struct RunStream {
     endpoint: Arc<Endpoint>,
     cx: RunContext,
-    /// With the endpoint's ids.
+    /// The run's input, with the endpoint's ids.
     input: RunAgentInput,
     frames: ServerEvents,
     /// The number of the last event; `None` for an endpoint that does not resume.
     last: Option<u64>,
     /// The number of open messages, calls and steps.
     open: usize,
-    /// Whether the endpoint goes on with the run when this server stops to read it.
+    /// True if the endpoint continues the run when this server stops reading it.
     is_kept: bool,
 }
 
 impl RunStream {
-    /// Requests the run, or what follows the last mark of a run that goes on.
+    /// Requests the run. For a continued run, requests the events after its last mark.
     pub(super) async fn open(
         endpoint: Arc<Endpoint>,
         mut input: RunAgentInput,
@@ -56,7 +57,7 @@ impl RunStream {
         }
         let last = cx
             .continuation()
-            .map(|it| it.marks.iter().rev().find_map(|mark| mark[AFTER].as_u64()).unwrap_or(0));
+            .map(|run| run.marks.iter().rev().find_map(|mark| mark[AFTER].as_u64()).unwrap_or(0));
         let mut run =
             Self { endpoint, cx, input, frames: stream::empty().boxed(), last, open: 0, is_kept };
         run.frames = match run.rest(&mut (0..MAX_ATTEMPTS)).await {
@@ -87,7 +88,8 @@ impl RunStream {
         }
     }
 
-    /// Requests what follows the last event. Returns `None` if there was none, or if the endpoint does not have the run.
+    /// Requests the events after the last one. Returns `None` if the stream cannot be resumed, or
+    /// if the endpoint does not have the run.
     async fn rest(&mut self, attempts: &mut Range<u32>) -> Option<ServerEvents> {
         let last = self.last?;
         for attempt in attempts {
@@ -104,12 +106,12 @@ impl RunStream {
         None
     }
 
-    /// The run, as the endpoint knows it.
+    /// Returns the run's input, with the endpoint's ids.
     pub(super) fn input(&self) -> &RunAgentInput {
         &self.input
     }
 
-    /// Counts what is open. Returns whether the event closes the last open item.
+    /// Counts the open items. Returns whether the event closes the last one.
     pub(super) fn passes(&mut self, event: &Event) -> bool {
         match event {
             Event::TextMessageStart(_)
@@ -135,7 +137,7 @@ impl RunStream {
         }
     }
 
-    /// Marks a place where nothing is open: another server can go on there.
+    /// Marks a place where nothing is open: another server can continue there.
     pub(super) fn mark(&self) {
         if let Some(last) = self.last {
             self.cx.mark(json!({ AFTER: last }));
@@ -150,11 +152,11 @@ impl RunStream {
 }
 
 impl Drop for RunStream {
-    /// An endpoint that keeps runs does not notice that this server has stopped its own.
+    /// Cancels the run: an endpoint that keeps runs does not notice that this server stopped it.
     fn drop(&mut self) {
         if self.is_kept && !self.cx.is_left_to_another_server() {
-            let (endpoint, input, cx) =
-                (self.endpoint.clone(), std::mem::take(&mut self.input), self.cx.clone());
+            let input = std::mem::take(&mut self.input);
+            let (endpoint, cx) = (self.endpoint.clone(), self.cx.clone());
             tokio::spawn(async move { endpoint.cancel(&input, &cx).await }.in_current_span());
         }
     }

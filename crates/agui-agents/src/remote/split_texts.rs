@@ -20,7 +20,8 @@ struct SplitText {
 }
 
 impl SplitTexts {
-    /// Takes the texts out that end with or before an event. Returns an event for the half at the end of each.
+    /// Removes the texts that end with or before an event. Returns an event for the half at the end
+    /// of each.
     pub(super) fn ended_by(&mut self, kind: EventType, object: &JsonObject) -> Vec<JsonObject> {
         let id = id_of(object);
         self.0
@@ -29,14 +30,14 @@ impl SplitTexts {
             .collect()
     }
 
-    /// Joins the piece of an event to the one before. Returns `false` if nothing of the event is left.
+    /// Joins the piece of an event to the one before. Returns false if the event is empty then.
     pub(super) fn join(
         &mut self,
         kind: EventType,
         object: &mut JsonObject,
         has_halves: bool,
     ) -> bool {
-        let at = self.0.iter().position(|text| text.goes_on_with(kind, id_of(object)));
+        let at = self.0.iter().position(|text| text.continues_with(kind, id_of(object)));
         if !has_halves && at.is_none() {
             return true;
         }
@@ -64,7 +65,7 @@ impl SplitTexts {
 }
 
 impl SplitText {
-    fn goes_on_with(&self, kind: EventType, id: Option<&str>) -> bool {
+    fn continues_with(&self, kind: EventType, id: Option<&str>) -> bool {
         self.kind == kind && (id == self.id.as_deref() || id.is_none() && is_chunk(kind))
     }
 
@@ -78,7 +79,7 @@ impl SplitText {
         );
         match kind {
             E::RunStarted | E::RunFinished | E::RunError => true,
-            _ if is_chunk(self.kind) => kind != E::Raw && !self.goes_on_with(kind, id),
+            _ if is_chunk(self.kind) => kind != E::Raw && !self.continues_with(kind, id),
             _ => is_end && id == self.id.as_deref(),
         }
     }

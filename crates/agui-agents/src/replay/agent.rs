@@ -20,7 +20,7 @@ use agui_protocol::{
 
 /// The least time between two events of a slow run.
 const SLOW_INTERVAL: Duration = Duration::from_millis(500);
-/// The time for which a connection stays open before it is cut, so that the events before are not lost with it.
+/// The time between the last event and the cut of the connection, in which the event is sent.
 const CUT_DELAY: Duration = Duration::from_millis(100);
 
 /// An agent that plays the recordings of a folder.
@@ -41,7 +41,7 @@ pub enum ReplayError {
 }
 
 impl Replay {
-    /// Reads the recordings of a folder. Those without the end of their run are left out.
+    /// Reads the recordings of a folder. Recordings without the end of their run are left out.
     ///
     /// # Errors
     /// A recording cannot be read, or none has all events of its run.
@@ -66,7 +66,7 @@ impl Replay {
 
 impl Agent for Replay {
     fn run(&self, input: RunAgentInput, cx: RunContext) -> EventStream {
-        let (found, options) = (self.conversations.find(&input), self.options.of_request(&input));
+        let (found, options) = (self.conversations.find(&input), self.options.for_request(&input));
         event_stream(async_stream::try_stream! {
             let options = options?;
             let recording = found.ok_or_else(no_recording)?;
@@ -104,13 +104,14 @@ impl Agent for Replay {
         identity("replay", self.options.description.as_deref().unwrap_or("Plays recorded runs"))
     }
 
-    /// From its start.
+    /// A continued run plays its recording from the start.
     fn can_continue(&self) -> bool {
         true
     }
 }
 
-/// Returns the event at which a response breaks off. A detached run has no response of its own, and goes on to its end.
+/// Returns the event at which a response breaks off. A detached run has no response of its own, and
+/// continues to its end.
 fn cut() -> Event {
     let mut cut = Raw::new(json!({ "fault": "cut" }));
     cut.source = Some(CUT_SOURCE.to_owned());
@@ -121,8 +122,8 @@ fn no_recording() -> AgentError {
     AgentError::new(RunErrorCode::NoRecording, "no recording has this conversation")
 }
 
-/// Returns a recorded time at another pace. A file and a request choose the factors, so the product may be longer than any
-/// duration.
+/// Returns a recorded time at another pace. Both factors come from outside, so the product may
+/// exceed the longest duration.
 fn at_pace(millis: u64, pace: f64) -> Duration {
     let seconds = (millis as f64 / 1000.0 * pace).max(0.0);
     Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX)

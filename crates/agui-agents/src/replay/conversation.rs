@@ -8,7 +8,7 @@ use sha2::{Digest as _, Sha256};
 use agui_observe::recording::Recording;
 use agui_protocol::{Message, MessageContent, RunAgentInput};
 
-/// A digest of a conversation, in which identifiers do not count.
+/// A digest of a conversation without its identifiers.
 type Key = [u8; 32];
 
 /// Recordings by their conversations.
@@ -16,7 +16,7 @@ type Key = [u8; 32];
 pub(super) struct Conversations(HashMap<Key, Arc<Recording>>);
 
 impl Conversations {
-    /// Of several recordings of a conversation, the first one counts.
+    /// Keeps the first recording of each conversation.
     pub(super) fn new(recordings: Vec<Recording>) -> Self {
         let mut conversations = HashMap::new();
         for recording in recordings.into_iter().map(Arc::new) {
@@ -27,28 +27,29 @@ impl Conversations {
         Self(conversations)
     }
 
-    /// Returns the recording with the same conversation, or else of one in which the client said the
-    /// same: the agent's texts are others after a fault, or when recordings of several runs are mixed.
+    /// Returns the recording of the same conversation. Without one, returns a recording with the
+    /// same messages of the client: the agent's texts differ after a fault, or if recordings of
+    /// several runs are mixed.
     pub(super) fn find(&self, input: &RunAgentInput) -> Option<Arc<Recording>> {
         keys(input).iter().find_map(|key| self.0.get(key)).cloned()
     }
 }
 
-/// The key of the whole conversation, and that of what is the client's: the messages of users, what follows the agent's last
-/// message, and the answers to interrupts.
+/// Returns the key of the whole conversation, and the key of the client's part: the messages of
+/// users, all messages after the agent's last one, and the replies to interrupts.
 fn keys(input: &RunAgentInput) -> [Key; 2] {
     let messages = || input.messages.iter().enumerate();
     let last = input.messages.iter().rposition(|message| matches!(message, Message::Assistant(_)));
-    let of_client = messages().filter(|(position, message)| {
+    let by_client = messages().filter(|(position, message)| {
         matches!(message, Message::User(_)) || last.is_none_or(|last| *position > last)
     });
     [
         key("whole", messages().filter_map(|(_, message)| part(message)), input),
-        key("client", of_client.filter_map(|(_, message)| part(message)), input),
+        key("client", by_client.filter_map(|(_, message)| part(message)), input),
     ]
 }
 
-/// What counts of a message.
+/// Returns the compared part of a message.
 fn part(message: &Message) -> Option<Value> {
     Some(match message {
         Message::Developer(message) => json!(["instructions", message.content]),
@@ -65,7 +66,8 @@ fn part(message: &Message) -> Option<Value> {
     })
 }
 
-/// Where the bytes of a picture are does not count: a recording has the name of a file where a client has sent its data.
+/// Removes the places of media: a recording has the name of a file where a client has sent the
+/// data.
 fn without_sources(content: &MessageContent) -> Value {
     let mut content = json!(content);
     for part in content.as_array_mut().into_iter().flatten().filter_map(Value::as_object_mut) {
@@ -76,8 +78,8 @@ fn without_sources(content: &MessageContent) -> Value {
 
 fn key(kind: &str, parts: impl Iterator<Item = Value>, input: &RunAgentInput) -> Key {
     let mut digest = Sha256::new_with_prefix(kind);
-    let answers = input.resume.iter().map(|entry| json!(["answer", entry.status, entry.payload]));
-    for part in parts.chain(answers) {
+    let replies = input.resume.iter().map(|entry| json!(["reply", entry.status, entry.payload]));
+    for part in parts.chain(replies) {
         digest.update(part.to_string());
         digest.update("\n");
     }

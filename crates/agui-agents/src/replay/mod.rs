@@ -1,7 +1,7 @@
 //! An agent that plays recordings, for tests of front ends without a model. See `docs/recordings.md`.
 //!
-//! A run gets the recording with the same conversation, event by event at the recorded pace. A [`ReplayFault`] breaks
-//! it.
+//! A run gets the recording with the same conversation, event by event at the recorded pace. A
+//! [`ReplayFault`](options::ReplayFault) breaks the run.
 
 mod agent;
 mod conversation;

@@ -1,4 +1,4 @@
-//! How recordings are played: the agent's options, and what a request changes of them.
+//! The options of the agent, some of which a request can replace.
 
 use serde::Deserialize;
 use smart_default::SmartDefault;
@@ -10,7 +10,7 @@ use agui_protocol::RunAgentInput;
 /// The member of `forwardedProps` with the options of one run.
 const REQUEST_OPTIONS: &str = "replay";
 
-/// How recordings are played: the keys of an agent of `kind = "replay"` in the configuration.
+/// Options of the agent: the keys of an agent of `kind = "replay"` in the configuration.
 #[derive(Debug, Clone, PartialEq, Deserialize, SmartDefault)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
@@ -21,7 +21,7 @@ pub struct ReplayOptions {
     #[cfg_attr(feature = "schema", schemars(range(min = 0, max = 1000)))]
     #[default(1.0)]
     pub pace: f64,
-    /// With `kind = "replay"`: what goes wrong in each run.
+    /// With `kind = "replay"`: the fault of each run.
     pub fault: Option<ReplayFault>,
     /// The number of events before the `fault`. Default: half of the recording's.
     pub fault_after: Option<usize>,
@@ -29,7 +29,7 @@ pub struct ReplayOptions {
     pub description: Option<String>,
 }
 
-/// What goes wrong in a run.
+/// A fault that a run plays.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
@@ -45,7 +45,7 @@ pub enum ReplayFault {
     Slow,
 }
 
-/// The options of a request, `forwardedProps.replay`.
+/// The options of one request, `forwardedProps.replay`.
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct RequestOptions {
@@ -55,13 +55,13 @@ struct RequestOptions {
 }
 
 impl ReplayOptions {
-    /// Returns whether a pace can be used.
+    /// Returns whether a pace is valid.
     pub fn is_pace(pace: f64) -> bool {
         (0.0..=1000.0).contains(&pace)
     }
 
-    /// Returns the options with those of a request in their place.
-    pub(super) fn of_request(&self, input: &RunAgentInput) -> Result<Self, AgentError> {
+    /// Returns the options for a request: its own ones take precedence.
+    pub(super) fn for_request(&self, input: &RunAgentInput) -> Result<Self, AgentError> {
         let Some(options) = input.forwarded_prop(REQUEST_OPTIONS) else { return Ok(self.clone()) };
         let invalid = |problem: String| {
             AgentError::new(

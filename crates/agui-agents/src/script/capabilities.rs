@@ -1,7 +1,7 @@
-//! The capabilities of a script, derived from its answers: a feature is supported if an answer uses it.
+//! The capabilities of a script, derived from its lines: a feature is supported if a line uses it.
 
 use super::{
-    format::{ActionKind, Answer},
+    format::{ActionKind, ScriptLine},
     questions::{QuestionKind, Questions},
 };
 use agui_protocol::{
@@ -15,11 +15,10 @@ use agui_protocol::{
 pub(super) fn declare(
     description: Option<String>,
     starters: Option<JsonObject>,
-    answers: &[Answer],
+    lines: &[ScriptLine],
     questions: &Questions,
 ) -> AgentCapabilities {
-    let actions =
-        || answers.iter().flat_map(|answer| &answer.play).map(|action| &action.get_ref().0);
+    let actions = || lines.iter().flat_map(|line| &line.play).map(|action| &action.get_ref().0);
     let has = |test: fn(&ActionKind) -> bool| Some(actions().any(test));
     let asks = |test: fn(&QuestionKind) -> bool| Some(questions.values().any(test));
     AgentCapabilities {
@@ -33,7 +32,7 @@ pub(super) fn declare(
             parallel_calls: has(
                 |action| matches!(action, ActionKind::Calls { calls, .. } if calls.len() > 1),
             ),
-            client_provided: Some(answers.iter().any(|answer| answer.when.offers.is_some())),
+            client_provided: Some(lines.iter().any(|line| line.when.offers.is_some())),
             items: None,
         }),
         state: Some(StateCapabilities {

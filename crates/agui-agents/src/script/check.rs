@@ -1,5 +1,5 @@
-//! Checks a script after it is read: what one action or answer means to another. An error names its place in the text, and
-//! playing a checked script cannot fail.
+//! Checks a script after it is read: the rules between its actions and lines. An error names its
+//! place in the text, and playing a checked script cannot fail.
 
 use std::collections::HashSet;
 
@@ -7,7 +7,7 @@ use toml::Spanned;
 
 use super::{
     ScriptError,
-    format::{Action, ActionKind, Answer, When},
+    format::{Action, ActionKind, ScriptLine, When},
     questions::{Questions, ScriptQuestion},
 };
 use agui_protocol::PatchOperation;
@@ -16,33 +16,33 @@ use agui_protocol::PatchOperation;
 const PLACEHOLDERS: [&str; 8] =
     ["text", "result", "error", "result.count", "result.list", "reply", "results", "args"];
 
-/// Returns the answers, with flattened steps, and the kinds of the questions that they ask.
+/// Returns the lines, with flattened steps, and the kinds of the questions that they ask.
 pub(super) fn check(
-    mut answers: Vec<Spanned<Answer>>,
-) -> Result<(Vec<Answer>, Questions), ScriptError> {
-    for answer in &mut answers {
-        let span = answer.span();
-        let answer = answer.get_mut();
-        check_conditions(&answer.when)
+    mut lines: Vec<Spanned<ScriptLine>>,
+) -> Result<(Vec<ScriptLine>, Questions), ScriptError> {
+    for line in &mut lines {
+        let span = line.span();
+        let line = line.get_mut();
+        check_conditions(&line.when)
             .map_err(|message| ScriptError { message, span: Some(span) })?;
-        flatten_steps(answer)?;
-        check_actions(answer)?;
+        flatten_steps(line)?;
+        check_actions(line)?;
     }
-    if answers.is_empty() {
+    if lines.is_empty() {
         return Err(ScriptError {
             message: "a script needs at least one [[answer]]".to_owned(),
             span: None,
         });
     }
-    let answers: Vec<Answer> = answers.into_iter().map(Spanned::into_inner).collect();
-    let questions = questions(&answers);
-    Ok((answers, questions))
+    let lines: Vec<ScriptLine> = lines.into_iter().map(Spanned::into_inner).collect();
+    let questions = questions(&lines);
+    Ok((lines, questions))
 }
 
-/// Of several questions of one name, the first one counts.
-fn questions(answers: &[Answer]) -> Questions {
+/// Returns the kinds of the questions by name. The first of several with one name counts.
+fn questions(lines: &[ScriptLine]) -> Questions {
     let mut kinds = Questions::new();
-    for action in answers.iter().flat_map(|answer| &answer.play) {
+    for action in lines.iter().flat_map(|line| &line.play) {
         let ActionKind::Interrupts { interrupts } = &action.get_ref().0 else { continue };
         for question in interrupts {
             kinds.entry(question.name().to_owned()).or_insert_with(|| question.kind());
@@ -66,7 +66,7 @@ fn check_conditions(when: &When) -> Result<(), String> {
 }
 
 /// Puts the actions of each step between its start and its end.
-fn flatten_steps(answer: &mut Answer) -> Result<(), ScriptError> {
+fn flatten_steps(line: &mut ScriptLine) -> Result<(), ScriptError> {
     fn flatten(
         action: Action,
         open: &mut Vec<String>,
@@ -87,25 +87,23 @@ fn flatten_steps(answer: &mut Answer) -> Result<(), ScriptError> {
         Ok(())
     }
 
-    for action in std::mem::take(&mut answer.play) {
+    for action in std::mem::take(&mut line.play) {
         let (span, mut flat) = (action.span(), Vec::new());
         flatten(action.into_inner(), &mut Vec::new(), &mut flat)
             .map_err(|message| ScriptError { message, span: Some(span.clone()) })?;
-        answer.play.extend(flat.into_iter().map(|action| Spanned::new(span.clone(), action)));
+        line.play.extend(flat.into_iter().map(|action| Spanned::new(span.clone(), action)));
     }
     Ok(())
 }
 
-fn check_actions(answer: &Answer) -> Result<(), ScriptError> {
-    let expressions = [&answer.when.user, &answer.when.result]
-        .into_iter()
-        .flatten()
-        .chain(answer.when.reply.values());
+fn check_actions(line: &ScriptLine) -> Result<(), ScriptError> {
+    let expressions =
+        [&line.when.user, &line.when.result].into_iter().flatten().chain(line.when.reply.values());
     let groups: HashSet<&str> =
         expressions.flat_map(|expression| expression.0.capture_names().flatten()).collect();
     let mut before = Before::default();
-    for (index, action) in answer.play.iter().enumerate() {
-        let is_last = index + 1 == answer.play.len() && !answer.goes_on;
+    for (index, action) in line.play.iter().enumerate() {
+        let is_last = index + 1 == line.play.len() && !line.goes_on;
         let unknown =
             action.get_ref().templates().into_iter().flat_map(|template| template.placeholders());
         let unknown = unknown.into_iter().find(|name| !is_known(name) && !groups.contains(name));
@@ -125,7 +123,7 @@ fn is_known(name: &str) -> bool {
             .any(|prefix| name.strip_prefix(prefix).is_some_and(|member| !member.is_empty()))
 }
 
-/// What stands before an action in its answer.
+/// The relevant content of a line before one of its actions.
 #[derive(Default)]
 struct Before<'a> {
     has_message: bool,

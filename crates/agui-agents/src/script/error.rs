@@ -6,7 +6,7 @@ use std::ops::Range;
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct ScriptError {
-    /// What is wrong.
+    /// The problem.
     pub message: String,
     /// The range in the script's text, in bytes; `None` if the error is about the whole script.
     pub span: Option<Range<usize>>,

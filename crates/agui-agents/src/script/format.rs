@@ -21,16 +21,16 @@ use agui_protocol::{JsonObject, host::JsonPatch, patch};
 pub(super) struct ScriptFile {
     pub(super) description: Option<String>,
     pub(super) starters: Option<JsonObject>,
-    #[serde(default)]
-    pub(super) answer: Vec<Spanned<Answer>>,
+    #[serde(default, rename = "answer")]
+    pub(super) lines: Vec<Spanned<ScriptLine>>,
 }
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Answer {
+pub(super) struct ScriptLine {
     #[serde(default)]
     pub(super) when: When,
-    /// True if the next answer whose conditions hold is played after this one.
+    /// True if the next line whose conditions hold is played after this one.
     #[serde(default)]
     pub(super) goes_on: bool,
     #[serde(default = "comma")]
@@ -214,7 +214,7 @@ impl Action {
         serde_json::from_value(tagged).map(Self).map_err(|error| error.to_string())
     }
 
-    /// The templates of the action, but not those of the actions in a step.
+    /// Returns the templates of the action, but not those of the actions in a step.
     pub(super) fn templates(&self) -> Vec<&Template> {
         match &self.0 {
             ActionKind::Text { text, .. } | ActionKind::Think { think: text, .. } => {

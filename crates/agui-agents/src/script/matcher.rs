@@ -1,30 +1,30 @@
-//! Matches the conditions of an answer against a conversation.
+//! Matches the conditions of a line against a conversation.
 
 use std::borrow::Cow;
 
 use serde_json::Value;
 
 use super::{
-    format::{Answer, Expression, When},
+    format::{Expression, ScriptLine, When},
     questions::Questions,
     replies::{Reply, add_args, replies},
     template::{Values, plain},
 };
 use agui_protocol::{Message, RunAgentInput, ToolMessage};
 
-/// A run's input, as the conditions of answers see it.
+/// The parts of a run's input that conditions read.
 pub(super) struct Matcher<'a> {
     input: &'a RunAgentInput,
     user: Cow<'a, str>,
     /// The tool result that the conversation ends with.
-    answered: Option<AnsweredTool<'a>>,
+    last_result: Option<LastResult<'a>>,
     replies: Vec<Reply>,
     /// The request's own switch.
     deep_thinking: Option<bool>,
 }
 
 #[derive(Clone, Copy)]
-struct AnsweredTool<'a> {
+struct LastResult<'a> {
     result: &'a ToolMessage,
     name: &'a str,
     args: &'a str,
@@ -32,9 +32,9 @@ struct AnsweredTool<'a> {
 
 #[derive(Debug)]
 pub(super) struct Match {
-    /// The values of all placeholders. Those of replies are of the first reply that has them.
+    /// The values of all placeholders. A value of a reply is from the first reply that has it.
     pub(super) values: Values,
-    /// The values without those of replies, for actions that are played once for each reply.
+    /// The values without the replies' values, for actions that are played once for each reply.
     pub(super) common: Values,
     pub(super) replies: Vec<Reply>,
     /// True if the request asks not to think.
@@ -42,35 +42,35 @@ pub(super) struct Match {
 }
 
 impl<'a> Matcher<'a> {
-    pub(super) fn of(input: &'a RunAgentInput, questions: &Questions) -> Self {
+    pub(super) fn new(input: &'a RunAgentInput, questions: &Questions) -> Self {
         let replies = replies(input, questions);
         let last = input
             .messages
             .iter()
             .rev()
             .find(|m| !matches!(m, Message::Activity(_) | Message::Reasoning(_)));
-        let answered = match last {
+        let last_result = match last {
             // A run that replies to interrupts is about the replies, not about the last tool result.
             Some(Message::Tool(result)) if replies.is_empty() => {
                 let mut calls = input.messages.iter().rev().flat_map(Message::tool_calls);
                 let call = calls.find(|call| call.id == result.tool_call_id);
                 let (name, args) = call
                     .map_or(("", "{}"), |call| (&*call.function.name, &*call.function.arguments));
-                Some(AnsweredTool { result, name, args })
+                Some(LastResult { result, name, args })
             }
             _ => None,
         };
         let (user, deep_thinking) =
             (input.last_user_text().unwrap_or_default(), input.deep_thinking());
-        Self { input, user, answered, replies, deep_thinking }
+        Self { input, user, last_result, replies, deep_thinking }
     }
 
-    pub(super) fn matches(&self, Answer { when, join, .. }: &Answer) -> Option<Match> {
-        let is_about_result = match (&when.tool, self.answered) {
-            (Some(tool), Some(answered)) => tool == answered.name || tool == "*",
-            (tool, answered) => tool.is_none() && answered.is_none(),
+    pub(super) fn matches(&self, ScriptLine { when, join, .. }: &ScriptLine) -> Option<Match> {
+        let is_about_result = match (&when.tool, self.last_result) {
+            (Some(tool), Some(last)) => tool == last.name || tool == "*",
+            (tool, last) => tool.is_none() && last.is_none(),
         };
-        let failed = self.answered.is_some_and(|answered| answered.result.error.is_some());
+        let failed = self.last_result.is_some_and(|last| last.result.error.is_some());
         let holds = is_about_result
             && self.replies_match(when)
             && when.failed.is_none_or(|wanted| wanted == failed)
@@ -79,7 +79,7 @@ impl<'a> Matcher<'a> {
         if !holds {
             return None;
         }
-        let mut values = self.answered.map(|answered| answered.values(join)).unwrap_or_default();
+        let mut values = self.last_result.map(|last| last.values(join)).unwrap_or_default();
         let result = values.get("result").cloned().unwrap_or_default();
         let texts = [(&when.user, &*self.user), (&when.result, &*result)];
         let mut wanted: Vec<_> =
@@ -111,18 +111,18 @@ impl<'a> Matcher<'a> {
 
     /// Returns whether the run replies to exactly the interrupts that `when.replies` names.
     fn replies_match(&self, when: &When) -> bool {
-        let answered =
+        let is_replied =
             |name: &String| name == "*" || self.replies.iter().any(|reply| reply.name == *name);
         let takes = |name: &String| when.replies.iter().any(|reply| reply == name || reply == "*");
         let approved = self.replies.iter().all(|reply| reply.approved);
         self.replies.is_empty() == when.replies.is_empty()
             && self.replies.iter().all(|reply| takes(&reply.name))
-            && when.replies.iter().all(answered)
+            && when.replies.iter().all(is_replied)
             && when.approved.is_none_or(|wanted| wanted == approved)
     }
 }
 
-impl AnsweredTool<'_> {
+impl LastResult<'_> {
     fn values(self, join: &str) -> Values {
         let mut values = Values::new();
         let text = self.result.content.text();

@@ -1,4 +1,4 @@
-//! Plays an answer: turns its actions into events.
+//! Plays a line: turns its actions into events.
 
 use std::{collections::HashMap, iter, sync::Arc, time::Duration};
 
@@ -6,7 +6,7 @@ use futures::Stream;
 use serde_json::{Value, json};
 
 use super::{
-    format::{ActionKind, Answer, Call},
+    format::{ActionKind, Call, ScriptLine},
     matcher::Match,
     questions::OpenCall,
     replies::add_args,
@@ -24,22 +24,22 @@ use agui_protocol::{
 
 const PARALLEL_ARGS_DELTAS: usize = 3;
 
-/// Events, each with the time to wait before it. Without an event, there is only the time.
+/// Events, each with the time to wait before it. An entry without an event is a pause.
 type Beats<'a> = Box<dyn Iterator<Item = (Duration, Option<Event>)> + Send + 'a>;
 
 pub(super) fn play(
-    answers: Arc<[Answer]>,
+    lines: Arc<[ScriptLine]>,
     index: usize,
     matched: Match,
     cx: RunContext,
 ) -> impl Stream<Item = Result<Event, AgentError>> + Send {
     async_stream::try_stream! {
-        let answer = &answers[index];
+        let line = &lines[index];
         let mut player = Player {
-            matched, cx, join: &answer.join,
+            matched, cx, join: &line.join,
             last_message: None, open_calls: Vec::new(), results: Vec::new(), activities: HashMap::new(),
         };
-        for action in &answer.play {
+        for action in &line.play {
             for (time, event) in player.perform(&action.get_ref().0)? {
                 if time > Duration::ZERO {
                     tokio::time::sleep(time).await;
@@ -181,7 +181,7 @@ impl<'a> Player<'a> {
         }
     }
 
-    /// Returns the results of the answered calls of a tool.
+    /// Returns the results of the calls of a tool that the run replies to.
     fn result_of(&mut self, tool: &str, approved: &Template, declined: &Template) -> Vec<Event> {
         let mut events = Vec::new();
         for reply in self.matched.replies.extract_if(.., |reply| tool == "*" || tool == reply.name)
@@ -210,7 +210,8 @@ fn message_beats<'a>(
     deltas: impl Iterator<Item = String> + Send + 'a,
     every_ms: u64,
 ) -> Beats<'a> {
-    let (start, end, message) = (message.start(), message.end(), message.clone());
+    let (start, end) = (message.start(), message.end());
+    let message = message.clone();
     paced([start], deltas.map(move |delta| message.delta(delta)), [end], every_ms)
 }
 

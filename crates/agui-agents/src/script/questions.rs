@@ -48,7 +48,7 @@ pub(super) struct ScriptQuestion {
     metadata: Option<JsonObject>,
 }
 
-/// A call that the answer has played without a result.
+/// A call that the line has played without a result.
 #[derive(Debug)]
 pub(super) struct OpenCall {
     pub(super) tool: String,
@@ -57,7 +57,7 @@ pub(super) struct OpenCall {
 }
 
 impl ScriptQuestion {
-    /// The name, or the tool of the call.
+    /// Returns the name, or the tool of the call.
     pub(super) fn name(&self) -> &str {
         self.call.as_deref().or(self.name.as_deref()).unwrap_or_default()
     }
@@ -73,7 +73,7 @@ impl ScriptQuestion {
         }
     }
 
-    /// A question about a call takes the first open call of its tool.
+    /// Returns the interrupt. A question about a call takes the first open call of its tool.
     pub(super) fn ask(&self, open: &mut Vec<OpenCall>, values: &Values) -> Option<Interrupt> {
         let call = match &self.call {
             Some(tool) => Some(open.remove(open.iter().position(|call| call.tool == *tool)?)),

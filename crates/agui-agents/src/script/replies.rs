@@ -22,12 +22,12 @@ pub(super) struct Reply {
     /// The question's name; for a question about a call, the tool.
     pub(super) name: String,
     pub(super) approved: bool,
-    pub(super) call: Option<AnsweredCall>,
+    pub(super) call: Option<RepliedCall>,
     pub(super) values: Values,
 }
 
 #[derive(Debug, Clone)]
-pub(super) struct AnsweredCall {
+pub(super) struct RepliedCall {
     pub(super) id: ToolCallId,
     /// True if the call has a result, because the same reply was sent before.
     pub(super) has_result: bool,
@@ -72,7 +72,7 @@ pub(super) fn replies(input: &RunAgentInput, questions: &Questions) -> Vec<Reply
             decide(entry, kind),
             call.map(|(_, call)| &*call.function.arguments),
         );
-        reply.call = call.map(|(_, call)| AnsweredCall {
+        reply.call = call.map(|(_, call)| RepliedCall {
             id: call.id.clone(),
             has_result: results.contains(&call.id),
         });
@@ -116,7 +116,7 @@ pub(super) fn add_args(args: &JsonObject, values: &mut Values) {
 fn decide(entry: &ResumeEntry, kind: QuestionKind) -> ApprovalDecision {
     match (kind, entry.status, &entry.payload) {
         (QuestionKind::Call { is_editable } | QuestionKind::Review { is_editable }, ..) => {
-            ApprovalDecision::of(entry, is_editable)
+            ApprovalDecision::from_entry(entry, is_editable)
         }
         // The schema of a form has no member `approved`: the form is approved when it is sent.
         (QuestionKind::Form, ResumeStatus::Resolved, Some(payload)) if is_sent(payload) => {
@@ -126,7 +126,8 @@ fn decide(entry: &ResumeEntry, kind: QuestionKind) -> ApprovalDecision {
     }
 }
 
-/// Returns whether the payload of a form is one. `null`, `false` and `{approved: …}` without a clear yes are refusals.
+/// Returns whether a payload is a filled form. `null`, `false` and `{approved: …}` without a clear
+/// yes are refusals.
 fn is_sent(payload: &Value) -> bool {
     let is_refusal = matches!(payload, Value::Null | Value::Bool(false));
     !is_refusal && payload.get("approved").is_none_or(|approved| *approved == Value::Bool(true))

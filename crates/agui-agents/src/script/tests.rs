@@ -53,7 +53,7 @@ async fn calls_without_a_message_share_one_that_has_no_text() {
 }
 
 #[tokio::test]
-async fn the_first_answer_that_fits_is_played() {
+async fn the_first_line_that_fits_is_played() {
     let script = Script::parse(
         "[[answer]]\nwhen.user = 'a'\nplay = [{ text = 'first' }]\n[[answer]]\nwhen.user = 'ab'\nplay = [{ text = 'second' }]",
     )

@@ -20,11 +20,11 @@ use crate::permits::Permits;
 const MAX_STEPS: u64 = 5_000_000;
 /// Smaller checks run on the async thread: another thread costs more than 50 µs when the machine is busy.
 const MAX_INLINE_STEPS: u64 = 5_000;
-/// Each problem takes about 300 bytes, also those in branches that are not shown.
+/// Each problem takes about 300 bytes, even in branches that are not shown.
 const MAX_EXPLAINED_STEPS: u64 = 100_000;
 /// The checks that run at once. An owner has half of them.
 const MAX_CHECKS: usize = 4;
-/// The time limit of a check, with the wait for its turn.
+/// The time limit of a check, including the wait for a permit.
 const CHECK_TIMEOUT: Duration = Duration::from_secs(5);
 const MAX_PROBLEMS: usize = 5;
 
@@ -66,7 +66,8 @@ impl BoundedSchema {
         Ok(Self(Arc::new(Compiled { source: schema.clone(), values: extent(schema).0, validator })))
     }
 
-    /// Checks a value of an owner. Returns the first problems, and whether there are more; `None` if the value fits.
+    /// Checks a value of an owner. Returns the first problems and whether there are more, or `None`
+    /// if the value fits.
     ///
     /// # Errors
     /// The reason why the value cannot be checked within the limits.
@@ -77,7 +78,7 @@ impl BoundedSchema {
     ) -> Result<Option<(Vec<Problem>, bool)>, String> {
         // Bounds the steps of counting.
         if self.0.values.saturating_mul(extent(value).0) <= MAX_INLINE_STEPS {
-            let steps = work::of(&self.0.source, value, MAX_STEPS)?;
+            let steps = work::count_steps(&self.0.source, value, MAX_STEPS)?;
             if steps <= MAX_INLINE_STEPS {
                 return Ok(self.0.problems(value, steps));
             }
@@ -88,7 +89,7 @@ impl BoundedSchema {
             spawn_blocking(move || {
                 // A check that takes too long continues, and keeps its permit.
                 let _permit = permit;
-                let steps = work::of(&schema.source, &value, MAX_STEPS)?;
+                let steps = work::count_steps(&schema.source, &value, MAX_STEPS)?;
                 Ok(schema.problems(&value, steps))
             })
             .await
@@ -104,8 +105,8 @@ impl BoundedSchema {
     }
 }
 
-/// Compiles the schema of the reply to an interrupt, which an agent wrote. The agent checks what the patterns that are left out
-/// would check.
+/// Compiles the schema of the reply to an interrupt, which an agent wrote. The agent has to check
+/// the patterns that are left out.
 ///
 /// # Errors
 /// The limit that the schema exceeds, or the part that is invalid.

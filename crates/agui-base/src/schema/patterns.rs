@@ -1,4 +1,5 @@
-//! Regular expressions in schemas. They are matched in linear time, so those that need backtracking are not supported.
+//! Regular expressions in schemas. They are matched in linear time, so expressions that need
+//! backtracking are not supported.
 
 use jsonschema::PatternOptions;
 use serde_json::{Value, json};

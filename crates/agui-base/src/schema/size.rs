@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::references;
 
-/// The most values that a schema has with each reference replaced by what it refers to.
+/// Values of a schema in which each reference is replaced by its target.
 const MAX_EXPANDED_VALUES: u64 = 100_000;
 /// The deepest nesting of such a schema. It bounds the stack of the validator.
 const MAX_EXPANDED_DEPTH: usize = 256;
@@ -24,7 +24,7 @@ pub struct SchemaLimits {
 impl SchemaLimits {
     /// The limits of the schemas of tools, and of an interrupt that asks about a call.
     pub const TOOL: Self = Self { bytes: 256 * 1024, depth: 64 };
-    /// The schema of an answer has that of the arguments two levels deeper.
+    /// The schema of an answer contains the arguments' schema, two levels deeper.
     pub const INTERRUPT: Self =
         Self { bytes: Self::TOOL.bytes + 1024, depth: Self::TOOL.depth + 2 };
 }
@@ -55,7 +55,9 @@ pub fn check_size(schema: &Value, limits: SchemaLimits) -> Result<(), String> {
 
 /// Returns the number of values in a value and its nesting depth, without recursion, because the depth is not limited yet.
 pub(super) fn extent(value: &Value) -> (u64, usize) {
-    let (mut count, mut deepest, mut open) = (0, 0, vec![(value, 1)]);
+    let mut count = 0;
+    let mut deepest = 0;
+    let mut open = vec![(value, 1)];
     while let Some((value, level)) = open.pop() {
         (count, deepest) = (count + 1, deepest.max(level));
         match value {
@@ -83,8 +85,8 @@ struct Expansion<'s> {
 }
 
 impl<'s> Expansion<'s> {
-    /// A reference to a schema around it counts as one value: such a schema is legal, and how often it is applied depends
-    /// on the value, for which [`work::of`](super::work::of) counts.
+    /// A reference to a schema around it counts as one value: such a schema is legal.
+    /// [`work::count_steps`](super::work::count_steps) counts how often a value applies it.
     fn size(&mut self, schema: &'s Value, level: usize) -> Result<Size, String> {
         let mut size = Size { values: 1, height: 1 };
         if !schema.is_object() && !schema.is_array() {
@@ -122,7 +124,7 @@ impl<'s> Expansion<'s> {
                 self.patterns += members
                     .get("patternProperties")
                     .and_then(Value::as_object)
-                    .map_or(0, |it| it.len());
+                    .map_or(0, |patterns| patterns.len());
                 members.values().try_for_each(|member| add(self, member))?;
                 references::targets(self.root, members)?
                     .into_iter()

@@ -1,7 +1,9 @@
-//! How often the validator will apply a part of a schema to a part of a value, counted before it begins.
+//! Counts how often the validator will apply parts of a schema to parts of a value, before it
+//! begins.
 //!
-//! The count follows all branches, also those that the validator will not reach, because an earlier one has decided.
-//! Counts of the same schema on the same value are computed once, so counting 2^36 takes 36 steps.
+//! The count follows all branches, even branches that the validator skips because an earlier branch
+//! has decided. Counts of the same schema on the same value are computed once, so counting 2^36
+//! takes 36 steps.
 
 use std::collections::HashMap;
 
@@ -21,7 +23,8 @@ const TEXT_KEYWORDS: [(&str, u64); 5] = [
     ("contentEncoding", 1),
     ("contentMediaType", 1),
 ];
-/// `uniqueItems` compares the items of short lists in pairs, and puts those of longer lists into a set.
+/// `uniqueItems` compares the items of short lists in pairs, and puts the items of longer lists
+/// into a set.
 const STEPS_PER_UNIQUE_VALUE: u64 = 8;
 const BYTES_PER_UNIQUE_STEP: u64 = 8;
 /// Finding the evaluated members or items applies the schemas beside the keyword once more.
@@ -31,12 +34,12 @@ const UNEVALUATED: [&str; 2] = ["unevaluatedProperties", "unevaluatedItems"];
 ///
 /// # Errors
 /// If there are more than `limit`, or the recursion would be too deep or endless.
-pub(super) fn of(schema: &Value, value: &Value, limit: u64) -> Result<u64, String> {
+pub(super) fn count_steps(schema: &Value, value: &Value, limit: u64) -> Result<u64, String> {
     let mut counter = Counter { root: schema, known: HashMap::new(), steps: 0, limit };
     counter.count(schema, Instance::Value(value), 0).map(|count| count.steps)
 }
 
-/// What a schema is applied to: a value, or a member's name, by `propertyNames`.
+/// The target of a schema: a value, or a member's name with `propertyNames`.
 #[derive(Clone, Copy)]
 enum Instance<'v> {
     Value(&'v Value),
@@ -52,7 +55,8 @@ struct Count {
 
 struct Counter<'v> {
     root: &'v Value,
-    /// By the addresses of a schema and an instance; `None` while the count is being computed.
+    /// Keyed by the addresses of a schema and an instance; `None` while the count is being
+    /// computed.
     known: HashMap<(*const Value, *const u8), Option<Count>>,
     /// The steps of counting, which `limit` bounds as well.
     steps: u64,
@@ -110,7 +114,7 @@ impl<'v> Counter<'v> {
     }
 }
 
-/// Calls a function with each schema that the keywords apply, references apart, and what it is applied to.
+/// Calls a function with each schema that the keywords apply, except references, and its target.
 fn for_each_part<'v>(
     keywords: &'v Map<String, Value>,
     instance: Instance<'v>,

@@ -30,15 +30,15 @@ pub struct TraceContext {
 impl TraceContext {
     /// Reads the headers of a request. Returns `None` for an invalid or repeated `traceparent`. An invalid or long
     /// `tracestate` counts as absent.
-    pub fn of_headers(headers: &HeaderMap) -> Option<Self> {
+    pub fn from_headers(headers: &HeaderMap) -> Option<Self> {
         let mut values = headers.get_all(TRACEPARENT).iter();
         let parent = values.next().filter(|_| values.next().is_none())?;
-        let context = Self::of_traceparent(parent.to_str().ok()?.trim())?;
+        let context = Self::from_traceparent(parent.to_str().ok()?.trim())?;
         Some(Self { state: read_state(headers).unwrap_or_default(), ..context })
     }
 
     /// Versions above 00 may have further parts, which are ignored.
-    pub fn of_traceparent(parent: &str) -> Option<Self> {
+    pub fn from_traceparent(parent: &str) -> Option<Self> {
         let mut parts = parent.get(..TRACEPARENT_BYTES)?.split('-');
         let version = hex(parts.next()?, 2)?;
         let (trace_id, span_id) =
@@ -136,7 +136,7 @@ mod tests {
         for state in states {
             headers.append(TRACESTATE, HeaderValue::from_str(state).unwrap());
         }
-        TraceContext::of_headers(&headers)
+        TraceContext::from_headers(&headers)
     }
 
     #[test]

@@ -1,6 +1,8 @@
-//! The place of work in a trace, which the rooms hand to each other and to other servers: W3C Trace Context.
+//! The place of work in a trace, which crates pass to each other and to other servers: W3C Trace
+//! Context.
 //!
-//! With the feature `otel`, other servers get the ids of this server's spans, without it those that the client has sent.
+//! With the feature `otel`, other servers get the ids of this server's spans. Without it, they get
+//! the ids that the client has sent.
 
 mod context;
 mod scope;

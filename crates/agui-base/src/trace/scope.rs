@@ -10,7 +10,7 @@ use super::{
     span_ids,
 };
 
-/// The span of a run or of one of its calls, for what is done and called below it. Cheap to clone.
+/// The span of a run or of one of its calls, for the work and the calls below it. Cheap to clone.
 ///
 /// Without an exporter there is no span, and other servers get the place that the request named.
 #[derive(Clone)]
@@ -26,7 +26,8 @@ impl TraceScope {
         self.records_content && !self.span().is_disabled()
     }
 
-    /// `requested` is what the request named. `records_content` puts messages, arguments and results into spans.
+    /// `requested` is the place that the request named. `records_content` puts messages, arguments
+    /// and results into spans.
     pub fn new(requested: Option<Arc<TraceContext>>, records_content: bool) -> Self {
         Self { span: Span::none(), requested, records_content }
     }
@@ -36,7 +37,7 @@ impl TraceScope {
         Self { span, requested: self.requested.clone(), records_content: self.records_content }
     }
 
-    /// The place to name to other servers: that of the span, or else the one that the request named.
+    /// The place for other servers: the span, or else the place that the request named.
     pub fn context(&self) -> Option<TraceContext> {
         span_ids::context_of(&self.span).or_else(|| self.requested.as_deref().cloned())
     }

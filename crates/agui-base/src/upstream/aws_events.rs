@@ -37,7 +37,7 @@ const EXCEPTIONS: &[(&str, u64)] = &[
 /// Reads the events of a model on Bedrock. A chunk is the event that it contains. An exception is an event with the name
 /// `error`, in the form of Anthropic's errors, with the status as its code.
 pub fn aws_events(response: Response, limits: StreamLimits, owner: &Arc<str>) -> ServerEvents {
-    let (mut pieces, mut large) = (pieces(response), LargeEvent::of(owner));
+    let (mut pieces, mut large) = (pieces(response), LargeEvent::new(owner));
     Box::pin(try_stream! {
         let mut buffer = BytesMut::new();
         loop {
@@ -147,7 +147,7 @@ impl Frame {
         self.headers.iter().find(|(other, _)| other == name).map_or("", |(_, value)| value)
     }
 
-    /// Returns `None` for events of other types than those of models.
+    /// Returns `None` for events that are not from a model.
     fn event(&self) -> Result<Option<ServerEvent>, StreamError> {
         let (name, data) = match (self.header(":message-type"), self.header(":event-type")) {
             ("event", "chunk") => {

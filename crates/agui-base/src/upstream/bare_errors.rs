@@ -1,4 +1,5 @@
-//! Finds errors that a server writes into a stream of events as bare JSON, and makes events of them.
+//! Finds errors that a server writes into a stream of events as bare JSON, and converts them to
+//! events.
 //!
 //! Google's servers do so when they fail in the middle of an answer, and so do gateways. By the rules of Server-Sent
 //! Events such lines have unknown fields and are ignored, and the stream would seem to break off without a reason.

@@ -13,7 +13,8 @@ use tokio::time::timeout;
 
 pub(super) type BodyError = Box<dyn StdError + Send + Sync>;
 
-/// The number of compressed bytes that are decompressed at a time: they become at most about a thousand times as many.
+/// The number of compressed bytes that are decompressed at a time. They become at most about a
+/// thousand times as many bytes.
 const STEP: usize = 256;
 
 /// An error of [`read_whole`].
@@ -68,8 +69,8 @@ pub(super) fn pieces(response: Response) -> BoxStream<'static, Result<Bytes, Bod
 
 /// Reads a body.
 ///
-/// # Errors
-/// If the body is longer than `limit` bytes, which is known before it is read if its head has the length.
+/// # Errors If the body is longer than `limit` bytes. A length in the head is checked before the
+/// body is read.
 pub async fn read_whole(response: Response, limit: usize) -> Result<Vec<u8>, BodyReadError> {
     if response.content_length().is_some_and(|length| length > limit as u64) {
         return Err(BodyReadError::TooLong(limit));
@@ -90,7 +91,8 @@ pub async fn read_start(response: Response, limit: usize) -> Result<BodyStart, B
     Ok(BodyStart { bytes, is_cut })
 }
 
-/// Returns what arrives of a body within a time and up to `limit` bytes, for the text of an error.
+/// Returns the part of a body that arrives within a time, up to `limit` bytes, for the text of an
+/// error.
 pub async fn read_excerpt(response: Response, limit: usize, time: Duration) -> Vec<u8> {
     let mut bytes = Vec::new();
     let _ = timeout(time, read_into(&mut bytes, response, limit)).await;

@@ -1,8 +1,8 @@
 //! Reads Server-Sent Events of another server, within limits on silence and on memory.
 //!
-//! `sse-stream` parses the format but has no limits: a server that never ends a line would fill the memory, and one
-//! that hangs would hold a run for ever. [`StreamLimits`] are checked on the raw bytes, before anything is buffered,
-//! so a comment or half an event also counts as activity.
+//! `sse-stream` parses the format but has no limits: a server that never ends a line would fill the
+//! memory, and one that hangs would hold a run forever. [`StreamLimits`] are checked on the raw
+//! bytes, before anything is buffered, so a comment or half an event also counts as activity.
 
 use std::{
     sync::{
@@ -66,7 +66,8 @@ pub enum StreamError {
     /// An event is not UTF-8.
     #[error("the text is not UTF-8")]
     NotUtf8,
-    /// An event of more than 8 MiB waited for 30 s, because other ones of the same owner, or of all, are being read.
+    /// An event of more than 8 MiB waited for 30 s, because other large events of the same owner,
+    /// or of all owners, are being read.
     #[error("too many large events are being read: one waited for {0:?}")]
     Busy(Duration),
     /// A frame of AWS is invalid.
@@ -79,15 +80,15 @@ pub type ServerEvents = BoxStream<'static, Result<ServerEvent, StreamError>>;
 
 /// Reads the events of a response to an owner. Events without data are left out.
 pub fn events(response: Response, limits: StreamLimits, owner: &Arc<str>) -> ServerEvents {
-    parse(pieces(response), limits, LargeEvent::of(owner))
+    parse(pieces(response), limits, LargeEvent::new(owner))
 }
 
-/// Reads the events of a model provider's response. An error that is no event, but bare JSON, is an event with the name
-/// `error`.
+/// Reads the events of a model provider's response. An error as bare JSON becomes an event with the
+/// name `error`.
 pub fn provider_events(response: Response, limits: StreamLimits, owner: &Arc<str>) -> ServerEvents {
     let mut errors = BareErrors::new();
     let bytes = pieces(response).map(move |piece| piece.map(|piece| errors.rewrite(piece)));
-    parse(bytes.boxed(), limits, LargeEvent::of(owner))
+    parse(bytes.boxed(), limits, LargeEvent::new(owner))
 }
 
 /// An event that is larger, such as a picture in base64, has to wait for [`LARGE_EVENTS`].
@@ -105,7 +106,7 @@ pub(super) struct LargeEvent {
 }
 
 impl LargeEvent {
-    pub(super) fn of(owner: &Arc<str>) -> Self {
+    pub(super) fn new(owner: &Arc<str>) -> Self {
         Self { owner: owner.clone(), permit: None }
     }
 
@@ -150,7 +151,7 @@ pub fn raw_events(
     limits: StreamLimits,
     owner: &Arc<str>,
 ) -> impl Stream<Item = Result<Sse, StreamError>> + Send + use<> {
-    parse_raw(pieces(response), limits, LargeEvent::of(owner))
+    parse_raw(pieces(response), limits, LargeEvent::new(owner))
         .try_filter(|event| future::ready(event.id.as_deref() != Some(CUT_OFF_ID)))
 }
 

@@ -1,5 +1,5 @@
-//! HTTP clients for other servers, the readers of their [`events`] and of other bodies, and the rules for what is secret
-//! between two servers.
+//! HTTP clients for other servers, the readers of their [`events`] and of other bodies, and the
+//! rules for secrets between two servers.
 //!
 //! All clients of this crate are made here. They have a limit on connecting and none on the whole response: a
 //! response may stream for long, and its reader limits the silence. Redirects are not followed, because a key for one

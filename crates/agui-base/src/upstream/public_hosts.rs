@@ -12,7 +12,7 @@ use reqwest::{
 };
 
 use super::{ClientError, ClientOptions, builder};
-use crate::host::Host;
+use crate::host_names::Host;
 
 /// The hosts that may have private addresses.
 #[derive(Debug, Clone)]
@@ -36,7 +36,8 @@ impl NamedHosts {
         self.0.contains(host)
     }
 
-    /// Returns whether a URL has no private address as its host. What a name resolves to is checked when the client connects.
+    /// Returns whether a URL has no private address as its host. The addresses of a name are
+    /// checked when the client connects.
     pub fn permits(&self, url: &Url) -> bool {
         let is_permitted = |host: Host| {
             let is_public = match host {

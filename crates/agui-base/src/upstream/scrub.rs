@@ -1,6 +1,6 @@
-//! Removes secrets from the texts of other servers, before they are logged or shown. Servers repeat keys in them, in full or shortened
-//! (`sk-ab***yz`), and proxies repeat whole headers. Known secrets are found by any eight consecutive bytes of them,
-//! other ones by their form.
+//! Removes secrets from the texts of other servers, before they are logged or shown. Servers repeat
+//! keys in them, in full or shortened (`sk-ab***yz`), and proxies repeat whole headers. Known
+//! secrets are found by any eight consecutive bytes of them, other secrets by their form.
 
 use std::{
     collections::{HashSet, VecDeque},
@@ -16,14 +16,14 @@ const ADDRESS: &str = "[address]";
 /// Fewer bytes would match ordinary words.
 const MATCH_BYTES: usize = 8;
 
-/// The number of texts that a server may repeat: those of the key in use, and of the one before. A key of AWS has two.
+/// Texts that a server may repeat: up to two of the key in use, and two of the previous key.
 const MAX_LEARNED: usize = 4;
 
 pub struct Scrubber {
     /// The server's host.
     host: String,
     fixed: KnownSecrets,
-    /// Those of a key that changes, with its text.
+    /// The secrets of a key that changes, with its text.
     learned: RwLock<VecDeque<(SecretString, KnownSecrets)>>,
 }
 
@@ -43,7 +43,7 @@ impl Scrubber {
         }
     }
 
-    /// Adds a text of a key, in place of the oldest one that was added.
+    /// Adds a text of a key, in place of the oldest added one.
     pub fn learn(&self, text: &str) {
         if self.learned.read().iter().any(|(known, _)| known.expose_secret() == text) {
             return;

@@ -19,8 +19,8 @@ pub fn secret_variable(name: &str) -> Result<String, String> {
     if value.is_empty() { Err(unset_variable(name)) } else { Ok(value) }
 }
 
-/// Returns the problem of an environment variable that is not set. A name in other letters than those of a variable may be a
-/// key that was put in its place, so the text does not repeat it.
+/// Returns the problem of an environment variable that is not set. If the name is not spelled like
+/// a variable, it may be a key, so the text does not repeat it.
 pub(crate) fn unset_variable(name: &str) -> String {
     if is_variable_name(name) {
         format!("the environment variable {name} is not set")

@@ -17,7 +17,8 @@ fn read_certificates() -> Result<ClientConfig, rustls::Error> {
     let provider = Arc::new(ring::default_provider());
     let verifier =
         Verifier::new_with_extra_roots(TLS_SERVER_ROOT_CERTS.iter().cloned(), provider.clone())?;
-    // "Dangerous" is any verifier that is not rustls's own; this one is by its authors, too, and is reqwest's default.
+    // "Dangerous" is any verifier that is not rustls's own; this verifier is by rustls's authors,
+    // too, and is reqwest's default.
     let builder = ClientConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()?
         .dangerous();

@@ -1,4 +1,5 @@
-//! The rules for URLs in a configuration: those of other servers, and those that keys come from or secrets go to.
+//! The rules for URLs in a configuration: URLs of other servers, of sources of keys, and of
+//! receivers of secrets.
 
 use std::net::IpAddr;
 
@@ -11,8 +12,9 @@ pub fn server_url(url: &str) -> Option<Url> {
     (matches!(url.scheme(), "http" | "https") && url.has_host() && is_bare).then_some(url)
 }
 
-/// Returns whether others can neither read nor change what is exchanged with a URL: it is `https`, or `http` on this machine.
-/// Its name is `localhost`, as written: a resolver may ask DNS for `localhost.` and for names under localhost.
+/// Returns whether nobody else can read or change the traffic with a URL: it is `https`, or `http`
+/// on this machine. Its name is `localhost`, as written: a resolver may ask DNS for `localhost.`
+/// and for names under localhost.
 pub fn is_trusted_url(url: &str) -> bool {
     let Some(url) = server_url(url) else { return false };
     let host = url.host_str().unwrap_or_default();

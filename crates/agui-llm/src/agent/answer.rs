@@ -26,41 +26,41 @@ use agui_protocol::{
 
 /// The most citations of a text, as JSON. Bounds the memory; more are left out.
 const MAX_CITATION_BYTES: usize = 256 * 1024;
-/// The index of the blocks that the model wrote as text, which have none.
+/// The index of calls that the model wrote as text; the provider gives them none.
 const WRITTEN: usize = usize::MAX;
 
-/// The state that the answers of a run share.
-pub(super) struct EarlierAnswers {
+/// The call ids and the skipped attachments that the answers of a run share.
+pub(super) struct CallIds {
     cx: RunContext,
     /// Some models use the ids of earlier calls again.
-    call_ids: HashSet<ToolCallId>,
+    used: HashSet<ToolCallId>,
     /// Every request skips the same attachments again. The client is told once.
     skipped: Vec<SkippedAttachment>,
 }
 
-impl EarlierAnswers {
-    /// `call_ids` are those of the conversation.
-    pub(super) fn new(cx: RunContext, call_ids: HashSet<ToolCallId>) -> Self {
-        Self { cx, call_ids, skipped: Vec::new() }
+impl CallIds {
+    /// `used` are the ids of the conversation's calls.
+    pub(super) fn new(cx: RunContext, used: HashSet<ToolCallId>) -> Self {
+        Self { cx, used, skipped: Vec::new() }
     }
 
     /// Returns the id, or a new one if it is used already.
     fn unique(&mut self, id: ToolCallId) -> ToolCallId {
-        let is_new = !self.call_ids.contains(&id) && self.cx.claim_id(&id);
+        let is_new = !self.used.contains(&id) && self.cx.claim_id(&id);
         let id = if is_new { id } else { ToolCallId::random() };
-        self.call_ids.insert(id.clone());
+        self.used.insert(id.clone());
         id
     }
 }
 
 pub(super) struct AnswerBuilder<'r> {
     provider: &'r str,
-    earlier: &'r mut EarlierAnswers,
+    call_ids: &'r mut CallIds,
     foreign: ForeignTexts<'r>,
     /// Attachments that earlier requests skipped, and this one did not yet.
     to_skip_again: Vec<SkippedAttachment>,
     citation_bytes: usize,
-    /// With the model's index, in the order of their starts.
+    /// The blocks with the model's index, in the order in which they started.
     blocks: Vec<(usize, AnswerBlock)>,
     /// The assistant's message that calls are added to. Reasoning ends it, so that the conversation keeps the order.
     call_message: Option<MessageId>,
@@ -72,7 +72,7 @@ pub(super) struct AnswerBuilder<'r> {
 enum AnswerBlock {
     Text {
         events: TextMessage,
-        /// Without content before the first text.
+        /// Has no content before the first text.
         message: AssistantMessage,
         citations: Vec<Value>,
     },
@@ -93,13 +93,13 @@ enum AnswerBlock {
 impl<'r> AnswerBuilder<'r> {
     pub(super) fn new(
         provider: &'r str,
-        earlier: &'r mut EarlierAnswers,
+        call_ids: &'r mut CallIds,
         foreign: ForeignTexts<'r>,
     ) -> Self {
         Self {
             provider,
-            to_skip_again: earlier.skipped.clone(),
-            earlier,
+            to_skip_again: call_ids.skipped.clone(),
+            call_ids,
             foreign,
             citation_bytes: 0,
             blocks: Vec::new(),
@@ -110,7 +110,7 @@ impl<'r> AnswerBuilder<'r> {
         }
     }
 
-    /// As [`apply`](Self::apply), and stores what the model drew, and looks for calls of others.
+    /// Like [`apply`](Self::apply); also stores generated media, and checks calls written as text.
     pub(super) async fn read(
         &mut self,
         event: ModelEvent,
@@ -118,9 +118,9 @@ impl<'r> AnswerBuilder<'r> {
     ) -> Option<TokenUsage> {
         match event {
             ModelEvent::Media { media_type, base64 } => {
-                if let Some(file) = SharedFile::of_data(base64, media_type).await {
+                if let Some(file) = SharedFile::from_data(base64, media_type).await {
                     self.has_media = true;
-                    out.push(file.into_event_or_problem(self.earlier.cx.files()).await);
+                    out.push(file.into_event_or_problem(self.call_ids.cx.files()).await);
                 }
             }
             ModelEvent::WrittenCalls { text, calls } => {
@@ -142,7 +142,7 @@ impl<'r> AnswerBuilder<'r> {
             ModelEvent::Stop(reason) => self.stop = Some(reason),
             ModelEvent::Skipped(attachment) => out.extend(self.skip(attachment)),
             ModelEvent::Citation { index, citation } => self.cite(index, citation),
-            // `read` takes them.
+            // `read` handles these.
             ModelEvent::Media { .. } | ModelEvent::WrittenCalls { .. } => {}
         }
         None
@@ -162,7 +162,7 @@ impl<'r> AnswerBuilder<'r> {
                 AnswerBlock::Reasoning { events, message, is_open: false, redacted }
             }
             BlockStart::Call { id, name } => {
-                let id = self.earlier.unique(id);
+                let id = self.call_ids.unique(id);
                 let parent = self.call_message.get_or_insert_with(MessageId::random).clone();
                 let events = emit::ToolCallEvents::with_id(id.clone(), &*name)
                     .within(&TextMessage::with_id(parent.clone()));
@@ -173,7 +173,7 @@ impl<'r> AnswerBuilder<'r> {
         self.blocks.push((index, block));
     }
 
-    /// Adds the calls, or the text if one of them stands in a text that somebody else wrote.
+    /// Adds the calls, or their text if a foreign text contains one of them.
     fn written_calls(
         &mut self,
         text: String,
@@ -197,14 +197,14 @@ impl<'r> AnswerBuilder<'r> {
         }
     }
 
-    /// Equal attachments are counted: two images without names are told as two.
+    /// Counts equal attachments: two images without names are reported twice.
     fn skip(&mut self, attachment: SkippedAttachment) -> Option<Event> {
         if let Some(at) = self.to_skip_again.iter().position(|earlier| *earlier == attachment) {
             self.to_skip_again.swap_remove(at);
             return None;
         }
         let value = json!(attachment);
-        self.earlier.skipped.push(attachment);
+        self.call_ids.skipped.push(attachment);
         repaired(Partner::Model, Repair::AttachmentSkipped);
         Some(Custom::new(ATTACHMENT_SKIPPED, value).into())
     }
@@ -281,7 +281,7 @@ impl<'r> AnswerBuilder<'r> {
                 if !std::mem::replace(is_open, true) {
                     out.extend(events.start());
                 }
-                // Also without an artefact: no other vendor's model gets the text.
+                // Set even without an artefact, so that no other vendor's model gets the text.
                 message.metadata = Some(artefact_metadata(provider, *redacted));
                 let [mut message_end, span_end] = events.end();
                 message_end.base_mut().set_metadata(message.metadata.clone());
@@ -350,7 +350,7 @@ impl<'r> AnswerBuilder<'r> {
 pub(super) struct CompleteAnswer {
     pub(super) messages: Vec<Message>,
     pub(super) stop: StopReason,
-    /// Whether the user has got a picture or another file.
+    /// True if the answer has an image or another file.
     pub(super) has_media: bool,
 }
 

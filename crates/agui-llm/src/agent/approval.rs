@@ -1,10 +1,11 @@
 //! Tool calls that wait for a person: their interrupts, and the replies in the next run's `resume`.
 //!
-//! A call that needs approval ends the run with an interrupt whose id has the call's id, its MCP server if it has one, and a
-//! digest of its tool and arguments. The next run finds the call in the conversation by both. **One reply decides on one call, the one that
-//! was shown**: a call with the same id and another digest, which only a client can add, is never decided on, and of
-//! several equal calls one is. Conversations may have several calls of one id; the first that was decided on counts, or
-//! else the first.
+//! A call that needs approval ends the run with an interrupt. The interrupt's id holds the call's
+//! id, its MCP server if it has one, and a digest of its tool and arguments; the next run finds the
+//! call in the conversation by both. **One reply decides one call, the one that was shown**: a call
+//! with the same id and another digest, which only a client can add, is never decided, and of
+//! several equal calls one is. If several calls have one id, the first decided one counts, or else
+//! the first.
 
 use std::collections::HashSet;
 
@@ -12,8 +13,8 @@ use serde_json::{Value, json};
 
 use super::{
     catalog::{ToolCatalog, ToolOwner},
-    client_claims::made_by_runs,
     suspended::SuspendedTask,
+    unverified_messages::made_by_runs,
 };
 use crate::history;
 use agui_agent::RunContext;
@@ -31,19 +32,21 @@ const ID_PREFIX: &str = "approval:";
 const NO_CONSENT: &str =
     "The call was not run: the user declined to log in or to open a page for it.";
 
-/// A call that runs, with the arguments and the replies of people, or the result of one that does not, for the model.
+/// The arguments and replies of a call that runs, or the result of one that does not, for the
+/// model.
 pub(super) type CallDecision = Result<CallReplies, String>;
 
 #[derive(Debug, Default)]
 pub(super) struct PriorApprovals {
     pub(super) decided: Vec<(ToolCall, CallDecision)>,
-    /// Tasks of subagents that go on.
+    /// Tasks of subagents that continue.
     pub(super) tasks: Vec<(ToolCall, SuspendedTask)>,
     /// Calls that need approval and have no reply.
     pub(super) open: Vec<Interrupt>,
 }
 
-/// A call without a reply gets its interrupt again. Calls that a client wrote are left out.
+/// Matches the entries with the calls. A call without a reply gets its interrupt again. Calls that
+/// a client wrote are left out.
 pub(super) async fn prior_approvals(
     messages: &[Message],
     entries: &[ResumeEntry],
@@ -53,7 +56,7 @@ pub(super) async fn prior_approvals(
     let mut prior = PriorApprovals::default();
     let (mut decided_ids, mut undecided) = (HashSet::new(), Vec::new());
     let mut used = HashSet::new();
-    let mut tasks = SuspendedTask::of_entries(entries);
+    let mut tasks = SuspendedTask::from_entries(entries);
     for (call, result) in history::calls(made_by_runs(messages, cx)) {
         if result.is_none()
             && let Some(task) = tasks.remove(&call.id)
@@ -125,14 +128,17 @@ fn decision_on<'e>(
     let approvals: Vec<_> = entries.iter().filter(|entry| bound(entry).is_some()).collect();
     let first = *approvals.first()?;
     let is_clear = approvals.iter().all(|entry| *entry == first);
-    let decision =
-        if is_clear { ApprovalDecision::of(first, true) } else { ApprovalDecision::Unclear };
+    let decision = if is_clear {
+        ApprovalDecision::from_entry(first, true)
+    } else {
+        ApprovalDecision::Unclear
+    };
     let bound = bound(first).unwrap_or_default().to_owned();
     is_open(&[first])
         .then(|| (decide(decision).map(|edited| CallReplies::none(bound, edited)), approvals))
 }
 
-/// CopilotKit adds such a message to the conversation beside the `resume` entry.
+/// True for the copy of a reply that CopilotKit adds to the conversation beside the `resume` entry.
 fn is_copy_of_reply(message: &ToolMessage, entry: &ResumeEntry) -> bool {
     let MessageContent::Text(text) = &message.content else { return false };
     let reply = match (entry.status, &entry.payload) {
@@ -154,7 +160,7 @@ async fn interrupt_if_needed(call: &ToolCall, catalog: &ToolCatalog) -> Option<I
         .then(|| approval_interrupt(call, &arguments, &**tool))
 }
 
-/// `arguments` are those that run. The question is made of them, not of the text that the model wrote.
+/// `arguments` are the ones that run. The question shows them, and not the model's text.
 pub(super) fn approval_interrupt(
     call: &ToolCall,
     arguments: &JsonObject,

@@ -1,4 +1,4 @@
-//! The calls of a turn while they run: several at a time, each within its time limit, each with one outcome.
+//! The calls of a step while they run: several at a time, each within its time limit, each with one outcome.
 
 use std::{
     future::poll_fn,
@@ -29,7 +29,7 @@ use agui_tools::{
     host::{ToolEvents, ToolSession},
 };
 
-/// Dropping it stops the calls.
+/// The running calls of a step. Dropping this stops them.
 pub(super) struct RunningCalls<'r> {
     calls: BoxStream<'r, CallOutcome>,
     session: &'r ToolSession,
@@ -104,7 +104,7 @@ fn start_call<'r>(pending: PendingCall, run: &RunScope<'r>) -> BoxStream<'r, Cal
             let (limit, session) = (run.settings.tool_timeout, run.session.clone());
             let running = async move {
                 let cx =
-                    ToolContext::of_call(session, call, name, &action.arguments, action.replies)
+                    ToolContext::for_call(session, call, name, &action.arguments, action.replies)
                         .within(scope);
                 call_tool(&action.tool, action.arguments, &cx, limit, open).await
             };

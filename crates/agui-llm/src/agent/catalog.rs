@@ -1,6 +1,7 @@
-//! The tools that the model can call in a run. If several tools have one name, a tool of the request goes first: a
-//! front end that brings a tool expects the calls. Only `render_a2ui` is this server's in runs with A2UI. `update_state` comes next, then subagents, then the server's tools
-//! in the order in which they were added.
+//! The tools that the model can call in a run. If several tools have one name, the first in this
+//! order is offered: tools of the request, because the front end expects these calls (except
+//! `render_a2ui` in runs with A2UI, which is this server's); `update_state`; subagents; the
+//! server's tools in the order in which they were added.
 
 use std::{collections::HashMap, sync::Arc};
 
@@ -82,8 +83,8 @@ impl ToolCatalog {
         }
     }
 
-    /// Returns the choice of a tool of the application that the application forces, in OpenAI's form. CopilotKit does so for
-    /// suggestions.
+    /// Returns the application's tool that the request forces in OpenAI's form, as CopilotKit does
+    /// for suggestions.
     pub(super) fn forced_by_application(&self, input: &RunAgentInput) -> Option<ToolChoice> {
         let name = input.forwarded_prop("toolChoice")?.pointer("/function/name")?.as_str()?;
         matches!(self.owner(name), Some(ToolOwner::Application))
@@ -94,7 +95,7 @@ impl ToolCatalog {
         self.owners.get(name)
     }
 
-    /// Returns the MCP server of the tool that has a name.
+    /// Returns the MCP server of a tool.
     pub(super) fn server(&self, name: &str) -> Option<&str> {
         match self.owner(name)? {
             ToolOwner::Server(tool) => tool.tool.server(),
@@ -102,7 +103,8 @@ impl ToolCatalog {
         }
     }
 
-    /// Returns the name of a tool in metrics. Models and applications can invent names, so theirs have none.
+    /// Returns the name of a tool in metrics: [`OTHER`] for names that a model or an application
+    /// can invent.
     pub(super) fn metric_name(&self, name: &str) -> String {
         match self.owner(name) {
             Some(ToolOwner::Server(tool)) => tool.tool.metric_name().to_owned(),

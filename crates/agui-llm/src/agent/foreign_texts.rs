@@ -1,7 +1,7 @@
 //! Tells a call that a model wrote as text from one that it quotes.
 //!
-//! A page that a tool has read can have the text of a call. A model that quotes it at the end of its answer would make the call.
-//! So a written call does not run if it stands in a text that somebody else wrote.
+//! A page that a tool has read can contain the text of a call. A model that quotes it at the end of
+//! its answer would make the call. So a written call does not run if a foreign text contains it.
 
 use tokio::task::spawn_blocking;
 
@@ -9,18 +9,18 @@ use crate::{history, model::WrittenCall, written_syntax::SoughtCalls};
 use agui_agent::RunContext;
 use agui_protocol::Message;
 
-/// The texts of a conversation that neither the model nor the configuration wrote. A summary may repeat them, and the messages that
-/// it stands for are among them, as are those that do not fit into the context window.
+/// The texts of a conversation that neither the model nor the configuration wrote. Summaries are
+/// included, and so are the messages that they replace and those outside of the context window.
 pub(super) struct ForeignTexts<'r> {
     pub(super) cx: &'r RunContext,
     pub(super) messages: &'r [Message],
-    /// What the application says about the situation, and the state.
+    /// The application's context entries, and the state.
     pub(super) current: Vec<String>,
 }
 
 impl ForeignTexts<'_> {
-    /// Returns whether one of the calls stands in the texts. Reads all of them, beside the async threads: time is linear in the
-    /// conversation, which can be large.
+    /// Returns whether the texts contain one of the calls. Runs on a blocking thread: the time is
+    /// linear in the conversation, which can be large.
     pub(super) async fn have(&self, calls: &[WrittenCall]) -> bool {
         let own = calls.iter().map(|call| (&call.name, call));
         let written = calls
@@ -34,7 +34,7 @@ impl ForeignTexts<'_> {
         spawn_blocking(move || sought.stand_in(&joined)).await.unwrap_or(true)
     }
 
-    /// Nothing stands between two texts: a call may be split over the results of two tools.
+    /// Joins without separators: a call may be split over the results of two tools.
     fn joined(&self) -> String {
         let mut joined = self.current.concat();
         for message in self.messages {

@@ -1,4 +1,4 @@
-//! The marks of a run with a model, from which another server goes on.
+//! The marks from which another server continues a run with a model.
 //!
 //! An answer is marked when it is complete, a call when it has its result. A call that must not run twice is marked before
 //! it starts. Calls that are not safe wait until their answer and its marks are stored.
@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use super::{
     approval::PriorApprovals,
-    plan::{PendingCall, TurnPlan},
+    plan::{PendingCall, StepPlan},
     review::NextStep,
     run_scope::RunScope,
 };
@@ -24,7 +24,7 @@ use agui_tools::{Repeat, host::KeptValue};
 
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-enum TurnMark {
+enum StepMark {
     /// An answer is complete, and its calls come next. The usage is that of the run so far.
     Answer {
         step: u32,
@@ -38,89 +38,90 @@ enum TurnMark {
         usage: Vec<TokenUsage>,
     },
     Start(ToolCallId),
-    /// A call has kept what it goes on with.
+    /// A call has kept the value with which it continues.
     Kept(KeptValue),
-    /// A call has its result: only the place counts.
+    /// A call has its result. Only the position of the mark counts.
     Result,
 }
 
-/// What a run that goes on knows about its turns so far.
+/// The earlier steps of a run that is continued.
 #[derive(Default)]
-pub(super) struct EarlierTurns {
-    pub(super) steps: u32,
+pub(super) struct EarlierSteps {
+    pub(super) count: u32,
     /// The calls that may have taken effect.
     pub(super) started: HashSet<ToolCallId>,
     /// The MCP servers that carry out the calls of the last answer.
     servers: HashMap<ToolCallId, String>,
-    /// What calls without a result have kept.
+    /// The values that calls without a result have kept.
     kept: HashMap<ToolCallId, Value>,
     /// The end of a run whose last answer is complete.
     pub(super) end: Option<Event>,
 }
 
-impl EarlierTurns {
+impl EarlierSteps {
     /// Reads the marks of a run that is continued, and counts the tokens that it has used.
-    pub(super) fn of(cx: &RunContext) -> Self {
-        let (mut turns, mut used) = (Self::default(), Vec::new());
+    pub(super) fn from_marks(cx: &RunContext) -> Self {
+        let (mut steps, mut used) = (Self::default(), Vec::new());
         let marks =
             cx.continuation().map(|continuation| &continuation.marks[..]).unwrap_or_default();
-        for mark in marks.iter().filter_map(|mark| TurnMark::deserialize(mark).ok()) {
+        for mark in marks.iter().filter_map(|mark| StepMark::deserialize(mark).ok()) {
             match mark {
-                TurnMark::Answer { step, usage, servers } => {
-                    (turns.steps, used, turns.servers) = (step, usage, servers);
+                StepMark::Answer { step, usage, servers } => {
+                    (steps.count, used, steps.servers) = (step, usage, servers);
                 }
-                TurnMark::LastAnswer { result, usage } => {
+                StepMark::LastAnswer { result, usage } => {
                     let outcome = RunOutcome::success();
                     let mut finished =
                         RunFinished::new(cx.thread_id().clone(), cx.run_id().clone(), outcome);
                     finished.result = result;
-                    (turns.end, used) = (Some(finished.into()), usage);
+                    (steps.end, used) = (Some(finished.into()), usage);
                 }
-                TurnMark::Start(call) => drop(turns.started.insert(call)),
-                TurnMark::Kept(KeptValue { call, value }) => {
-                    // It does not run twice: it goes on.
-                    turns.started.remove(&call);
-                    turns.kept.insert(call, value);
+                StepMark::Start(call) => drop(steps.started.insert(call)),
+                StepMark::Kept(KeptValue { call, value }) => {
+                    // The call continues from its value, and does not run twice.
+                    steps.started.remove(&call);
+                    steps.kept.insert(call, value);
                 }
-                TurnMark::Result => {}
+                StepMark::Result => {}
             }
         }
         used.into_iter().for_each(|usage| cx.add_usage(usage));
-        turns
+        steps
     }
 
-    /// Returns the plan for the first turn: the calls that people decided about, and what is open of the last answer.
+    /// Returns the plan for the first step: the calls that people decided, and the open calls of
+    /// the last answer.
     pub(super) async fn plan(
         &self,
         prior: PriorApprovals,
         messages: &[Message],
         run: &RunScope<'_>,
-    ) -> TurnPlan {
-        let mut plan = TurnPlan::of_decisions(prior.decided, run).await;
+    ) -> StepPlan {
+        let mut plan = StepPlan::from_decisions(prior.decided, run).await;
         plan.resume_tasks(prior.tasks, messages, run);
-        if self.steps > 0 {
-            plan.add_earlier_turn(&history::open_calls(messages), &self.servers, run).await;
+        if self.count > 0 {
+            plan.add_earlier_step(&history::open_calls(messages), &self.servers, run).await;
         }
-        plan.go_on(&self.kept);
+        plan.restore_kept(&self.kept);
         plan.stop_started(&self.started, run.settings.unknown_outcome);
         plan
     }
 }
 
-/// Returns the ids of calls that a new call cannot have: those of the conversation, and those that were taken back.
+/// Returns the call ids in use: those of the conversation, and retracted ones.
 pub(super) fn used_ids(messages: &[Message], cx: &RunContext) -> HashSet<ToolCallId> {
-    let taken_back =
-        cx.continuation().into_iter().flat_map(|it| it.taken_back.iter().cloned().map(Into::into));
-    // Subagents' calls included.
+    let retracted = cx.continuation().into_iter().flat_map(|earlier| &earlier.retracted);
+    // Includes the calls of subagents.
     messages
         .iter()
         .flat_map(Message::tool_calls)
         .map(|call| call.id.clone())
-        .chain(taken_back)
+        .chain(retracted.cloned().map(Into::into))
         .collect()
 }
 
-/// Marks a complete answer, the last of `messages`. One that has to be corrected, or that fails the run, is asked for again.
+/// Marks a complete answer, the last of `messages`. An answer that has to be corrected, or that
+/// fails the run, is not marked: the model is asked again.
 pub(super) fn answer(
     run: &RunScope<'_>,
     step: u32,
@@ -134,14 +135,14 @@ pub(super) fn answer(
     }
     mark(cx, || match next {
         NextStep::Finish(result) if !has_calls => {
-            TurnMark::LastAnswer { result: result.clone(), usage: cx.usage() }
+            StepMark::LastAnswer { result: result.clone(), usage: cx.usage() }
         }
         _ => {
             let calls = history::open_calls(messages).into_iter().map(|(call, _)| call);
             let server = |call: &ToolCall| {
                 Some((call.id.clone(), catalog.server(&call.function.name)?.to_owned()))
             };
-            TurnMark::Answer {
+            StepMark::Answer {
                 step,
                 usage: cx.usage(),
                 servers: calls.filter_map(server).collect(),
@@ -151,21 +152,21 @@ pub(super) fn answer(
 }
 
 pub(super) fn result(cx: &RunContext) {
-    mark(cx, || TurnMark::Result);
+    mark(cx, || StepMark::Result);
 }
 
 /// Marks the calls that must not run twice. Calls that have an effect wait until they are stored, once for all calls of an
 /// answer: if the answer were lost, it would be asked for again, and the same call would come with another id and key.
 pub(super) async fn start(cx: &RunContext, calls: &[PendingCall]) {
     for call in calls.iter().filter(|call| call.repeat == Repeat::Never) {
-        mark(cx, || TurnMark::Start(call.call.clone()));
+        mark(cx, || StepMark::Start(call.call.clone()));
     }
     if calls.iter().any(|call| call.repeat != Repeat::Safe) {
         cx.written().await;
     }
 }
 
-fn mark(cx: &RunContext, mark: impl FnOnce() -> TurnMark) {
+fn mark(cx: &RunContext, mark: impl FnOnce() -> StepMark) {
     if cx.is_journaled() {
         // Marks always have a JSON form.
         cx.mark(serde_json::to_value(mark()).unwrap_or_default());

@@ -1,19 +1,18 @@
 //! The agent with a language model: it asks the model, runs the tools that the model calls, and asks again.
 //!
 //! A run ends when the model calls nothing more, when a person or the application has to answer something, or at the
-//! limit of steps. A run uses the files in this order: `model_chain`, `catalog`, `approval`, `turns` (the loop of steps),
-//! `answer`, `review` (or `no_answer`), `plan`, `calls`.
+//! limit of steps. A run uses the files in this order: `model_chain`, `catalog`, `approval`, `steps` (the loop),
+//! `answer`, `review` (or `empty_answer`), `plan`, `calls`.
 
 mod answer;
 mod approval;
 mod calls;
 mod capabilities;
 mod catalog;
-mod client_claims;
+mod empty_answer;
 mod foreign_texts;
 mod marks;
 mod model_chain;
-mod no_answer;
 mod partial_json;
 mod plan;
 mod prediction;
@@ -22,14 +21,15 @@ mod run_scope;
 mod schema;
 mod settings;
 mod state;
+mod steps;
 mod subagent;
 mod surfaces;
 mod suspended;
 mod system_prompt;
 mod task_ids;
 mod tool_meter;
-mod turns;
 mod unknown_outcome;
+mod unverified_messages;
 
 use std::{fmt, sync::Arc, time::Duration};
 
@@ -39,10 +39,10 @@ pub use self::unknown_outcome::UnknownOutcome;
 use self::{calls::within_limit, schema::CheckedSchema, settings::Settings, subagent::Subagent};
 pub use self::{prediction::StatePrediction, system_prompt::SystemPrompt};
 use super::{
-    context::{ContextOptions, FittedModel, MediaRetryModel},
     model::Model,
     options::ToolChoice,
     transport::SetupError,
+    window::{FittedModel, MediaRetryModel, WindowOptions},
 };
 use agui_agent::{Agent, AppRequest, EventStream, RunContext, app_request, event_stream};
 use agui_protocol::{AgentCapabilities, JsonObject, RunAgentInput, ToolCallId};
@@ -75,7 +75,7 @@ impl LlmAgent {
     pub fn new(model: impl Model) -> Self {
         Self(Arc::new(Settings {
             model: Arc::new(MediaRetryModel::new(Arc::new(model))),
-            context: None,
+            window: None,
             models: Vec::new(),
             fallbacks: Vec::new(),
             description: None,
@@ -109,14 +109,14 @@ impl LlmAgent {
         self.set(|settings| settings.fallbacks.push(Arc::new(model)))
     }
 
-    /// Sets what the agent is for, told to people and to agents that it is a subagent of.
+    /// Sets the agent's purpose, which people and its parent agents read.
     pub fn description(self, text: impl Into<String>) -> Self {
         self.set(|settings| settings.description = Some(text.into()))
     }
 
     /// Puts instructions before every conversation.
     pub fn system_prompt(self, text: impl Into<String>) -> Self {
-        self.configured_prompt(SystemPrompt::of_text(text.into()))
+        self.configured_prompt(SystemPrompt::from_text(text.into()))
     }
 
     /// Puts instructions with values of the caller before every conversation.
@@ -133,19 +133,19 @@ impl LlmAgent {
         self.set(|settings| settings.prompt = Some(Arc::new(prompt)))
     }
 
-    /// Keeps conversations within the model's context window. Without this, the provider refuses one that is too long.
-    /// Of several calls, the first counts.
-    pub fn context(self, options: ContextOptions) -> Self {
+    /// Keeps conversations within the model's context window. Without this, the provider refuses
+    /// one that is too long. The first call counts.
+    pub fn window(self, options: WindowOptions) -> Self {
         self.set(|settings| {
-            if settings.context.is_none() {
+            if settings.window.is_none() {
                 let fitted = Arc::new(FittedModel::new(settings.model.clone(), options));
-                settings.context = Some(fitted.clone());
+                settings.window = Some(fitted.clone());
                 settings.model = fitted;
             }
         })
     }
 
-    /// Adds a tool. An application's tool of the same name, in a request, goes before it.
+    /// Adds a tool. A request's tool of the same name takes precedence.
     pub fn tool(self, tool: impl Tool) -> Self {
         self.set(|settings| settings.tools = std::mem::take(&mut settings.tools).tool(tool))
     }
@@ -187,14 +187,15 @@ impl LlmAgent {
         Ok(self.set(|settings| settings.state_schema = Some(schema)))
     }
 
-    /// Makes members of the state of arguments while the model writes them.
+    /// Fills members of the state with arguments of calls while the model writes them.
     #[doc(hidden)]
     pub fn predictions(self, predictions: Vec<StatePrediction>) -> Self {
         self.set(|settings| settings.predictions = predictions)
     }
 
-    /// Offers another agent as a tool: the model gives it a task, and gets the text of its last message. If it asks a person, the
-    /// run ends with its questions, and the next run goes on inside the task.
+    /// Offers another agent as a tool: the model gives it a task, and gets the text of its last
+    /// message. If it asks a person, the run ends with its questions, and the next run continues
+    /// the task.
     pub fn subagent(
         self,
         name: impl Into<String>,
@@ -215,7 +216,7 @@ impl LlmAgent {
         self.set(|settings| settings.max_calls_per_turn = calls.max(1))
     }
 
-    /// Sets how many calls of one turn run at a time; at least one.
+    /// Sets how many calls of one step run at a time; at least one.
     pub fn parallel_tools(self, calls: usize) -> Self {
         self.set(|settings| settings.parallel_tools = calls.max(1))
     }
@@ -225,7 +226,7 @@ impl LlmAgent {
         self.set(|settings| settings.tool_timeout = time)
     }
 
-    /// Sets what happens to a call whose server was lost while it ran, when the run goes on.
+    /// Sets what happens to a call whose server was lost while it ran, when the run is continued.
     pub fn unknown_outcome(self, policy: UnknownOutcome) -> Self {
         self.set(|settings| settings.unknown_outcome = policy)
     }
@@ -238,7 +239,7 @@ impl LlmAgent {
 
 impl Agent for LlmAgent {
     fn run(&self, input: RunAgentInput, cx: RunContext) -> EventStream {
-        event_stream(turns::turns(self.0.clone(), input, cx))
+        event_stream(steps::run(self.0.clone(), input, cx))
     }
 
     fn respond_to_app(&self, input: RunAgentInput, cx: RunContext) -> EventStream {
@@ -249,16 +250,16 @@ impl Agent for LlmAgent {
         capabilities::capabilities(&self.0)
     }
 
-    /// After its last complete answer or result of a tool.
+    /// A run continues after its last complete answer or tool result.
     fn can_continue(&self) -> bool {
         true
     }
 
-    /// If all its tools are safe to repeat.
+    /// True if all tools and subagents are safe to repeat.
     fn is_repeatable(&self) -> bool {
         let is_safe = |tool: &OfferedTool| tool.tool.repeat(&JsonObject::new()) == Repeat::Safe;
         self.0.tools.tools().iter().all(is_safe)
-            && self.0.subagents.iter().all(|it| it.agent.is_repeatable())
+            && self.0.subagents.iter().all(|subagent| subagent.agent.is_repeatable())
     }
 }
 
@@ -268,7 +269,7 @@ async fn respond_to_app(
     input: RunAgentInput,
     cx: RunContext,
 ) -> Result<Value, String> {
-    let request = AppRequest::of_input(&input).ok_or("it is malformed")?;
+    let request = AppRequest::from_input(&input).ok_or("it is malformed")?;
     let of_run = settings.tools.for_run(&cx).await;
     let tools = of_run.as_ref().unwrap_or(&settings.tools);
     tools.ready().await;

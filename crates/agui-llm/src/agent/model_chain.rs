@@ -27,7 +27,7 @@ const MAX_SHOWN_CHARS: usize = 80;
 
 pub(super) struct ModelChain<'s> {
     settings: &'s Settings,
-    /// For the agent's own model alone. Fallbacks have names of their own.
+    /// The chosen name of the agent's own model. Fallbacks have their own names.
     chosen: Option<String>,
     /// The number of models that were unavailable in this run. They are not tried again in it, because each attempt can
     /// take as long as its time limit.
@@ -55,7 +55,7 @@ impl<'s> ModelChain<'s> {
         let settings = self.settings;
         if !cx.accepts_instructions() {
             let current = std::mem::take(&mut request.current);
-            history::add_data(&mut request.turns, current);
+            history::add_data(&mut request.steps, current);
         }
         loop {
             let at = self.unavailable;
@@ -98,7 +98,7 @@ async fn until_first_token(answer: &mut ModelStream) -> Vec<Result<ModelEvent, M
     let mut usage = None;
     loop {
         match answer.next().await {
-            // A later one replaces it.
+            // A later report replaces this one.
             event @ Some(Ok(ModelEvent::Usage(_))) => usage = event,
             event @ Some(Ok(ModelEvent::Skipped(_))) => early.extend(event),
             decisive => {

@@ -4,14 +4,17 @@ use serde_json::Value;
 
 use agui_agent::surfaces::arguments::StringScan;
 
-/// Returns the value that the beginning of a JSON text has so far: open strings, arrays and objects end where the text ends, and
-/// numbers, words and names that may go on are left out. `None` if there is nothing yet.
+/// Returns the value of an incomplete JSON text: open strings, arrays and objects end where the
+/// text ends; numbers, words and names that may be incomplete are left out. `None` without any
+/// value.
 pub(super) fn completed(beginning: &str) -> Option<Value> {
-    // The brackets that are open, as the ones that close them. They are the same at the end of the last whole text.
+    // The brackets that close the open ones. They are the same at the end of `whole`.
     let mut open: Vec<char> = Vec::new();
-    // The end of the last whole text, and whether a string is open there.
+    // The end of the longest usable beginning; true if a string is open there.
     let mut whole = (0, false);
-    let (mut string, mut expects_name, mut is_name) = (StringScan::default(), false, false);
+    let mut string = StringScan::default();
+    let mut expects_name = false;
+    let mut is_name = false;
     for (at, char) in beginning.char_indices() {
         let end = at + char.len_utf8();
         if string.is_open || char == '"' {
@@ -36,7 +39,7 @@ pub(super) fn completed(beginning: &str) -> Option<Value> {
                 whole = (end, false);
             }
             ',' => {
-                // What stands before it is whole, also a number.
+                // The comma completes the value before it, also a number.
                 whole = (at, false);
                 expects_name = open.last() == Some(&'}');
             }

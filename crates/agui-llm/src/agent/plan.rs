@@ -1,4 +1,4 @@
-//! The plan for a turn: which calls run now, which wait for an approval, which are the application's.
+//! The plan for a step: which calls run now, which wait for an approval, which are the application's.
 
 use std::collections::{HashMap, HashSet};
 
@@ -7,11 +7,11 @@ use serde_json::{Value, json};
 use super::{
     approval::{self, CallDecision},
     catalog::{ToolCatalog, ToolOwner},
-    client_claims::made_by_runs,
     run_scope::RunScope,
     subagent::SubagentTask,
     suspended::SuspendedTask,
     unknown_outcome::{self, UnknownOutcome},
+    unverified_messages::made_by_runs,
 };
 use crate::{call_content::bounded, history};
 use agui_base::repairs::{Partner, Repair, repaired};
@@ -25,9 +25,9 @@ use agui_tools::{
 const MAX_NAME_CHARS: usize = 80;
 
 #[derive(Default)]
-pub(super) struct TurnPlan {
+pub(super) struct StepPlan {
     pub(super) calls: Vec<PendingCall>,
-    /// What people are asked: approvals, and the questions of tools.
+    /// The questions for people: approvals, and those of tools.
     pub(super) interrupts: Vec<Interrupt>,
     pub(super) awaits_application: bool,
 }
@@ -38,10 +38,10 @@ pub(super) struct PendingCall {
     pub(super) name: String,
     /// The tool's name in metrics.
     pub(super) tool: String,
-    /// The arguments that a person put in the place of the model's.
+    /// The arguments with which a person replaced the model's.
     pub(super) edited: Option<JsonObject>,
     pub(super) action: CallAction,
-    /// Whether the call may run again on another server, if this one is lost.
+    /// The rule for running the call again on another server, if this one is lost.
     pub(super) repeat: Repeat,
 }
 
@@ -79,23 +79,23 @@ impl CallAction {
     }
 }
 
-/// The arguments fit the tool's schema.
+/// A call of a tool, with arguments that fit the tool's schema.
 pub(super) struct ToolAction {
     pub(super) tool: OfferedTool,
     pub(super) arguments: JsonObject,
     pub(super) replies: CallReplies,
 }
 
-impl TurnPlan {
+impl StepPlan {
     /// Calls after the first `max_calls_per_turn` fail.
-    pub(super) async fn of_turn(calls: &[(&ToolCall, &MessageId)], run: &RunScope<'_>) -> Self {
+    pub(super) async fn from_calls(calls: &[(&ToolCall, &MessageId)], run: &RunScope<'_>) -> Self {
         let mut plan = Self::default();
-        plan.add_turn(calls, run).await;
+        plan.add_step(calls, run).await;
         plan
     }
 
     /// Calls after the first `max_calls_per_turn` fail, and calls that the plan has already are left out.
-    async fn add_turn(&mut self, calls: &[(&ToolCall, &MessageId)], run: &RunScope<'_>) {
+    async fn add_step(&mut self, calls: &[(&ToolCall, &MessageId)], run: &RunScope<'_>) {
         let max_calls = run.settings.max_calls_per_turn;
         for (at, (call, parent)) in calls.iter().enumerate() {
             if self.calls.iter().any(|planned| planned.call == call.id) {
@@ -118,8 +118,8 @@ impl TurnPlan {
         }
     }
 
-    /// Gives the calls back what they have kept.
-    pub(super) fn go_on(&mut self, kept: &HashMap<ToolCallId, Value>) {
+    /// Gives the calls the values that they have kept.
+    pub(super) fn restore_kept(&mut self, kept: &HashMap<ToolCallId, Value>) {
         for call in &mut self.calls {
             if let (CallAction::Tool(action), Some(kept)) = (&mut call.action, kept.get(&call.call))
             {
@@ -128,8 +128,9 @@ impl TurnPlan {
         }
     }
 
-    /// Adds the calls of an answer that a lost server was given. Those whose tool is one of another MCP server now do not run.
-    pub(super) async fn add_earlier_turn(
+    /// Adds the calls of an answer that a lost server received. A call does not run if its tool is
+    /// now one of another MCP server.
+    pub(super) async fn add_earlier_step(
         &mut self,
         calls: &[(&ToolCall, &MessageId)],
         servers: &HashMap<ToolCallId, String>,
@@ -139,7 +140,7 @@ impl TurnPlan {
             servers.get(&call.id).map(String::as_str) == run.catalog.server(&call.function.name)
         };
         let (same, others): (Vec<_>, Vec<_>) = calls.iter().copied().partition(is_same);
-        self.add_turn(&same, run).await;
+        self.add_step(&same, run).await;
         for (call, _) in others {
             if !self.calls.iter().any(|planned| planned.call == call.id) {
                 self.push(call, run.catalog, gone(call));
@@ -147,7 +148,8 @@ impl TurnPlan {
         }
     }
 
-    /// Stops the calls that a lost server has started: only calls that must not run twice are known to have started.
+    /// Stops the calls that a lost server has started. Only calls that must not run twice are
+    /// marked as started.
     pub(super) fn stop_started(&mut self, started: &HashSet<ToolCallId>, policy: UnknownOutcome) {
         for mut call in
             self.calls.extract_if(.., |call| started.contains(&call.call)).collect::<Vec<_>>()
@@ -173,7 +175,7 @@ impl TurnPlan {
         }
     }
 
-    /// Every call fails with this text.
+    /// A plan in which every call fails with this text.
     pub(super) fn without_calls(
         calls: &[(&ToolCall, &MessageId)],
         catalog: &ToolCatalog,
@@ -186,7 +188,7 @@ impl TurnPlan {
         plan
     }
 
-    pub(super) async fn of_decisions(
+    pub(super) async fn from_decisions(
         decided: Vec<(ToolCall, CallDecision)>,
         run: &RunScope<'_>,
     ) -> Self {
@@ -210,7 +212,7 @@ impl TurnPlan {
         plan
     }
 
-    /// Adds the tasks of subagents that go on.
+    /// Adds the tasks of subagents that continue.
     pub(super) fn resume_tasks(
         &mut self,
         tasks: Vec<(ToolCall, SuspendedTask)>,
@@ -219,18 +221,18 @@ impl TurnPlan {
     ) {
         for (call, task) in tasks {
             let parent = history::calls_of(messages)
-                .find(|(of, _)| of.id == call.id)
+                .find(|(other, _)| other.id == call.id)
                 .map(|(_, parent)| parent);
             let action = match (catalog.owner(&call.function.name), parent) {
                 (Some(ToolOwner::Subagent(subagent)), Some(parent)) => {
                     let earlier = task.messages(made_by_runs(messages, cx));
                     let resumed =
-                        SubagentTask::of_call(subagent, &call, parent, Some((task, earlier)));
+                        SubagentTask::from_call(subagent, &call, parent, Some((task, earlier)));
                     resumed.map_or_else(CallAction::failed, CallAction::Task)
                 }
                 _ => gone(&call),
             };
-            // A person has agreed to one call in it, not to two.
+            // A person has agreed to one call in the task, not to two.
             self.push(&call, catalog, action).repeat = Repeat::Never;
         }
     }
@@ -256,7 +258,7 @@ impl TurnPlan {
             }
             Some(ToolOwner::State) => CallAction::State(arguments.clone()),
             Some(ToolOwner::Subagent(subagent)) => {
-                SubagentTask::of_call(subagent, call, parent, None)
+                SubagentTask::from_call(subagent, call, parent, None)
                     .map_or_else(CallAction::failed, CallAction::Task)
             }
             Some(ToolOwner::Server(tool)) => {
@@ -294,7 +296,7 @@ fn gone(call: &ToolCall) -> CallAction {
     CallAction::failed(format!("Error: there is no tool {:?} any more", short(&call.function.name)))
 }
 
-/// What a person wrote in the place of the model's arguments is not repaired.
+/// Repairs the model's arguments, but not those that a person edited.
 async fn tool_action(
     tool: &OfferedTool,
     call: &ToolCall,

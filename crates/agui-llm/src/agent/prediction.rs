@@ -17,9 +17,9 @@ use agui_protocol::{
 };
 use agui_tools::{ToolError, host::ToolSession};
 
-/// The event by which pages know what a call will change. The name is theirs.
+/// Tells pages what a call will change. Pages define the name.
 const PREDICT_STATE: &str = "PredictState";
-/// The growth that is told at once, in bytes.
+/// The smallest growth that becomes a change, in bytes.
 const MIN_GROWTH: usize = 16;
 
 /// A member of the state that an argument of a tool becomes.
@@ -60,14 +60,14 @@ struct PredictedCall {
 struct PredictedValue {
     key: String,
     argument: String,
-    /// What the model has written of the argument: the text of a string, or JSON.
+    /// The written part of the argument: the text of a string, or JSON.
     written: String,
     is_text: bool,
-    /// The whole value, until it is told.
+    /// The complete value, until it is in the state.
     closed: Option<Value>,
     /// The length of `written` at the last change.
     told: usize,
-    /// The member before the first change.
+    /// The member's value before the first change.
     former: Option<Option<Value>>,
 }
 
@@ -121,7 +121,7 @@ impl<'r> StatePredictor<'r> {
         });
         let changes = values.iter_mut().filter_map(|value| {
             let new = value.next()?;
-            // Not held longer: a state that is shared is copied for a change.
+            // Dropped before the change, which would copy a shared state.
             let state = self.session.state();
             value.former.get_or_insert_with(|| state.get(&value.key).cloned());
             change(&state, &value.key, Some(new))
@@ -129,7 +129,8 @@ impl<'r> StatePredictor<'r> {
         changes.filter_map(|event| self.session.apply(event).inspect_err(refused).ok()).collect()
     }
 
-    /// Takes the changes of a call back if it has failed, or was declined. The events come with those of the tools.
+    /// Reverts the changes of a call that failed or was declined. The events come with those of the
+    /// tools.
     pub(super) fn settle(&mut self, result: &Message) {
         let Message::Tool(result) = result else { return };
         let Some(call) = self.calls.remove(&result.tool_call_id) else { return };
@@ -184,7 +185,7 @@ impl PredictedValue {
         if self.written.len() < self.told + (self.told / 8).max(MIN_GROWTH) {
             return None;
         }
-        // Also if there is no value yet, so that it is not read again with each piece.
+        // Set even without a value, so that the text is not read again with each piece.
         self.told = self.written.len();
         if self.is_text {
             Some(self.written.as_str().into())

@@ -1,11 +1,12 @@
 //! Decides the next step after an answer of the model: its calls run, it ends the run, or the model has to correct it.
 //!
-//! Of an answer that ended before the model was done, the client is told. Its calls run if they are complete.
+//! The client is told if an answer ended before the model was done. Its calls run if they are
+//! complete.
 
 use serde_json::{Value, json};
 
 use super::{
-    answer::CompleteAnswer, plan::TurnPlan, run_scope::RunScope, schema::CheckedSchema,
+    answer::CompleteAnswer, plan::StepPlan, run_scope::RunScope, schema::CheckedSchema,
     subagent::TRUNCATED_MEMBER,
 };
 use crate::model::StopReason;
@@ -24,14 +25,14 @@ const CUT_OFF: &str = "the answer was cut off at its limit of tokens. Make fewer
 pub(super) struct Review {
     /// An event for the client about the answer.
     pub(super) event: Option<Event>,
-    pub(super) plan: TurnPlan,
+    pub(super) plan: StepPlan,
     pub(super) next: NextStep,
 }
 
 /// The step after the calls of a plan.
 pub(super) enum NextStep {
     AskModel,
-    /// The model is asked again, with this message of the request alone. The thread does not keep it.
+    /// The model is asked again, with this message, which the thread does not keep.
     AskForCorrection(Message),
     /// The model is asked again in the same step, with this text at the end of the request alone.
     AskAgain(Option<&'static str>),
@@ -41,29 +42,29 @@ pub(super) enum NextStep {
 
 impl Review {
     /// `may_correct` is `false` if the model cannot be asked for another answer.
-    pub(super) async fn of_answer(
+    pub(super) async fn from_answer(
         answer: &CompleteAnswer,
         step: u32,
         run: &RunScope<'_>,
         may_correct: bool,
     ) -> Self {
-        if let Some(review) = Self::of_truncated(answer, step, run).await {
+        if let Some(review) = Self::if_truncated(answer, step, run).await {
             return review;
         }
         let calls = answer.calls();
         match &run.settings.response {
             _ if !calls.is_empty() => Self {
                 event: None,
-                plan: TurnPlan::of_turn(&calls, run).await,
+                plan: StepPlan::from_calls(&calls, run).await,
                 next: NextStep::AskModel,
             },
-            Some(format) => Self::of_response(answer, format, may_correct, run).await,
-            None => Self { event: None, plan: TurnPlan::default(), next: NextStep::Finish(None) },
+            Some(format) => Self::from_response(answer, format, may_correct, run).await,
+            None => Self { event: None, plan: StepPlan::default(), next: NextStep::Finish(None) },
         }
     }
 
     /// Returns `None` if the model was done.
-    async fn of_truncated(answer: &CompleteAnswer, step: u32, run: &RunScope<'_>) -> Option<Self> {
+    async fn if_truncated(answer: &CompleteAnswer, step: u32, run: &RunScope<'_>) -> Option<Self> {
         let (reason, reached_limit, why_no_calls, code, message) = match answer.stop {
             StopReason::Done | StopReason::Calls | StopReason::MalformedCall => return None,
             StopReason::Length => {
@@ -102,13 +103,13 @@ impl Review {
         {
             return Some(Self {
                 event,
-                plan: TurnPlan::of_turn(&calls, run).await,
+                plan: StepPlan::from_calls(&calls, run).await,
                 next: NextStep::AskModel,
             });
         }
         let result = format!("Error: the call was not run, because {why_no_calls}.");
-        let plan = TurnPlan::without_calls(&calls, run.catalog, &result);
-        // A part of a value is not usable.
+        let plan = StepPlan::without_calls(&calls, run.catalog, &result);
+        // An incomplete value is not usable.
         Some(if run.settings.response.is_some() || answer.text().trim().is_empty() {
             Self { event: None, plan, next: NextStep::Fail(AgentError::new(code, message)) }
         } else {
@@ -120,7 +121,7 @@ impl Review {
         })
     }
 
-    async fn of_response(
+    async fn from_response(
         answer: &CompleteAnswer,
         format: &CheckedSchema,
         may_correct: bool,
@@ -150,12 +151,12 @@ impl Review {
                 )
             }
         };
-        Self { event, plan: TurnPlan::default(), next }
+        Self { event, plan: StepPlan::default(), next }
     }
 }
 
-/// No part of a JSON object is an object itself. Empty arguments say nothing about the last call: a provider's stream
-/// can end before it sends any, and Anthropic's `tool_use` blocks begin with `{}`
+/// An incomplete JSON object does not parse. Empty arguments say nothing about the last call: a
+/// provider's stream can end before it sends any, and Anthropic's `tool_use` blocks begin with `{}`
 /// (<https://platform.claude.com/docs/en/build-with-claude/handling-stop-reasons>).
 fn is_complete(call: &ToolCall, is_last: bool) -> bool {
     CallArguments::read(&call.function.arguments)

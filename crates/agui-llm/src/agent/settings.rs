@@ -6,7 +6,7 @@ use super::{
     prediction::StatePrediction, schema::CheckedSchema, subagent::Subagent,
     system_prompt::SystemPrompt, unknown_outcome::UnknownOutcome,
 };
-use crate::{context::FittedModel, model::Model, options::ToolChoice};
+use crate::{model::Model, options::ToolChoice, window::FittedModel};
 use agui_agent::RunContext;
 use agui_protocol::RunAgentInput;
 use agui_tools::Toolbox;
@@ -17,7 +17,7 @@ pub(super) type PromptHook = dyn Fn(&RunAgentInput, &RunContext) -> String + Sen
 pub(super) struct Settings {
     pub(super) model: Arc<dyn Model>,
     /// `model`, if its requests are kept within a context window.
-    pub(super) context: Option<Arc<FittedModel>>,
+    pub(super) window: Option<Arc<FittedModel>>,
     /// The names of models that a request can choose in place of the model's own name.
     pub(super) models: Vec<String>,
     pub(super) fallbacks: Vec<Arc<dyn Model>>,
@@ -27,7 +27,7 @@ pub(super) struct Settings {
     pub(super) tools: Toolbox,
     pub(super) tool_choice: ToolChoice,
     pub(super) updates_state: bool,
-    /// What the state has to fit after a change of the model.
+    /// The schema of the state, checked after the model's changes.
     pub(super) state_schema: Option<Arc<CheckedSchema>>,
     pub(super) predictions: Vec<StatePrediction>,
     pub(super) subagents: Vec<Arc<Subagent>>,
@@ -40,7 +40,8 @@ pub(super) struct Settings {
 }
 
 impl Settings {
-    /// Returns whether answers of the model can change the state. Then the model is told what the state is.
+    /// Returns whether answers of the model can change the state. If so, the model is told the
+    /// state.
     pub(super) fn shares_state(&self) -> bool {
         self.updates_state || !self.predictions.is_empty()
     }

@@ -39,7 +39,7 @@ pub(super) struct SubagentTask {
     pub(super) text: String,
     call: ToolCallId,
     parent: MessageId,
-    /// What the task is after the questions that it asked, and its messages until then.
+    /// The suspended task that this one continues, and its messages until then.
     suspended: Option<(SuspendedTask, Vec<Message>)>,
 }
 
@@ -55,8 +55,8 @@ pub(super) fn spec(subagent: &Subagent) -> ToolSpec {
 }
 
 impl SubagentTask {
-    /// A task with `suspended` goes on with the replies to its questions.
-    pub(super) fn of_call(
+    /// A task with `suspended` continues with the replies to its questions.
+    pub(super) fn from_call(
         subagent: &Arc<Subagent>,
         call: &ToolCall,
         parent: &MessageId,
@@ -67,15 +67,17 @@ impl SubagentTask {
         let Some(Value::String(text)) = arguments.object.get("task") else {
             return Err("Error: `task` has to be a string".to_owned());
         };
-        let (subagent, call, parent) = (subagent.clone(), call.id.clone(), parent.clone());
-        Ok(Self { subagent, text: text.clone(), call, parent, suspended })
+        let subagent = subagent.clone();
+        let text = text.clone();
+        Ok(Self { subagent, text, call: call.id.clone(), parent: parent.clone(), suspended })
     }
 
     pub(super) fn is_repeatable(&self) -> bool {
         self.subagent.agent.is_repeatable()
     }
 
-    /// Ends with the outcome of the call. `input` has no messages. `cx` is that of the call.
+    /// Streams the task's events and ends with the outcome of the call. `input` has no messages.
+    /// `cx` is the call's.
     pub(super) fn run(
         self,
         input: RunAgentInput,
@@ -146,7 +148,7 @@ impl SubagentTask {
                 Err(error) => ("failed", Some(error.code())),
             };
             end_agent(&scope, &AgentEnd { outcome, code, input_tokens: None, output_tokens: None });
-            let outcome = ToolOutcome::of_result(end.is_err());
+            let outcome = ToolOutcome::from_result(end.is_err());
             let (event, text) = match end {
                 Ok(result) => success(id, result, last_message),
                 Err(error) => failure(id, &error),
@@ -171,7 +173,7 @@ fn success(id: SubagentRunId, result: Option<Value>, last_message: String) -> (E
     let text = match &result {
         Some(Value::String(text)) => text.clone(),
         Some(value) => {
-            match value.get(TRUNCATED_MEMBER).and_then(|it| it.get("reason")?.as_str()) {
+            match value.get(TRUNCATED_MEMBER).and_then(|cut| cut.get("reason")?.as_str()) {
                 Some(reason) => format!("{last_message}\n(The answer is incomplete: {reason}.)"),
                 None => value.to_string(),
             }

@@ -1,4 +1,5 @@
-//! The tool `render_a2ui`: the projection of the run has painted the surface when the call runs, so the call only answers.
+//! The tool `render_a2ui`. The projection of the run paints the surface before the call runs, so
+//! the call only reports the outcome.
 
 use std::{future::ready, sync::Arc};
 
@@ -13,7 +14,7 @@ pub(super) fn render_tool(surfaces: Arc<RunSurfaces>) -> Option<OfferedTool> {
     let tool = a2ui::tool();
     let spec = ToolSpec::new(tool.name, tool.description, tool.parameters?);
     let validator = Arc::new(Validator::new(&spec.parameters).ok()?);
-    let tool = FnTool::of_spec(spec, move |arguments, _| ready(response(&surfaces, &arguments)))
+    let tool = FnTool::from_spec(spec, move |arguments, _| ready(response(&surfaces, &arguments)))
         .repeat(Repeat::Safe);
     Some(OfferedTool { tool: Arc::new(tool), validator })
 }

@@ -1,7 +1,9 @@
-//! A task of a subagent that waits for a person: its questions end the run, and the next run goes on inside the task.
+//! A task of a subagent that waits for a person: its questions end the run, and the next run
+//! continues the task.
 //!
-//! The id of such an interrupt is `task:INVOCATION:CALL:ID`: the invocation, the call of the task, and the id that the subagent gave
-//! it. Every client returns it, so it makes no difference which server goes on.
+//! The id of such an interrupt is `task:INVOCATION:CALL:ID`: the invocation, the call of the task,
+//! and the id that the subagent gave it. Clients return the id, so any server can continue the
+//! task.
 
 use std::collections::HashMap;
 
@@ -16,7 +18,7 @@ const ID_PREFIX: &str = "task:";
 #[derive(Debug)]
 pub(super) struct SuspendedTask {
     pub(super) id: SubagentRunId,
-    /// With the ids that the subagent gave its questions.
+    /// The replies, with the ids that the subagent gave its questions.
     pub(super) replies: Vec<ResumeEntry>,
     /// The ids of the entries, as they came.
     pub(super) entries: Vec<InterruptId>,
@@ -24,7 +26,7 @@ pub(super) struct SuspendedTask {
 
 impl SuspendedTask {
     /// Finds the tasks that entries reply to, by their calls.
-    pub(super) fn of_entries(entries: &[ResumeEntry]) -> HashMap<ToolCallId, Self> {
+    pub(super) fn from_entries(entries: &[ResumeEntry]) -> HashMap<ToolCallId, Self> {
         let mut tasks: HashMap<ToolCallId, Self> = HashMap::new();
         for entry in entries {
             let Some((id, call, interrupt_id)) = parse(&entry.interrupt_id) else { continue };
@@ -62,7 +64,7 @@ pub(super) fn raised(
         Some((inner, of_call, id)) => written(&inner, ids.known(&of_call).unwrap_or(&of_call), &id),
         None => interrupt.id.to_string(),
     };
-    // An id of this server ends with that of its call, which may have got another one in this run.
+    // An id of this server ends with its call's id, which may have been replaced in this run.
     if is_own
         && let Some(call) = &mut interrupt.tool_call_id
         && let Some(new) = ids.known(call)

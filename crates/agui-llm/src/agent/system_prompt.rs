@@ -1,7 +1,9 @@
-//! The system prompt of a configured agent: a text in which `{{claim:tenant}}` stands for what the run's caller is known by.
+//! The system prompt of a configured agent: a text with placeholders for values of the run's
+//! caller, such as `{{claim:tenant}}`.
 //!
-//! The caller may have chosen the text of a claim. So a value is written in quotes, on one line and without invisible
-//! characters: it cannot look like a line of the prompt. What the model makes of the text within the quotes is not certain.
+//! The caller may have chosen the text of a claim. So a value is written in quotes, on one line and
+//! without invisible characters: it cannot look like a line of the prompt. A model may still follow
+//! the text within the quotes.
 
 use std::{ops::Range, sync::LazyLock};
 
@@ -40,14 +42,16 @@ pub struct PromptError {
 
 impl SystemPrompt {
     /// A text without placeholders.
-    pub(super) fn of_text(text: String) -> Self {
+    pub(super) fn from_text(text: String) -> Self {
         Self(vec![PromptPart::Text(text)])
     }
 
     /// Reads a text with placeholders: `{{principal}}`, `{{principal_id}}`, `{{claim:NAME}}`, each also with the text for callers
     /// without the value, `{{claim:NAME|TEXT}}`. `{{{{` is two braces.
     pub fn parse(text: &str) -> Result<Self, PromptError> {
-        let (mut parts, mut plain, mut rest) = (Vec::new(), String::new(), text);
+        let mut parts = Vec::new();
+        let mut plain = String::new();
+        let mut rest = text;
         while let Some((before, inside)) = rest.split_once(OPEN) {
             plain.push_str(before);
             if let Some(after) = inside.strip_prefix(OPEN) {
@@ -96,7 +100,7 @@ impl SystemPrompt {
     /// Returns the prompt for a caller.
     ///
     /// # Errors
-    /// A value that the caller does not have, and that has no default.
+    /// If the caller lacks a value that has no default.
     pub(super) fn for_caller(&self, caller: Option<&Principal>) -> Result<String, AgentError> {
         let parts = self.0.iter().map(|part| match part {
             PromptPart::Text(text) => Ok(text.clone()),
@@ -158,13 +162,14 @@ fn scalar(value: &Value) -> Option<String> {
     }
 }
 
-/// Characters that a person does not see, such as U+3164 and U+E0100, and a model reads. `escape_debug` knows some of them.
+/// Characters that models read and people do not see, such as U+3164 and U+E0100. `escape_debug`
+/// escapes only some of them.
 static INVISIBLE: LazyLock<Option<Regex>> =
     LazyLock::new(|| Regex::new(r"\p{Default_Ignorable_Code_Point}").ok());
 
 /// Quotes a text. Quotes, backslashes, line ends, control characters and invisible characters are escaped, as in Rust.
 fn quoted(text: &str) -> Option<String> {
-    // A single quote ends nothing, and is in many names.
+    // A single quote needs no escape, and is in many names.
     let escaped = text.escape_debug().to_string().replace("\\'", "'");
     let escape = |found: &Captures<'_>| found[0].escape_unicode().to_string();
     let escaped = INVISIBLE.as_ref()?.replace_all(&escaped, escape);

@@ -1,4 +1,5 @@
-//! Ids that are unique in a run: those of messages and calls of a task that another agent of the run has used get new ones.
+//! Unique ids in a run: ids of a task's messages and calls are replaced if another agent of the run
+//! has used them.
 //!
 //! Some models number their calls from 0 in each conversation, and each task of a subagent is a conversation of its own.
 
@@ -13,7 +14,7 @@ pub(super) struct TaskIds {
 }
 
 impl TaskIds {
-    /// `cx` is that of the task.
+    /// `cx` is the task's.
     pub(super) fn new(cx: RunContext) -> Self {
         Self { cx, new: HashMap::new() }
     }

@@ -9,8 +9,8 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::{
-    Artefact, Block, BlockStart, ModelEvent, ModelReasoning, ModelRequest, ModelStream, StopReason,
-    Turn,
+    Artefact, Block, BlockStart, ModelEvent, ModelReasoning, ModelRequest, ModelStep, ModelStream,
+    StopReason,
 };
 use agui_protocol::{ContentPart, Event, JsonObject, Message, MessageContent};
 use agui_run::{Run, Transcript};
@@ -181,8 +181,8 @@ pub(super) fn next(played: &PlayedRun, resume: Value) -> RunAgentInput {
 }
 
 pub(super) fn results(request: &ModelRequest) -> Vec<(String, bool)> {
-    let results = request.turns.iter().filter_map(|turn| match turn {
-        Turn::ToolResults(results) => Some(results),
+    let results = request.steps.iter().filter_map(|step| match step {
+        ModelStep::ToolResults(results) => Some(results),
         _ => None,
     });
     results.flatten().map(|result| (result.content.text().into_owned(), result.failed)).collect()
@@ -200,7 +200,7 @@ fn a_model_gets_prompt_context_and_conversation_and_its_text_is_streamed() {
     let [request] = &model.requests()[..] else { panic!() };
     assert_eq!(request.system, ["Be kind."]);
     assert_eq!(request.current, ["What the application says about the situation:\n- page: 42"]);
-    assert_eq!(request.turns, [Turn::User(vec![ContentPart::text("Hi")])]);
+    assert_eq!(request.steps, [ModelStep::User(vec![ContentPart::text("Hi")])]);
     assert_eq!(request.thinking, Some(true));
 }
 
@@ -220,11 +220,11 @@ fn after_a_tools_result_the_model_is_asked_again() {
     assert_eq!(asked[0].tools[0].name, "increment");
     assert_eq!(results(&asked[1]), [("2".to_owned(), false)]);
     assert_eq!(played.messages.len(), 4);
-    assert_eq!(asked[1].turns, history(&played.messages[..3]));
+    assert_eq!(asked[1].steps, history(&played.messages[..3]));
 }
 
-fn history(messages: &[Message]) -> Vec<Turn> {
-    crate::history::turns(messages)
+fn history(messages: &[Message]) -> Vec<ModelStep> {
+    crate::history::steps(messages)
 }
 
 #[test]
@@ -301,7 +301,7 @@ fn reasoning_is_streamed_and_its_artefact_is_sent_back() {
     };
     play(agent, next(&played, json!([])));
     for request in &model.requests()[1..] {
-        let Turn::Assistant(blocks) = &request.turns[1] else { panic!("{request:?}") };
+        let ModelStep::Assistant(blocks) = &request.steps[1] else { panic!("{request:?}") };
         assert_eq!(blocks[..2], [block("hm", "sig", false), block("", "hidden", true)]);
         assert!(matches!(&blocks[2], Block::Call(call) if call.id == "c"));
     }
@@ -367,7 +367,7 @@ fn a_call_waits_for_an_approval_and_runs_as_decided() {
         assert_eq!(played.events[1..], says("So."));
         assert_eq!(results(&model.requests()[1])[0].1, failed);
         if expected == "42" {
-            let Turn::Assistant(said) = &model.requests()[1].turns[1] else { panic!() };
+            let ModelStep::Assistant(said) = &model.requests()[1].steps[1] else { panic!() };
             assert!(
                 matches!(&said[0], Block::Call(call) if call.function.arguments == r#"{"n":41}"#)
             );

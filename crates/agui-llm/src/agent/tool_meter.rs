@@ -18,7 +18,7 @@ use agui_protocol::{
 
 pub(super) enum CallOutcome {
     Event(Event),
-    /// The result of a call and what follows it, as events and as a message.
+    /// The result of a call: its event, the events that follow it, and its message.
     Result(Vec<Event>, Message),
     Questions(Vec<Interrupt>),
 }
@@ -50,7 +50,7 @@ impl MeteredCall {
         Self { cx, tool, call, edited, begun: Instant::now(), outcome: ToolOutcome::Stopped, scope }
     }
 
-    /// The call waits for the replies to its questions.
+    /// Ends the call with questions, for whose replies it waits.
     pub(super) fn ask(mut self, questions: Vec<Interrupt>) -> CallOutcome {
         self.outcome = ToolOutcome::Question;
         CallOutcome::Questions(questions)

@@ -9,7 +9,7 @@ use agui_protocol::{
 };
 use agui_tools::{
     Question,
-    host::{CallReplies, PersonsReply},
+    host::{CallReplies, UserReply},
 };
 
 /// The result of such a call for the model.
@@ -21,8 +21,8 @@ const NOT_DONE: &str =
 /// The key of the question. Tools have no such keys.
 const KEY: &str = "\0outcome";
 
-/// What happens to a call that may have taken effect when its server was lost, and that must not run twice
-/// ([`Repeat::Never`](agui_tools::Repeat::Never), or a person agreed to it).
+/// The treatment of a call that must not run twice ([`Repeat::Never`](agui_tools::Repeat::Never), or
+/// a person agreed to it), and that may have taken effect when its server was lost.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
@@ -30,7 +30,7 @@ pub enum UnknownOutcome {
     /// The model is told that the outcome is unknown.
     #[default]
     Tell,
-    /// A person is asked, by an interrupt with the reason `outcome_unknown`. Of a subagent's task, the model is told.
+    /// A person is asked, by an interrupt with the reason `outcome_unknown`. For a subagent's task, the model is told.
     Ask,
 }
 
@@ -76,12 +76,12 @@ pub(super) fn question(
     Some(interrupt)
 }
 
-/// Takes the reply out of the replies to a call's questions. Returns the call's result, an error if it did not take effect or
-/// nobody knows; `None` if the call runs.
+/// Takes the reply out of the replies to a call's questions. Returns the call's result, which is an
+/// error if the call did not take effect or that is unknown; `None` if the call runs.
 pub(super) fn take_reply(replies: &mut CallReplies) -> Option<Result<String, String>> {
     let reply = match replies.take(KEY)? {
-        PersonsReply::Resolved(reply) => OutcomeReply::deserialize(reply).ok(),
-        PersonsReply::Cancelled => None,
+        UserReply::Resolved(reply) => OutcomeReply::deserialize(reply).ok(),
+        UserReply::Cancelled => None,
     };
     let Some(OutcomeReply { outcome, result }) = reply else {
         return Some(Err(UNKNOWN.to_owned()));

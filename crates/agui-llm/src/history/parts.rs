@@ -39,7 +39,7 @@ pub(crate) fn parts_as_text(parts: &[ContentPart], mut text: impl FnMut(&str) ->
     texts.collect::<Vec<_>>().join(" ")
 }
 
-/// Returns the texts of a content, those of its text files and the names of its files among them.
+/// Returns the texts of a content, including its text files and the names of its files.
 pub(crate) fn texts(content: &MessageContent) -> String {
     let MessageContent::Parts(parts) = content else { return content.text().into_owned() };
     let mut texts = String::new();
@@ -76,8 +76,8 @@ pub(super) fn shared_file(content: &JsonObject) -> Vec<ContentPart> {
     std::iter::once(ContentPart::text(note)).chain(image).collect()
 }
 
-/// Returns a part whose kind is that of its MIME type, and whose source is data if it is a `data:` URL, also where a page
-/// gave one as data. The type of data is read from its bytes.
+/// Returns a part with the kind of its MIME type. A `data:` URL becomes data, also if a page sent
+/// it as data. The type of data is read from its bytes.
 fn normalised(part: &ContentPart) -> ContentPart {
     let Ok((kind, media)) = wire::media(part) else { return part.clone() };
     let mut media = media.clone();

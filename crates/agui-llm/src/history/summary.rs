@@ -16,8 +16,8 @@ const SUMMARY: &str = "summary";
 const FIRST: &str = "firstMessageId";
 const LAST: &str = "lastMessageId";
 const DIGEST: &str = "digest";
-/// A client may send any number of activities of this type, and each one is compared with the messages that it names.
-/// Others than the newest ones are not looked at.
+/// Only the newest summaries are read: a client may send any number, and each one is compared with
+/// its messages.
 const MAX_CANDIDATES: usize = 4;
 
 /// A summary that the conversation has, and the positions of the messages that it stands for.
@@ -67,7 +67,7 @@ fn activity(message: &Message) -> Option<&ActivityMessage> {
         .then_some(activity)
 }
 
-/// Makes the activity of a summary, and the event that stores it. `messages` are those that it stands for.
+/// Makes the activity of a summary of `messages`, and the event that stores it.
 pub(crate) fn stored(text: String, messages: &[Message]) -> Option<(Message, Event)> {
     let (first, last) = (messages.first()?.id(), messages.last()?.id());
     let id = MessageId::random();

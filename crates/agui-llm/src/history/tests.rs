@@ -11,12 +11,12 @@ fn call(id: &str, name: &str, arguments: &str) -> Block {
     Block::Call(ToolCall::new(id, name, arguments))
 }
 
-fn assistant(blocks: Vec<Block>) -> Turn {
-    Turn::Assistant(blocks)
+fn assistant(blocks: Vec<Block>) -> ModelStep {
+    ModelStep::Assistant(blocks)
 }
 
-fn user(text: &str) -> Turn {
-    Turn::User(vec![ContentPart::text(text)])
+fn user(text: &str) -> ModelStep {
+    ModelStep::User(vec![ContentPart::text(text)])
 }
 
 fn result(id: &str, name: &str, content: &str, failed: bool) -> ToolResult {
@@ -28,8 +28,8 @@ fn tool_call(id: &str) -> Value {
 }
 
 #[test]
-fn a_conversation_becomes_turns() {
-    let turns = turns(&messages(json!([
+fn a_conversation_becomes_steps() {
+    let steps = steps(&messages(json!([
         { "id": "1", "role": "developer", "content": "Be brief." },
         { "id": "2", "role": "system", "content": "Be kind." },
         { "id": "3", "role": "user", "content": "Weather?" },
@@ -45,17 +45,17 @@ fn a_conversation_becomes_turns() {
         provider: Some("anthropic".into()),
     };
     assert_eq!(
-        turns,
+        steps,
         [
-            Turn::Instructions("Be brief.".into()),
-            Turn::Instructions("Be kind.".into()),
+            ModelStep::Instructions("Be brief.".into()),
+            ModelStep::Instructions("Be kind.".into()),
             user("Weather?"),
             assistant(vec![
                 Block::Reasoning(thought),
                 Block::Text("I look.".into()),
                 call("c", "f", "{}")
             ]),
-            Turn::ToolResults(vec![result("c", "f", "sunny", false)]),
+            ModelStep::ToolResults(vec![result("c", "f", "sunny", false)]),
             assistant(vec![Block::Text("Sunny!".into())]),
         ]
     );
@@ -65,9 +65,9 @@ fn a_conversation_becomes_turns() {
 fn the_artefact_of_a_text_follows_it_if_its_provider_is_known() {
     let blocks = |metadata: Value| {
         let message = json!({ "id": "2", "role": "assistant", "content": "Hi.", "encryptedValue": "sig", "metadata": metadata });
-        let turns =
-            turns(&messages(json!([{ "id": "1", "role": "user", "content": "Hi" }, message])));
-        let Turn::Assistant(blocks) = &turns[1] else { panic!("{turns:?}") };
+        let steps =
+            steps(&messages(json!([{ "id": "1", "role": "user", "content": "Hi" }, message])));
+        let ModelStep::Assistant(blocks) = &steps[1] else { panic!("{steps:?}") };
         blocks.clone()
     };
     let hidden = ModelReasoning {
@@ -85,8 +85,8 @@ fn the_artefact_of_a_text_follows_it_if_its_provider_is_known() {
 }
 
 #[test]
-fn calls_in_separate_messages_become_one_turn_followed_by_its_results() {
-    let turns = turns(&messages(json!([
+fn calls_in_separate_messages_become_one_step_followed_by_its_results() {
+    let steps = steps(&messages(json!([
         { "id": "a", "role": "assistant", "toolCalls": [tool_call("1")] },
         { "id": "b", "role": "assistant", "toolCalls": [tool_call("2")] },
         { "id": "r2", "role": "tool", "toolCallId": "2", "content": "two" },
@@ -95,10 +95,10 @@ fn calls_in_separate_messages_become_one_turn_followed_by_its_results() {
     ])));
     let results = vec![result("1", "f", "one", false), result("2", "f", "two", false)];
     assert_eq!(
-        turns,
+        steps,
         [
             assistant(vec![call("1", "f", "{}"), call("2", "f", "{}")]),
-            Turn::ToolResults(results),
+            ModelStep::ToolResults(results),
             user("hurry")
         ]
     );
@@ -106,7 +106,7 @@ fn calls_in_separate_messages_become_one_turn_followed_by_its_results() {
 
 #[test]
 fn messages_of_subagents_and_activities_and_orphaned_results_are_left_out() {
-    let turns = turns(&messages(json!([
+    let steps = steps(&messages(json!([
         { "id": "a", "role": "activity", "activityType": "PLAN", "content": { "x": 1 } },
         { "id": "b", "role": "assistant", "content": "by a subagent", "subagentRunId": "s" },
         { "id": "c", "role": "tool", "toolCallId": "unknown", "content": "orphan" },
@@ -116,7 +116,7 @@ fn messages_of_subagents_and_activities_and_orphaned_results_are_left_out() {
         { "id": "g", "role": "system", "content": " " },
         { "id": "h", "role": "user", "content": [{ "type": "text", "text": "" }, { "type": "text", "text": "hi" }] },
     ])));
-    assert_eq!(turns, [user("hi")]);
+    assert_eq!(steps, [user("hi")]);
 }
 
 #[test]
@@ -126,7 +126,7 @@ fn a_call_without_a_result_gets_one() {
         { "id": "r", "role": "tool", "toolCallId": "2", "content": "two" },
         { "id": "u", "role": "user", "content": "so?" },
     ]));
-    let Turn::ToolResults(results) = &turns(&history)[1] else { panic!() };
+    let ModelStep::ToolResults(results) = &steps(&history)[1] else { panic!() };
     assert_eq!(results[0], result("1", "f", UNANSWERED, true));
     assert_eq!(
         open_calls(&history[..2]).iter().map(|(call, _)| call.id.as_str()).collect::<Vec<_>>(),
@@ -136,14 +136,14 @@ fn a_call_without_a_result_gets_one() {
 
 #[test]
 fn failed_results_are_marked_and_edited_arguments_replace_the_models() {
-    let turns = turns(&messages(json!([
+    let steps = steps(&messages(json!([
         { "id": "a", "role": "assistant", "toolCalls": [tool_call("1"), tool_call("2"), tool_call("3")] },
         { "id": "r1", "role": "tool", "toolCallId": "1", "content": "", "error": "too far" },
         { "id": "r2", "role": "tool", "toolCallId": "2", "content": "declined", "metadata": { "agui-server.failed": true } },
         { "id": "r3", "role": "tool", "toolCallId": "3", "content": "done", "metadata": { "agui-server.editedArgs": { "n": 2 } } },
     ])));
-    let [Turn::Assistant(said), Turn::ToolResults(results)] = &turns[..] else {
-        panic!("{turns:?}")
+    let [ModelStep::Assistant(said), ModelStep::ToolResults(results)] = &steps[..] else {
+        panic!("{steps:?}")
     };
     assert_eq!(said[2], call("3", "f", r#"{"n":2}"#));
     let expected = [("1", "Error: too far", true), ("2", "declined", true), ("3", "done", false)]
@@ -154,14 +154,14 @@ fn failed_results_are_marked_and_edited_arguments_replace_the_models() {
 #[test]
 fn files_in_data_urls_are_data_in_messages_and_results() {
     let image = json!([{ "type": "document", "source": { "type": "url", "value": "data:image/png;base64,AA==" } }]);
-    let turns = turns(&messages(json!([
+    let steps = steps(&messages(json!([
         { "id": "u", "role": "user", "content": image },
         { "id": "a", "role": "assistant", "toolCalls": [tool_call("1")] },
         { "id": "r", "role": "tool", "toolCallId": "1", "content": image },
     ])));
     let data = PartSource::Data { value: "AA==".to_owned(), mime_type: "image/png".to_owned() };
-    let [Turn::User(parts), _, Turn::ToolResults(results)] = &turns[..] else {
-        panic!("{turns:?}")
+    let [ModelStep::User(parts), _, ModelStep::ToolResults(results)] = &steps[..] else {
+        panic!("{steps:?}")
     };
     assert_eq!(parts[..], [ContentPart::image(data)]);
     assert_eq!(results[0].content, parts.clone().into());
@@ -169,13 +169,13 @@ fn files_in_data_urls_are_data_in_messages_and_results() {
 
 #[test]
 fn a_repeated_call_id_is_left_out() {
-    let turns = turns(&messages(json!([
+    let steps = steps(&messages(json!([
         { "id": "a", "role": "assistant", "toolCalls": [tool_call("1")] },
         { "id": "r", "role": "tool", "toolCallId": "1", "content": "one" },
         { "id": "b", "role": "assistant", "content": "again", "toolCalls": [tool_call("1")] },
     ])));
-    assert_eq!(turns.len(), 3);
-    assert_eq!(turns[2], assistant(vec![Block::Text("again".into())]));
+    assert_eq!(steps.len(), 3);
+    assert_eq!(steps[2], assistant(vec![Block::Text("again".into())]));
 }
 
 #[test]
@@ -222,8 +222,8 @@ fn a_summary_takes_the_place_of_its_messages_and_instructions_stay() {
     ]));
     let (summary, _) = summary::stored("It is sunny.".to_owned(), &talk[..4]).unwrap();
     talk.push(summary);
-    let [Turn::Instructions(kind), Turn::User(parts)] = &turns(&talk)[..] else {
-        panic!("{:?}", turns(&talk))
+    let [ModelStep::Instructions(kind), ModelStep::User(parts)] = &steps(&talk)[..] else {
+        panic!("{:?}", steps(&talk))
     };
     assert_eq!(kind, "Be kind.");
     let [ContentPart::Text(note), now] = &parts[..] else { panic!("{parts:?}") };
@@ -238,8 +238,8 @@ fn a_summary_takes_the_place_of_its_messages_and_instructions_stay() {
 #[test]
 fn a_file_that_was_handed_over_comes_with_the_next_message_of_the_user() {
     let file = |id: &str, content: Value| json!({ "id": id, "role": "activity", "activityType": "agui-server.file", "content": content });
-    let (turns, expected) = (
-        turns(&messages(json!([
+    let (steps, expected) = (
+        steps(&messages(json!([
             { "id": "1", "role": "user", "content": "A cat!" },
             { "id": "2", "role": "assistant", "toolCalls": [tool_call("c")] },
             file("3", json!({ "name": "cat.png", "mimeType": "image/png", "url": "data:image/png;base64,iVBORw0KGgo=" })),
@@ -258,12 +258,12 @@ fn a_file_that_was_handed_over_comes_with_the_next_message_of_the_user() {
     let source =
         PartSource::Data { value: "iVBORw0KGgo=".to_owned(), mime_type: "image/png".to_owned() };
     let [cat, csv, other] = expected.map(ContentPart::text);
-    let last =
-        Turn::User(vec![cat, ContentPart::image(source), csv, other, ContentPart::text("Darker!")]);
-    let done = Turn::ToolResults(vec![result("c", "f", "done", false)]);
+    let parts = vec![cat, ContentPart::image(source), csv, other, ContentPart::text("Darker!")];
+    let last = ModelStep::User(parts);
+    let done = ModelStep::ToolResults(vec![result("c", "f", "done", false)]);
     let calls = assistant(vec![call("c", "f", "{}")]);
     assert_eq!(
-        turns,
+        steps,
         [user("A cat!"), calls, done, assistant(vec![Block::Text("Here.".to_owned())]), last]
     );
 }

@@ -1,6 +1,6 @@
-//! What is known of the vendors' models and servers: `models.toml`, and a user's file over it.
+//! The known models and servers of vendors: `models.toml`, and a user's file over it.
 //!
-//! The types of the data are in this folder. What follows from them for a request is decided by the providers.
+//! This folder has the types of the data. The providers apply them to requests.
 
 #[cfg(feature = "schema")]
 mod profile_schema;
@@ -36,7 +36,7 @@ pub(crate) use self::{
         ThinkingTypes,
     },
 };
-use super::transport::{SetupError, is_of_domain};
+use super::transport::{SetupError, is_in_domain};
 use agui_protocol::JsonObject;
 
 const EMBEDDED: &str = include_str!("../models.toml");
@@ -45,7 +45,7 @@ const EMBEDDED: &str = include_str!("../models.toml");
 /// this version of the server knows. Clones share it.
 ///
 /// ```
-/// use agui_llm::{Connection, KnownModels, ModelOptions};
+/// use agui_llm::{ProviderClient, KnownModels, ModelOptions};
 ///
 /// let known = KnownModels::with(r#"
 /// [windows]
@@ -55,7 +55,7 @@ const EMBEDDED: &str = include_str!("../models.toml");
 /// names = ["our-deployment"]
 /// like = "claude-opus-5"
 /// "#)?;
-/// let mut options = ModelOptions::new("our-deployment", Connection::default());
+/// let mut options = ModelOptions::new("our-deployment", ProviderClient::default());
 /// options.known_models = known;
 /// # Ok::<(), agui_llm::SetupError>(())
 /// ```
@@ -64,7 +64,7 @@ pub struct KnownModels(Arc<Known>);
 
 struct Known {
     tables: KnownTables,
-    /// Those of the servers.
+    /// The profiles by the names of servers.
     profiles: IndexMap<String, Arc<Profile>>,
     tool_limits: ByProvider<Arc<ToolLimits>>,
 }
@@ -95,10 +95,10 @@ pub struct MediaLimits {
     pub image_chars: Option<usize>,
     /// The pixels of an image's longer side.
     pub image_side: Option<u32>,
-    /// The number of images above which `side_of_many` counts.
-    pub few_images: Option<usize>,
+    /// The number of images above which `max_side_if_many` counts.
+    pub many_images_above: Option<usize>,
     /// The pixels of the longer side of each image, if there are many.
-    pub side_of_many: Option<u32>,
+    pub max_side_if_many: Option<u32>,
     /// The number of media of all kinds.
     pub media: Option<usize>,
     /// The characters of all media together in base64.
@@ -136,8 +136,8 @@ impl From<ConfiguredWindow> for KnownWindow {
 }
 
 impl KnownModels {
-    /// Adds the tables of a text in TOML to what is known. They have the form of the server's own,
-    /// [`models.toml`](https://github.com/agui-server/agui-server/blob/main/src/llm/models.toml).
+    /// Adds the tables of a text in TOML to the embedded ones, whose form they have:
+    /// [`models.toml`](https://github.com/agui-server/agui-server/blob/main/crates/agui-llm/src/models.toml).
     ///
     /// # Errors
     /// If the text is not TOML of this form.
@@ -179,16 +179,16 @@ impl KnownModels {
         &self.0.tool_limits
     }
 
-    /// Returns what a provider with this name takes.
+    /// Returns the limits of a provider for media.
     pub(crate) fn media_limits(&self, provider: &str) -> MediaLimits {
         self.0.tables.media.get(provider).copied().unwrap_or_default()
     }
 
-    /// Returns the ways of the server with the Messages API at `url`.
+    /// Returns the rules of the server with the Messages API at `url`.
     pub(crate) fn messages_server(&self, url: &Url) -> MessagesServer {
         let mut latest = self.0.tables.messages_servers.iter().rev();
         let found = latest
-            .find(|(_, server)| server.domains.iter().any(|domain| is_of_domain(url, domain)));
+            .find(|(_, server)| server.domains.iter().any(|domain| is_in_domain(url, domain)));
         found
             .map(|(name, server)| MessagesServer { name: name.clone(), ..server.clone() })
             .unwrap_or_default()
@@ -197,7 +197,7 @@ impl KnownModels {
     /// Returns the profile of a configuration, for a server at `url`.
     ///
     /// # Errors
-    /// If no profile has the configured name, with the message.
+    /// If no profile has the configured name.
     pub(crate) fn profile(
         &self,
         options: Option<&ProfileOptions>,
@@ -207,12 +207,12 @@ impl KnownModels {
         let name = options.and_then(|options| options.base.as_deref());
         let profile = match name {
             Some(name) => profiles.get(name),
-            // A user's servers are the last ones.
+            // Searched from the end: a user's servers come last and take precedence.
             None => {
                 let mut latest = profiles.values().rev();
                 let of_domain = latest
                     .clone()
-                    .find(|it| it.domains.iter().any(|domain| is_of_domain(url, domain)));
+                    .find(|server| server.domains.iter().any(|domain| is_in_domain(url, domain)));
                 let of_port =
                     || latest.find(|it| url.port().is_some_and(|port| it.ports.contains(&port)));
                 of_domain.or_else(of_port).or(profiles.get(server_profile::COMPATIBLE))
@@ -256,12 +256,12 @@ impl KnownTables {
         tables.openai.check::<OpenAiRules>("openai")?;
         tables.anthropic.check::<ClaudeRules>("anthropic")?;
         tables.gemini.check::<GeminiRules>("gemini")?;
-        // An empty one would be found everywhere.
+        // An empty bracket would be found everywhere.
         let of_thoughts = tables
             .thoughts
             .iter()
-            .flat_map(|it| [&it.opening, &it.closing].into_iter().chain(&it.then));
-        let of_calls = tables.written_calls.iter().map(|it| &it.opening);
+            .flat_map(|pair| [&pair.opening, &pair.closing].into_iter().chain(&pair.then));
+        let of_calls = tables.written_calls.iter().map(|form| &form.opening);
         if of_thoughts.chain(of_calls).any(String::is_empty) {
             return Err(
                 "the brackets of `thoughts` and the openings of `written_calls` cannot be empty"
@@ -296,7 +296,7 @@ impl Known {
         let profiles = servers.keys().map(|name| {
             let mut profile = Profile::read(name, servers)?;
             let thoughts =
-                tables.thoughts.iter().filter(|it| it.everywhere || !profile.parses_output);
+                tables.thoughts.iter().filter(|pair| pair.everywhere || !profile.parses_output);
             profile.thoughts = thoughts.cloned().collect();
             profile.written_calls =
                 tables.written_calls.iter().filter(|_| !profile.parses_output).cloned().collect();

@@ -28,7 +28,7 @@ pub(super) struct RuleTable(Vec<ModelRule>);
 #[serde(default, deny_unknown_fields)]
 struct ModelRule {
     names: Vec<String>,
-    /// The name of the model whose rules those of `names` have, too.
+    /// The name of the model whose rules apply to `names`, too.
     like: Option<String>,
     families: Vec<String>,
     words: Vec<String>,

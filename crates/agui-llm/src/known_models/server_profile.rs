@@ -139,7 +139,7 @@ pub(crate) enum ThinkTags {
 
 /// The name of the profile for servers that are not recognised, whose members others have unless they set their own.
 pub(super) const COMPATIBLE: &str = "compatible";
-/// The member that names the server whose members another one has.
+/// The member that names the server from which another one takes its members.
 const BASE: &str = "base";
 
 /// Declares the members that a configuration can replace, for [`ProfileOptions`] and for [`Profile`].
@@ -255,7 +255,7 @@ replaceable_members! {
 pub(crate) struct ThoughtBrackets {
     pub(crate) opening: String,
     pub(crate) closing: String,
-    /// What may stand between the closing bracket and the answer, or another thought.
+    /// The text that may stand between the closing bracket and the answer, or another thought.
     #[serde(default)]
     pub(crate) then: Vec<String>,
     /// `true` if they are read from all servers.

@@ -89,7 +89,7 @@ fn a_users_entry_for_a_new_model_takes_effect() {
     assert_eq!((house.name.as_str(), house.call_id_length, house.images), ("house", 9, false));
     assert_eq!(house.thinking_member, ThinkingMember::ChatTemplateKwargs);
     assert!(!at("http://localhost:8000").images, "a member of a known server is replaced");
-    let mut options = crate::ModelOptions::new("gpt-9", crate::Connection::default());
+    let mut options = crate::ModelOptions::new("gpt-9", crate::ProviderClient::default());
     options.known_models = known;
     options.reasoning_effort = Some("max".to_owned());
     let warnings = crate::Model::warnings(&crate::OpenAi::responses(options).unwrap());

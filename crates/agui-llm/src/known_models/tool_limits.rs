@@ -1,4 +1,4 @@
-//! What each provider takes of the names and schemas of tools.
+//! The limits of each provider for the names and schemas of tools.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use agui_protocol::JsonObject;
 
-/// What the file has for each provider, as tables or read.
+/// The tables of the file by provider, as written or read.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct ByProvider<T> {

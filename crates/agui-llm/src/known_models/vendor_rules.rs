@@ -1,4 +1,4 @@
-//! The rules of the models of OpenAI, Anthropic and Google, and how their names are read.
+//! The rules of the models of OpenAI, Anthropic and Google, and the parsers of their names.
 
 use serde::Deserialize;
 
@@ -29,7 +29,7 @@ pub(crate) struct OpenAiRules {
     pub(crate) has_phases: bool,
     /// `true` if the model has a verbosity.
     pub(crate) has_verbosity: bool,
-    /// What `agui-server check` says about the model.
+    /// The warning of `agui-server check` about the model.
     pub(crate) warning: Option<String>,
 }
 
@@ -114,7 +114,7 @@ pub(crate) struct ClaudeRules {
     pub(crate) system_messages: bool,
     /// `true` if a thinking block is only valid behind the same system prompt, tools and messages.
     pub(crate) binds_thinking: bool,
-    /// What `agui-server check` says about the model.
+    /// The warning of `agui-server check` about the model.
     pub(crate) warning: Option<String>,
 }
 
@@ -190,7 +190,7 @@ pub(crate) struct GeminiRules {
     pub(crate) media_in_results: bool,
     pub(crate) schema_with_tools: bool,
     pub(crate) requires_signatures: bool,
-    /// What `agui-server check` says about the model.
+    /// The warning of `agui-server check` about the model.
     pub(crate) warning: Option<String>,
 }
 

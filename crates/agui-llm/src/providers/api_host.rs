@@ -1,5 +1,5 @@
-//! Where an API of a vendor is served: by the vendor itself or a compatible server, or by a cloud, where requests have another
-//! URL, another body and another key.
+//! The host of a vendor's API: the vendor itself, a compatible server, or a cloud, whose requests
+//! have another URL, another body and another key.
 
 use http::{
     HeaderValue,
@@ -26,10 +26,10 @@ pub(super) enum ApiHost {
 }
 
 impl ApiHost {
-    /// Returns the host and the base URL. A cloud is known by its credentials, or by the URL, because its key may also come from
-    /// a command.
-    pub(super) fn of(options: &ModelOptions, default_url: &str) -> Result<(Self, Url), SetupError> {
-        let url = options.url(default_url)?;
+    /// Returns the host and the base URL. A cloud is recognized by its credentials, or by the URL,
+    /// because its key may also come from a command.
+    pub(super) fn detect(options: &ModelOptions, default: &str) -> Result<(Self, Url), SetupError> {
+        let url = options.url(default)?;
         let host = match options.credentials {
             Some(CloudCredentials::Gcp) => Self::Vertex,
             Some(CloudCredentials::Aws) => Self::Bedrock,
@@ -40,7 +40,7 @@ impl ApiHost {
         Ok((host, url))
     }
 
-    /// Returns where the key stands that the vendor takes at `own`.
+    /// Returns the place of the key. `own` is the vendor's own place.
     pub(super) fn key_place(self, own: KeyPlace) -> KeyPlace {
         match self {
             Self::Vendor => own,
@@ -48,7 +48,8 @@ impl ApiHost {
         }
     }
 
-    /// Changes a request of the Messages API to that of a cloud. `base` is the base URL, `betas` are all beta features.
+    /// Changes a request of the Messages API into the request of a cloud. `base` is the base URL,
+    /// `betas` are all beta features.
     pub(super) fn address_claude(
         self,
         base: &Url,
@@ -107,8 +108,10 @@ impl ApiHost {
     }
 }
 
-/// Vertex AI does not know the ids of calls: <https://github.com/vercel/ai/issues/15664>,
-/// <https://github.com/langchain-ai/langchainjs/issues/10266>. Results follow their calls in the same order.
+/// Removes the ids of calls, which Vertex AI does not know:
+/// <https://github.com/vercel/ai/issues/15664>,
+/// <https://github.com/langchain-ai/langchainjs/issues/10266>. Results follow their calls in the
+/// same order.
 fn remove_call_ids(body: &mut Value) {
     let contents = body.get_mut("contents").and_then(Value::as_array_mut).into_iter().flatten();
     for part in contents.filter_map(|content| content.get_mut("parts")?.as_array_mut()).flatten() {
@@ -128,11 +131,11 @@ fn is_bedrock(host: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Connection, Gemini};
+    use crate::{Gemini, ProviderClient};
 
     fn options(base_url: Option<&str>) -> ModelOptions {
         let base_url = base_url.map(str::to_owned);
-        ModelOptions::new("m", Connection { base_url, ..Connection::default() })
+        ModelOptions::new("m", ProviderClient { base_url, ..ProviderClient::default() })
     }
 
     #[test]
@@ -151,7 +154,7 @@ mod tests {
             ),
             (Some("https://gateway.example.org/projects/p/v1"), ApiHost::Vendor),
         ] {
-            let (host, _) = ApiHost::of(&options(url), "https://vendor").unwrap();
+            let (host, _) = ApiHost::detect(&options(url), "https://vendor").unwrap();
             assert_eq!(host, expected, "{url:?}");
             assert_eq!(host.key_place((ACCEPT, "")).0 == AUTHORIZATION, host != ApiHost::Vendor);
         }
@@ -159,7 +162,7 @@ mod tests {
 
     #[test]
     fn credentials_need_the_url_of_a_cloud_that_serves_the_api() {
-        let missing = ApiHost::of(&options(None).with_gcp_credentials(), "https://vendor")
+        let missing = ApiHost::detect(&options(None).with_gcp_credentials(), "https://vendor")
             .unwrap_err()
             .to_string();
         assert!(

@@ -1,32 +1,32 @@
-//! Attachments that a model cannot read as they are: text files become text, and of others the model and the user are
-//! told.
+//! Attachments that a model cannot read: text files become text, and a note for the model and the
+//! user replaces other files.
 
 use base64::Engine as _;
 
 use super::wire::{media, skipped_medium};
-use crate::model::{SkippedAttachment, Turn};
+use crate::model::{ModelStep, SkippedAttachment};
 use agui_base::{
     base64_text::{LENIENT, is_standard},
     text::{essence, is_in},
 };
 use agui_protocol::{ContentPart, MediaPart, PartSource};
 
-/// A longer text is cut. It is about 64 000 tokens.
+/// The largest text of a file, about 64 000 tokens. A longer one is cut.
 const MAX_TEXT_BYTES: usize = 256 << 10;
 const CUT_MARK: &str = "(Here the attachment is cut.)";
 
 /// Collects the attachments that a request cannot contain.
 #[derive(Debug)]
 pub(super) struct Attachments {
-    /// Earlier requests have reported the attachments of the turns before this one.
+    /// The first step whose attachments no earlier request has reported.
     first_new: usize,
     is_new: bool,
     pub(super) skipped: Vec<SkippedAttachment>,
 }
 
 impl Attachments {
-    pub(super) fn new(turns: &[Turn]) -> Self {
-        let last_answer = turns.iter().rposition(|turn| matches!(turn, Turn::Assistant(_)));
+    pub(super) fn new(steps: &[ModelStep]) -> Self {
+        let last_answer = steps.iter().rposition(|step| matches!(step, ModelStep::Assistant(_)));
         Self {
             first_new: last_answer.map_or(0, |last| last + 1),
             is_new: true,
@@ -34,12 +34,12 @@ impl Attachments {
         }
     }
 
-    /// Sets the turn that the next parts belong to, by its index.
-    pub(super) fn enter(&mut self, turn: usize) {
-        self.is_new = turn >= self.first_new;
+    /// Sets the step that the next parts belong to, by its index.
+    pub(super) fn enter(&mut self, step: usize) {
+        self.is_new = step >= self.first_new;
     }
 
-    /// Returns a part in the form of a provider, which `native` makes of it, or else the text that stands for it.
+    /// Returns a part in the provider's form, by `native`, or else its replacement text.
     pub(super) fn sent<T, R: AsRef<str>>(
         &mut self,
         part: &ContentPart,
@@ -51,8 +51,9 @@ impl Attachments {
         }
     }
 
-    /// Returns the text that stands for a part which the request cannot contain: the content of a text file, or else a
-    /// note. `reason` says why the part itself is not sent, as in `this model takes no video`.
+    /// Returns the replacement text of a part that the request cannot contain: the content of a
+    /// text file, or else a note. `reason` is the reason why the part is not sent, as in
+    /// `this model takes no video`.
     pub(super) fn replacement(&mut self, part: &ContentPart, reason: &str) -> String {
         let (kind, media) = match media(part) {
             Ok(kind_and_media) => kind_and_media,
@@ -75,8 +76,8 @@ impl Attachments {
         }
     }
 
-    /// Returns the content of a text file, for an API that takes it as a file of its own. `None` for other parts, and for
-    /// text that cannot be read.
+    /// Returns the content of a text file, for an API that takes it as a file of its own. Returns
+    /// `None` for other parts, and for unreadable text.
     pub(super) fn text_file<'p>(
         &mut self,
         part: &'p ContentPart,
@@ -103,8 +104,8 @@ impl Attachments {
     }
 }
 
-/// Returns why no provider takes the data of a file. Text files have their own check. `history` has written the data in the
-/// standard form, unless it is not base64.
+/// Returns the reason why no provider takes the data of a file. Text files have their own check.
+/// `history` has brought the data into the standard form, unless it is not base64.
 fn fault(part: &ContentPart) -> Option<&'static str> {
     let (_, media) = media(part).ok()?;
     let PartSource::Data { value, mime_type } = &media.source else { return None };
@@ -126,14 +127,14 @@ fn label(kind: &str, media: &MediaPart) -> String {
     format!("{kind}{}{}", name.unwrap_or_default(), mime_type.unwrap_or_default())
 }
 
-/// Returns the beginning of the text and whether it was cut, if this is a text file with its data. `history` has made data
-/// of `data:` URLs.
+/// Returns the beginning of the text, and whether it was cut, if this is a text file with its data.
+/// `history` has converted `data:` URLs to data.
 pub(crate) fn text_of(media: &MediaPart) -> Option<Result<(String, bool), &'static str>> {
     let PartSource::Data { value, mime_type } = &media.source else { return None };
     if !is_text(mime_type, media.file_name()) {
         return None;
     }
-    // Four characters are three bytes. Cutting between groups keeps the rest decodable.
+    // Four characters encode three bytes. A cut between such groups keeps the beginning decodable.
     let most = MAX_TEXT_BYTES / 3 * 4 + 4;
     let kept: Vec<u8> =
         value.bytes().filter(|byte| !byte.is_ascii_whitespace()).take(most + 1).collect();
@@ -176,8 +177,8 @@ const TEXT_EXTENSIONS: &str = "\
     bat c cc cfg conf cpp cs css csv diff env go h hpp htm html ini ipynb java js json jsonl jsx kt log lua md \
     patch php pl properties ps1 py r rb rs rst scala sh sql svg swift tex toml ts tsv tsx txt vue xml yaml yml";
 
-/// Returns the text in the declared charset, or else in UTF-8 or the charset of its byte order mark; `None` if the
-/// bytes are not of that charset. A character that the cut has split is left out.
+/// Decodes bytes by the declared charset, or else as UTF-8 or by the byte order mark. Returns
+/// `None` if the bytes are invalid in that charset. A character that the cut has split is left out.
 fn decode(bytes: &[u8], charset: Option<&str>, mut was_cut: bool) -> Option<(String, bool)> {
     let (bytes, charset) = match (bytes, charset) {
         ([0xef, 0xbb, 0xbf, rest @ ..], _) => (rest, "utf-8"),
@@ -210,7 +211,7 @@ fn decode(bytes: &[u8], charset: Option<&str>, mut was_cut: bool) -> Option<(Str
     Some((text, was_cut))
 }
 
-/// Returns the character of a byte. It is that of ISO 8859-1, except between 0x80 and 0x9f.
+/// Returns the character of a byte: that of ISO 8859-1, except between 0x80 and 0x9f.
 fn windows_1252(byte: u8) -> char {
     const FROM_80: &str = "€\u{81}‚ƒ„…†‡ˆ‰Š‹Œ\u{8d}Ž\u{8f}\u{90}‘’“”•–—˜™š›œ\u{9d}žŸ";
     match byte {
@@ -307,14 +308,14 @@ mod tests {
     #[test]
     fn an_unreadable_attachment_is_described_to_the_model_and_reported_once() {
         let video = document("video/mp4", b"", Some("a\"b.mp4"));
-        let turns = [
-            Turn::User(vec![video.clone()]),
-            Turn::Assistant(Vec::new()),
-            Turn::User(vec![video.clone()]),
+        let steps = [
+            ModelStep::User(vec![video.clone()]),
+            ModelStep::Assistant(Vec::new()),
+            ModelStep::User(vec![video.clone()]),
         ];
-        let mut attachments = Attachments::new(&turns);
-        for turn in [0, 2] {
-            attachments.enter(turn);
+        let mut attachments = Attachments::new(&steps);
+        for step in [0, 2] {
+            attachments.enter(step);
             let text = attachments.replacement(&video, "this model takes no videos");
             assert_eq!(
                 text,

@@ -1,4 +1,4 @@
-//! The providers' APIs. To add one, implement [`Model`](super::Model) on `transport`, as these do.
+//! The providers' APIs. A new API implements [`Model`](super::Model) on `transport`, like these.
 
 pub(super) mod anthropic;
 mod api_host;

@@ -2,8 +2,7 @@
 
 use crate::{ModelOptions, Thinking, known_models::OpenAiRules};
 
-/// Returns the effort of a request, which is one that the model takes. `requested` is the request's own switch of
-/// thinking.
+/// Returns an effort that the model takes. `requested` is the request's own switch of thinking.
 pub(crate) fn effort<'o>(
     rules: Option<&'o OpenAiRules>,
     options: &'o ModelOptions,
@@ -16,7 +15,7 @@ pub(crate) fn effort<'o>(
         (Some(Thinking::Off), _, Some(rules)) => {
             rules.efforts.first().map_or("low", String::as_str)
         }
-        // A model with an effort takes `low`; one without may not reason at all.
+        // A model with a configured effort takes `low`; a model without one may not reason at all.
         (Some(Thinking::Off), configured, None) => configured.map(|_| "low")?,
         (Some(_), Some(effort), _) if !matches!(effort, "none" | "minimal") => effort,
         (Some(_), _, Some(rules)) if rules.default_effort != "none" => &rules.default_effort,

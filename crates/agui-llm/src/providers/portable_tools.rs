@@ -1,7 +1,8 @@
-//! The names and schemas of tools in the form that a provider takes, and the way back for the names.
+//! The names and schemas of tools in the form that a provider takes, and the restoration of the
+//! names.
 //!
-//! Pages, MCP servers and models give names that providers refuse, also in the history: a name that a model made up once
-//! would end every later run of its thread.
+//! Providers refuse some names of pages, MCP servers and models, also in the history: a name that a
+//! model made up once would end every later run of its thread.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -14,7 +15,7 @@ use serde_json::Value;
 
 use super::{tool_schema, wire::schema};
 use crate::{
-    Block, BlockStart, ModelEvent, ModelRequest, ModelStream, ToolChoice, Turn,
+    Block, BlockStart, ModelEvent, ModelRequest, ModelStep, ModelStream, ToolChoice,
     known_models::ToolLimits,
     learned::{Learned, Scope},
 };
@@ -22,21 +23,21 @@ use agui_base::repairs::{Partner, Repair, repaired};
 use agui_store::ThreadKey;
 use agui_tools::ToolSpec;
 
-/// The letters and digits of the hash at the end of a name, with the `_` before them.
+/// The length of the hash at the end of a name, with the `_` before it.
 const HASH_CHARS: usize = 9;
 
-/// Brings the tools of requests into the form of one provider.
+/// Converts the tools of requests to the form of one provider.
 #[derive(Debug)]
 pub(crate) struct PortableTools {
     limits: Arc<ToolLimits>,
-    /// The tools that were left out. Each is warned about once an hour and owner.
+    /// The tools that were left out. The warning about each is logged once an hour and owner.
     warned: Learned<()>,
 }
 
-/// The names that a request has in the place of others.
+/// The replaced names of a request.
 #[derive(Debug, Default)]
 pub(crate) struct SentNames {
-    /// By the original name.
+    /// The sent names by the original ones.
     sent: HashMap<String, String>,
     taken: HashSet<String>,
 }
@@ -46,8 +47,8 @@ impl PortableTools {
         Self { limits, warned: Learned::by(Scope::Owner) }
     }
 
-    /// Changes the tools, the choice and the calls of a request, and leaves tools out that have no form that the provider
-    /// takes.
+    /// Converts the tools, the choice and the calls of a request. Tools that the provider cannot
+    /// take are left out.
     pub(crate) fn prepare(&self, request: &mut ModelRequest) -> SentNames {
         let taken =
             request.tools.iter().map(|tool| &tool.name).filter(|name| self.limits.takes_name(name));
@@ -60,21 +61,21 @@ impl PortableTools {
                 .filter_map(|tool| self.portable(tool, thread, &mut names))
                 .collect();
         }
-        for turn in &mut request.turns {
-            match turn {
-                Turn::Assistant(blocks) => {
+        for step in &mut request.steps {
+            match step {
+                ModelStep::Assistant(blocks) => {
                     for block in blocks {
                         if let Block::Call(call) = block {
                             names.replace(&mut call.function.name, &self.limits);
                         }
                     }
                 }
-                Turn::ToolResults(results) => {
+                ModelStep::ToolResults(results) => {
                     results
                         .iter_mut()
                         .for_each(|result| names.replace(&mut result.name, &self.limits));
                 }
-                Turn::Instructions(_) | Turn::User(_) => {}
+                ModelStep::Instructions(_) | ModelStep::User(_) => {}
             }
         }
         if let ToolChoice::Tool(name) = &mut request.tool_choice {
@@ -175,16 +176,17 @@ impl SentNames {
     }
 }
 
-/// Returns the description of a tool. Without one, it is what the schema says of itself, or the name: some providers refuse
-/// an empty text (<https://github.com/Teradata/teradata-mcp-server/issues/232>).
+/// Returns the description of a tool, or else that of its schema, or its name: some providers
+/// refuse an empty text (<https://github.com/Teradata/teradata-mcp-server/issues/232>).
 fn purpose(tool: &ToolSpec) -> String {
-    let of_schema = |member: &str| tool.parameters.get(member).and_then(Value::as_str);
-    let words = [Some(tool.description.as_str()), of_schema("description"), of_schema("title")];
+    let schema_text = |member: &str| tool.parameters.get(member).and_then(Value::as_str);
+    let words = [Some(tool.description.as_str()), schema_text("description"), schema_text("title")];
     let words = words.into_iter().flatten().find(|words| !words.trim().is_empty());
     words.unwrap_or(&tool.name).to_owned()
 }
 
-/// Returns a name that the provider takes. The hash of the original keeps two apart that have the same letters.
+/// Returns a name that the provider takes. The hash of the original distinguishes names with the
+/// same letters.
 fn portable_name(name: &str, limits: &ToolLimits, attempt: u32) -> String {
     let mut hasher = DefaultHasher::new();
     (name, attempt).hash(&mut hasher);

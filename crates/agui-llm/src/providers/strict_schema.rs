@@ -1,4 +1,4 @@
-//! Tells whether OpenAI takes a JSON schema as strict.
+//! Checks whether OpenAI takes a JSON schema as strict.
 
 use serde_json::Value;
 
@@ -6,7 +6,7 @@ use serde_json::Value;
 const REFUSED: &[&str] =
     &["allOf", "oneOf", "not", "dependentRequired", "dependentSchemas", "if", "then", "else"];
 
-/// Returns `true` if each object of the schema is closed and requires all its members, as
+/// Returns whether each object of the schema is closed and requires all its members, as
 /// <https://developers.openai.com/api/docs/guides/structured-outputs>, "Supported schemas", demands.
 pub(crate) fn allows_strict(schema: &Value) -> bool {
     match schema {
@@ -63,7 +63,7 @@ mod tests {
         ] {
             assert!(!allows_strict(&open), "{open}");
         }
-        // A member's name may be that of a keyword.
+        // A member can have the name of a keyword.
         assert!(allows_strict(
             &json!({"type": "object", "properties": {"not": {"type": "string"}},
             "required": ["not"], "additionalProperties": false})

@@ -1,7 +1,8 @@
 //! The schema of a tool in the form that a provider takes. The agent checks calls against the original.
 //!
-//! Schemas come from pages, MCP servers and web services. A provider that refuses one of them refuses the whole request,
-//! so what it cannot read is folded into what it can, or told in words.
+//! Schemas come from pages, MCP servers and web services. A provider that refuses one of them
+//! refuses the whole request, so keywords that it cannot read are replaced by others, or described
+//! in words.
 
 use serde_json::{Value, json};
 
@@ -17,17 +18,18 @@ const MAX_DEPTH: usize = 64;
 const MAX_COMBINATIONS: usize = 8;
 const MAX_TOLD_CHARS: usize = 300;
 
-/// A schema, and what it cannot say, for the tool's description.
+/// A schema, and the words about its removed keywords for the tool's description.
 #[derive(Debug, PartialEq)]
 pub(super) struct PortableSchema {
     pub(super) schema: Value,
     pub(super) notes: Vec<String>,
 }
 
-/// Returns the reason for which a schema has no form that the provider takes.
+/// The reason why a schema has no form that the provider takes.
 pub(super) type Unportable = &'static str;
 
-/// Returns `true` if the provider surely takes a schema as it is. It costs a fraction of writing the schema into a request.
+/// Returns true if the provider surely takes a schema unchanged. The check costs a fraction of
+/// writing the schema into a request.
 pub(super) fn is_plain(schema: &Value, limits: &ToolLimits) -> bool {
     let is_plain_at_top =
         |members: &JsonObject| !members.keys().any(|name| limits.refuses_at_top(name));
@@ -72,7 +74,7 @@ fn has_plain_members(value: &Value, limits: &ToolLimits) -> bool {
 /// Returns the schema in the provider's form.
 ///
 /// # Errors
-/// If there is none.
+/// If the schema has no such form.
 pub(super) fn portable(schema: &Value, limits: &ToolLimits) -> Result<PortableSchema, Unportable> {
     let mut folding = Folding { root: schema, limits, notes: Vec::new() };
     if !folding.takes_object(schema) {
@@ -105,7 +107,7 @@ struct Flat {
 }
 
 impl Flat {
-    /// Either schema may be that of the member.
+    /// Adds a property. If it exists, its schema allows both alternatives.
     fn add_property(&mut self, name: String, schema: Value) {
         let Some(known) = self.properties.get_mut(&name) else {
             self.properties.insert(name, schema);
@@ -191,7 +193,7 @@ impl<'s> Folding<'s> {
         Ok(flat)
     }
 
-    /// Joins the members of alternatives. Those that all of them require are required.
+    /// Joins the members of alternatives. A member is required if all alternatives require it.
     fn add_alternatives(
         &mut self,
         flat: &mut Flat,
@@ -222,7 +224,8 @@ impl<'s> Folding<'s> {
         flat.required.extend(common);
         for Flat { properties, other, .. } in objects {
             properties.into_iter().for_each(|(name, schema)| flat.add_property(name, schema));
-            // Definitions stay; a title or an exclusion of other members is that of the alternative.
+            // Definitions stay; a title or an exclusion of other members belongs to the
+            // alternative.
             let definitions =
                 other.into_iter().filter(|(name, _)| name == "$defs" || name == "definitions");
             flat.add_missing(definitions);
@@ -232,7 +235,7 @@ impl<'s> Folding<'s> {
 
     fn cleaned(&self, schema: &Value, depth: usize) -> Result<Value, Unportable> {
         let Some(depth) = depth.checked_sub(1) else { return Err("its schema is too deep") };
-        // `true` and `false`, which few providers know.
+        // Few providers know the schemas `true` and `false`.
         let Value::Object(members) = schema else { return Ok(json!({})) };
         if let Some(Value::String(reference)) = members.get("$ref") {
             let is_known =
@@ -306,7 +309,7 @@ impl<'s> Folding<'s> {
                 .strip_prefix('#')
                 .and_then(|path| self.root.pointer(path))
                 .map(|_| value.clone()),
-            // Draft 4 has `true`.
+            // The value is `true` in draft 4.
             ("exclusiveMinimum" | "exclusiveMaximum", value) => {
                 value.is_number().then(|| value.clone())
             }
@@ -348,7 +351,7 @@ impl<'s> Folding<'s> {
     }
 }
 
-/// Tells what a keyword says, unless that is long.
+/// Returns the words about a keyword, unless its value is long.
 fn told(name: &str, value: &Value) -> Option<String> {
     let told = format!("{name}: {value}");
     (told.len() <= MAX_TOLD_CHARS).then_some(told)

@@ -1,4 +1,5 @@
-//! Warnings about configured options, in one form: the option, the model with its problem, what happens.
+//! Warnings about configured options, in one form: the option, the model with its problem, the
+//! effect.
 
 use crate::ModelOptions;
 
@@ -8,9 +9,9 @@ pub(super) struct WarningList<'m> {
 }
 
 impl<'m> WarningList<'m> {
-    /// Begins with what is known of the model itself.
-    pub(super) fn new(options: &'m ModelOptions, of_model: Option<&str>) -> Self {
-        let list = of_model
+    /// Creates a list that begins with the known problem of the model itself.
+    pub(super) fn new(options: &'m ModelOptions, model_problem: Option<&str>) -> Self {
+        let list = model_problem
             .iter()
             .map(|warning| format!("`model`: {} {warning}", options.model))
             .collect();
@@ -21,7 +22,7 @@ impl<'m> WarningList<'m> {
         self.list.push(format!("`{option}`: {} {problem}; {effect}", self.options.model));
     }
 
-    /// Warns about each of the options that is set.
+    /// Warns about each of these options that is set.
     pub(super) fn not_sent(&mut self, options: &[&str], problem: &str) {
         for (option, _) in options
             .iter()

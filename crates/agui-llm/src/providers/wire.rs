@@ -1,10 +1,10 @@
-//! Parts of the request JSON that all providers have in common.
+//! Common parts of the requests to all providers.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 use serde_json::{Map, Value, json};
 
-use crate::{Block, ToolChoice, Turn, model::SkippedAttachment};
+use crate::{Block, ModelStep, ToolChoice, model::SkippedAttachment};
 use agui_base::text::essence;
 use agui_protocol::{
     ContentPart, JsonObject, MediaPart, PartSource, TokenUsage, ToolCall, ToolCallId,
@@ -14,18 +14,20 @@ use agui_tools::host::CallArguments;
 
 /// The name that marks OpenAI's artefacts and files.
 pub(crate) const OPENAI: &str = "openai";
-/// The name that marks Anthropic's.
+/// The name that marks Anthropic's artefacts and files.
 pub(crate) const ANTHROPIC: &str = "anthropic";
-/// The name that marks those of the Gemini API.
+/// The name that marks artefacts and files of the Gemini API.
 pub(crate) const GEMINI: &str = "gemini";
-/// Stands for a message without content, because providers refuse empty messages.
+/// Replaces a message without content, because providers refuse empty messages.
 pub(crate) const EMPTY_TEXT: &str = "(This message is empty.)";
-/// Precedes the model's first message where a user's has to be the first one.
+/// The user's first message, for providers that require one before the model's.
 pub(crate) const FIRST_USER_TEXT: &str = "(The conversation begins.)";
-/// Follows the model's last message where a user's has to be the last one, as when a run goes on without a new message.
+/// The user's last message, for providers that require one after the model's, as when a run
+/// continues without a new message.
 pub(crate) const LAST_USER_TEXT: &str = "Continue.";
 
-/// Returns the usage of a request by the counts of its input, its output and all tokens. `None` if there are no counts.
+/// Returns the usage of a request by the counts of its input, its output and all tokens; `None`
+/// without counts.
 pub(crate) fn token_usage(
     provider: &str,
     model: &str,
@@ -50,7 +52,7 @@ pub(crate) fn image_type(mime_type: &str) -> String {
     if essence == "image/jpg" { "image/jpeg".to_owned() } else { essence }
 }
 
-/// Returns the kind and the file of a part, or the text of one that is no file.
+/// Returns the kind and the file of a part, or the text of a part without a file.
 pub(crate) fn media(part: &ContentPart) -> Result<(&'static str, &MediaPart), &str> {
     match part {
         ContentPart::Text(text) => Err(&text.text),
@@ -61,7 +63,7 @@ pub(crate) fn media(part: &ContentPart) -> Result<(&'static str, &MediaPart), &s
     }
 }
 
-/// Returns what is told of a file that the model does not get; `None` for a text.
+/// Returns the report of a file that the model does not get; `None` for a text.
 pub(crate) fn skipped_attachment(part: &ContentPart, reason: &str) -> Option<SkippedAttachment> {
     media(part).ok().map(|(kind, media)| skipped_medium(kind, media, reason))
 }
@@ -79,17 +81,18 @@ pub(super) fn skipped_medium(
     }
 }
 
-/// Returns the words that stand for a file in a text.
+/// Returns the words that replace a file in a text.
 pub(crate) fn placeholder(kind: &str) -> String {
     format!("[{}]", if kind == "document" { "file" } else { kind })
 }
 
-/// Returns the texts of parts in a provider's form; `None` if one of the parts is no text.
+/// Returns the texts of parts in a provider's form; `None` if a part is not a text.
 pub(crate) fn texts(parts: &[Value]) -> Option<Vec<&str>> {
     parts.iter().map(|part| part["text"].as_str()).collect()
 }
 
-/// Returns the MIME type of an image that every provider's models read, or the reason for which another one is not sent.
+/// Returns the MIME type of an image that the models of every provider read, or the reason why
+/// another image is not sent.
 pub(crate) fn known_image_type(mime_type: &str) -> Result<String, &'static str> {
     let mime_type = image_type(mime_type);
     match mime_type.as_str() {
@@ -98,7 +101,7 @@ pub(crate) fn known_image_type(mime_type: &str) -> Result<String, &'static str> 
     }
 }
 
-/// Returns the id of a file that is at the provider, or the reason for which another provider's is not sent.
+/// Returns the id of a file at the provider, or the reason why another provider's file is not sent.
 pub(crate) fn own_file<'m>(media: &'m MediaPart, own: &str) -> Result<&'m str, &'static str> {
     match &media.source {
         PartSource::File { value, provider, .. } if provider.as_deref() == Some(own) => Ok(value),
@@ -106,7 +109,8 @@ pub(crate) fn own_file<'m>(media: &'m MediaPart, own: &str) -> Result<&'m str, &
     }
 }
 
-/// Providers require an object with properties, and clients send `{}` for a tool without arguments.
+/// Returns a schema as an object with properties, which providers require. Clients send `{}` for a
+/// tool without arguments.
 pub(crate) fn schema(parameters: &Value) -> Value {
     let mut schema = parameters.as_object().cloned().unwrap_or_default();
     schema.entry("type").or_insert_with(|| "object".into());
@@ -116,7 +120,8 @@ pub(crate) fn schema(parameters: &Value) -> Value {
     schema.into()
 }
 
-/// Providers refuse invalid JSON, so what cannot be repaired becomes an empty object.
+/// Returns the arguments of a call; an empty object if they cannot be repaired, because providers
+/// refuse invalid JSON.
 pub(crate) fn arguments(text: &str) -> Map<String, Value> {
     CallArguments::read(text).unwrap_or_default().object
 }
@@ -151,7 +156,8 @@ impl SetMember for JsonObject {
     }
 }
 
-/// Another provider's id may be too long or have other characters. Its hash keeps a call and its result together.
+/// Returns an id that the provider takes. Another provider's id may be too long or have other
+/// characters; its hash keeps a call and its result together.
 pub(crate) fn call_id(id: &ToolCallId) -> String {
     let is_allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
     if (1..=40).contains(&id.len()) && id.chars().all(is_allowed) {
@@ -167,31 +173,33 @@ pub(crate) fn marked_instructions(text: &str) -> String {
     format!("<system-instructions>\n{text}\n</system-instructions>")
 }
 
-/// Returns the instructions at the beginning of a conversation, and the turns after them.
-pub(crate) fn leading_instructions(turns: &[Turn]) -> (impl Iterator<Item = &str>, &[Turn]) {
-    let count = turns.iter().take_while(|turn| matches!(turn, Turn::Instructions(_))).count();
-    let (leading, rest) = turns.split_at(count);
-    let texts = leading.iter().filter_map(|turn| match turn {
-        Turn::Instructions(text) => Some(text.as_str()),
+/// Returns the instructions at the beginning of a conversation, and the steps after them.
+pub(crate) fn leading_instructions(
+    steps: &[ModelStep],
+) -> (impl Iterator<Item = &str>, &[ModelStep]) {
+    let count = steps.iter().take_while(|step| matches!(step, ModelStep::Instructions(_))).count();
+    let (leading, rest) = steps.split_at(count);
+    let texts = leading.iter().filter_map(|step| match step {
+        ModelStep::Instructions(text) => Some(text.as_str()),
         _ => None,
     });
     (texts, rest)
 }
 
-/// The messages of a request whose roles alternate.
+/// The messages of a request, with alternating roles.
 #[derive(Debug, Default)]
 pub(crate) struct RoleMessages(pub(crate) Vec<RoleMessage>);
 
 #[derive(Debug)]
 pub(crate) struct RoleMessage {
     pub(crate) role: &'static str,
-    /// `true` if nothing may be added to the message.
+    /// True if no parts may be added to the message.
     pub(crate) is_whole: bool,
     pub(crate) parts: Vec<Value>,
 }
 
 impl RoleMessages {
-    /// Adds to the last message if it has the same role.
+    /// Adds parts, to the last message if it has the same role.
     pub(crate) fn push(&mut self, role: &'static str, parts: Vec<Value>) {
         match self.0.last_mut().filter(|last| last.role == role && !last.is_whole) {
             _ if parts.is_empty() => {}
@@ -200,7 +208,8 @@ impl RoleMessages {
         }
     }
 
-    /// Adds the messages of the user that have to be the first one and the last one. Returns whether the first one is new.
+    /// Adds the required first and last messages of the user, if they are missing. Returns whether
+    /// it added the first.
     pub(crate) fn complete(&mut self, text: fn(&str) -> Value) -> bool {
         let is_first_new = self.0.first().is_none_or(|first| first.role != "user");
         if is_first_new {
@@ -216,7 +225,8 @@ impl RoleMessages {
     }
 }
 
-/// Asks for the calls that a choice forces, where the provider cannot force them. `None` if the choice forces none.
+/// Returns a text that asks for the forced calls of a choice, for providers that cannot force
+/// calls; `None` if the choice forces no call.
 pub(crate) fn forced_call_in_words(choice: &ToolChoice) -> Option<String> {
     match choice {
         ToolChoice::Auto | ToolChoice::None => None,
@@ -227,9 +237,9 @@ pub(crate) fn forced_call_in_words(choice: &ToolChoice) -> Option<String> {
     }
 }
 
-pub(crate) fn calls(turns: &[Turn]) -> impl Iterator<Item = &ToolCall> {
-    let blocks = turns.iter().flat_map(|turn| match turn {
-        Turn::Assistant(blocks) => blocks.as_slice(),
+pub(crate) fn calls(steps: &[ModelStep]) -> impl Iterator<Item = &ToolCall> {
+    let blocks = steps.iter().flat_map(|step| match step {
+        ModelStep::Assistant(blocks) => blocks.as_slice(),
         _ => &[],
     });
     blocks.filter_map(|block| match block {
@@ -238,7 +248,8 @@ pub(crate) fn calls(turns: &[Turn]) -> impl Iterator<Item = &ToolCall> {
     })
 }
 
-/// Returns what a provider reads: images, audio, video and PDFs. Files with text are read as text everywhere.
+/// Returns the kinds of files that a provider reads: images, audio, video and PDFs. Text files are
+/// sent as text to every provider.
 pub(crate) fn media_input([image, audio, video, pdf]: [bool; 4]) -> MultimodalInputCapabilities {
     let [image, audio, video, pdf] = [image, audio, video, pdf].map(Some);
     MultimodalInputCapabilities { image, audio, video, pdf, file: Some(true) }

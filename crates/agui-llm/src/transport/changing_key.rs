@@ -1,6 +1,7 @@
-//! A provider's key that changes while the server runs: it is read from a file for each request, is what a command prints, kept
-//! for a time, or a cloud's token, kept until shortly before it expires. Requests share a renewal. While it runs, and after it
-//! has failed, the last key stays in use until the provider refuses it.
+//! A provider's key that changes while the server runs. It comes from a file that is read for each
+//! request, from a command whose output is kept for a time, or from a cloud whose token is kept
+//! until shortly before it expires. Requests share a renewal. During a renewal, and after a failed
+//! one, the last key stays in use until the provider refuses it.
 
 use std::{path::PathBuf, sync::Arc, time::Duration};
 
@@ -17,17 +18,19 @@ use tokio::time::{Instant, timeout};
 
 use super::{
     clouds::{AwsCredentials, AwsKeys, GcpCredentials, signed_headers},
-    connection::{CloudCredentials, KeyPlace, SetupError, key_header},
     key_command::output,
+    provider_client::{CloudCredentials, KeyPlace, SetupError, key_header},
 };
 use crate::ModelOptions;
 
 const MAX_KEY_BYTES: usize = 16 << 10;
-/// Clouds give out the same token until about four minutes before its end.
+/// The time between a renewal and the end of the old token. Clouds return the same token until
+/// about four minutes before its end.
 const RENEW_BEFORE: Duration = Duration::from_secs(225);
-/// The longest time of a renewal, above the limits of its steps.
+/// The time limit of a renewal. It is longer than the limits of its steps.
 const RENEWAL_TIMEOUT: Duration = Duration::from_secs(40);
-/// The request that begins a renewal waits for it so long before it uses the last key. A file takes no longer.
+/// The time for which the request that begins a renewal waits for it before it uses the last key. A
+/// file takes no longer.
 const RENEWAL_GRACE: Duration = Duration::from_secs(1);
 
 pub(super) struct ChangingKey {
@@ -35,7 +38,7 @@ pub(super) struct ChangingKey {
     shared: Arc<SharedKey>,
 }
 
-/// What requests share with the renewal, which outlives the request that began it.
+/// The state that requests share with the renewal, which outlives the request that began it.
 struct SharedKey {
     source: KeySource,
     state: Mutex<KeyState>,
@@ -56,7 +59,7 @@ enum KeySource {
     Aws(AwsCredentials),
 }
 
-/// What a request is authenticated with.
+/// The secret that authenticates a request.
 #[derive(Clone)]
 pub(super) enum RequestKey {
     /// A text in a header.
@@ -68,9 +71,9 @@ pub(super) enum RequestKey {
 struct LastKey {
     key: RequestKey,
     read_at: Instant,
-    /// The time for which it is used before it is renewed.
+    /// The time for which the key is used before it is renewed.
     ttl: Duration,
-    /// The time after which the provider refuses it, if it is known.
+    /// The time after which the provider refuses the key, if known.
     lifetime: Option<Duration>,
 }
 
@@ -85,38 +88,35 @@ impl LastKey {
 }
 
 impl ChangingKey {
-    /// Returns `None` if the key of the connection does not change. `url` is the provider's.
+    /// Returns `None` if the client's key does not change. `url` is the provider's URL.
     pub(super) fn new(
         options: &ModelOptions,
         url: &Url,
         mut places: Vec<KeyPlace>,
     ) -> Result<Option<Self>, SetupError> {
-        let connection = &options.connection;
-        let source = match (
-            options.credentials,
-            &connection.api_key_file,
-            connection.api_key_command.as_slice(),
-        ) {
-            (Some(CloudCredentials::Gcp), ..) => {
-                places = vec![(AUTHORIZATION, "Bearer ")];
-                KeySource::Gcp(GcpCredentials::new().map_err(SetupError::Tls)?)
-            }
-            (Some(CloudCredentials::Aws), ..) => {
-                KeySource::Aws(AwsCredentials::new(url).map_err(SetupError::Tls)?)
-            }
-            (None, Some(path), _) => KeySource::File(path.clone()),
-            (None, None, []) => return Ok(None),
-            (None, None, command) => {
-                KeySource::Command { command: command.to_vec(), ttl: connection.api_key_ttl }
-            }
-        };
+        let client = &options.client;
+        let source =
+            match (options.credentials, &client.api_key_file, client.api_key_command.as_slice()) {
+                (Some(CloudCredentials::Gcp), ..) => {
+                    places = vec![(AUTHORIZATION, "Bearer ")];
+                    KeySource::Gcp(GcpCredentials::new().map_err(SetupError::Tls)?)
+                }
+                (Some(CloudCredentials::Aws), ..) => {
+                    KeySource::Aws(AwsCredentials::new(url).map_err(SetupError::Tls)?)
+                }
+                (None, Some(path), _) => KeySource::File(path.clone()),
+                (None, None, []) => return Ok(None),
+                (None, None, command) => {
+                    KeySource::Command { command: command.to_vec(), ttl: client.api_key_ttl }
+                }
+            };
         Ok(Some(Self { places, shared: Arc::new(SharedKey { source, state: Mutex::default() }) }))
     }
 
-    /// Returns the key of now.
+    /// Returns the current key.
     ///
     /// # Errors
-    /// A text for the log, if there has never been one.
+    /// A text for the log, if there has never been a key.
     pub(super) async fn current(&self) -> Result<RequestKey, String> {
         let (last, wait, renewal) = {
             let mut state = self.shared.state.lock();
@@ -137,7 +137,8 @@ impl ChangingKey {
         renewed.or_else(|error| last.ok_or(error))
     }
 
-    /// Returns another key than the one that a request of this time was refused with, if there is one by now.
+    /// Returns another key than the one of a request that was sent at `asked_at` and refused, if
+    /// there is one.
     pub(super) async fn after_refusal(
         &self,
         refused: &RequestKey,
@@ -155,7 +156,7 @@ impl ChangingKey {
         renewal.await.ok().filter(is_other)
     }
 
-    /// The headers that authenticate a request.
+    /// Returns the headers that authenticate a request.
     ///
     /// # Errors
     /// A text for the log.
@@ -178,14 +179,14 @@ impl ChangingKey {
 }
 
 impl KeyState {
-    /// A renewal that has panicked is over, too.
+    /// Returns whether a renewal runs. A panicked one does not.
     fn is_renewing(&self) -> bool {
         self.renewal.as_ref().is_some_and(|renewal| renewal.peek().is_none())
     }
 }
 
 impl SharedKey {
-    /// Returns the renewal that runs, or begins one.
+    /// Returns the running renewal, or begins one.
     fn renewal(self: &Arc<Self>, state: &mut KeyState) -> Renewal {
         if let Some(running) = state.renewal.as_ref().filter(|_| state.is_renewing()) {
             return running.clone();
@@ -248,7 +249,7 @@ impl SharedKey {
 }
 
 impl RequestKey {
-    /// The texts that no error and no log may contain.
+    /// Returns the texts that no error and no log may contain.
     pub(super) fn secrets(&self) -> impl Iterator<Item = &str> {
         let (key, token) = match self {
             Self::Text(key) => (key, None),
@@ -262,7 +263,7 @@ fn late() -> String {
     format!("the key was not read in {RENEWAL_TIMEOUT:?}")
 }
 
-/// Returns the key of which a text consists.
+/// Returns a text of one line as a key.
 fn line(bytes: Vec<u8>) -> Result<SecretString, String> {
     match std::str::from_utf8(&bytes).map(str::trim) {
         Ok("") => Err("has no key".to_owned()),
@@ -274,20 +275,20 @@ fn line(bytes: Vec<u8>) -> Result<SecretString, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Connection;
+    use crate::ProviderClient;
 
-    fn changing(connection: Connection) -> ChangingKey {
+    fn changing(client: ProviderClient) -> ChangingKey {
         let url = Url::parse("http://h").unwrap();
-        ChangingKey::new(&ModelOptions::new("m", connection), &url, Vec::new()).unwrap().unwrap()
+        ChangingKey::new(&ModelOptions::new("m", client), &url, Vec::new()).unwrap().unwrap()
     }
 
     fn text(key: RequestKey) -> String {
         key.secrets().collect()
     }
 
-    fn of_command(script: &str, ttl: Duration) -> ChangingKey {
+    fn by_command(script: &str, ttl: Duration) -> ChangingKey {
         let api_key_command = ["sh", "-c", script].map(str::to_owned).to_vec();
-        changing(Connection { api_key_command, api_key_ttl: ttl, ..Connection::default() })
+        changing(ProviderClient { api_key_command, api_key_ttl: ttl, ..ProviderClient::default() })
     }
 
     async fn current(key: &ChangingKey) -> Result<String, String> {
@@ -298,8 +299,10 @@ mod tests {
     async fn a_file_is_read_for_each_request_and_the_last_key_is_kept() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("key");
-        let key =
-            changing(Connection { api_key_file: Some(path.clone()), ..Connection::default() });
+        let key = changing(ProviderClient {
+            api_key_file: Some(path.clone()),
+            ..ProviderClient::default()
+        });
         assert!(current(&key).await.unwrap_err().contains("cannot be read"));
         for (content, expected) in
             [("one\n", "one"), ("two", "two"), ("", "two"), ("three\n\n", "three")]
@@ -316,7 +319,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let count = folder.path().join("count").display().to_string();
         let counting = format!("echo x >> {count}; echo key-$(wc -l < {count})");
-        let key = of_command(&counting, Duration::from_secs(3600));
+        let key = by_command(&counting, Duration::from_secs(3600));
         assert_eq!(current(&key).await.as_deref(), Ok("key-1"));
         assert_eq!(current(&key).await.as_deref(), Ok("key-1"));
         let refused = async |key_of: &str, asked_at| {
@@ -330,7 +333,7 @@ mod tests {
         );
         assert_eq!(refused("key-1", asked_at).await.as_deref(), Some("key-2"));
         assert_eq!(refused("key-2", asked_at).await, None, "it was read for this request");
-        let short = of_command(&counting, Duration::ZERO);
+        let short = by_command(&counting, Duration::ZERO);
         assert_eq!(current(&short).await.as_deref(), Ok("key-3"));
         assert_eq!(current(&short).await.as_deref(), Ok("key-4"));
     }
@@ -339,9 +342,9 @@ mod tests {
     async fn a_command_that_hangs_stops_no_request_that_has_a_key() {
         let folder = tempfile::tempdir().unwrap();
         let count = folder.path().join("count").display().to_string();
-        // The first one prints a key, and all others hang.
+        // The first command prints a key, and all others hang.
         let hanging = format!("[ -e {count} ] && exec sleep 60; echo x >> {count}; echo key");
-        let key = of_command(&hanging, Duration::ZERO);
+        let key = by_command(&hanging, Duration::ZERO);
         let begun = Instant::now();
         assert_eq!(current(&key).await.as_deref(), Ok("key"));
         for _ in 0..20 {
@@ -350,7 +353,7 @@ mod tests {
         let all = futures::future::join_all((0..20).map(|_| current(&key))).await;
         assert!(all.iter().all(|key| key.as_deref() == Ok("key")), "{all:?}");
         assert!(begun.elapsed() < Duration::from_secs(20), "{:?}", begun.elapsed());
-        // A refused key is no key: the request waits for the renewal.
+        // A refused key is not used: the request waits for the renewal.
         let refused = RequestKey::Text("key".into());
         let waiting =
             timeout(Duration::from_millis(100), key.after_refusal(&refused, Instant::now()));
@@ -361,7 +364,7 @@ mod tests {
     async fn requests_without_a_key_share_one_run_of_the_command() {
         let folder = tempfile::tempdir().unwrap();
         let count = folder.path().join("count").display().to_string();
-        let key = of_command(
+        let key = by_command(
             &format!("echo x >> {count}; sleep 0.2; wc -l < {count}"),
             Duration::from_secs(60),
         );
@@ -382,7 +385,7 @@ mod tests {
                 "the command \"sh\" has something else than a key: one line of text is needed",
             ),
         ] {
-            assert_eq!(current(&of_command(script, Duration::ZERO)).await, Err(problem.to_owned()));
+            assert_eq!(current(&by_command(script, Duration::ZERO)).await, Err(problem.to_owned()));
         }
     }
 }

@@ -9,21 +9,22 @@ use crate::{Artefact, BlockStart, ModelEvent, StopReason, WrittenCall};
 use agui_base::{lenient_json::JoinedText, text::is_in};
 use agui_protocol::{FunctionCall, TokenUsage, ToolCallId};
 
-/// The codes and types of errors after which a second attempt may succeed.
+/// The codes and types of errors after which a retry may succeed.
 const UNAVAILABLE: &str = "\
     server_error internal_server_error api_error timeout_error overloaded overloaded_error server_is_overloaded \
     slow_down service_unavailable service_unavailable_error provider_overloaded provider_unavailable timeout \
     UNAVAILABLE INTERNAL DEADLINE_EXCEEDED ABORTED UNKNOWN";
 /// The members in which errors have their codes.
 const CODE_MEMBERS: &[&str] = &["code", "type", "status", "error_type", "status_code"];
-/// The members in which gateways pass on the error of the provider behind them, as an object or as its JSON:
+/// The members in which gateways pass on the error of their provider, as an object or as JSON:
 /// <https://openrouter.ai/docs/api/reference/errors-and-debugging>, <https://github.com/BerriAI/litellm/pull/16231>.
 const WRAPPED_MEMBERS: &[&str] =
     &["error", "innererror", "metadata", "raw", "provider_specific_fields"];
 const MAX_WRAPPINGS: usize = 5;
-/// Bounds the memory; answers have far fewer.
+/// The largest number of blocks of an answer. It bounds the memory; answers have far fewer.
 const MAX_BLOCKS: usize = 1024;
-/// Bounds what decoders keep of an answer. A PDF that fills a context window of 1 M tokens has about 5 MiB in base64.
+/// The largest number of bytes that a decoder keeps of an answer. A PDF that fills a context window
+/// of 1 M tokens has about 5 MiB in base64.
 const MAX_HELD_BYTES: usize = 8 << 20;
 
 pub(crate) trait Decoder: Send + 'static {
@@ -34,8 +35,8 @@ pub(crate) trait Decoder: Send + 'static {
         output: &mut AnswerEvents,
     ) -> Result<DecodeStep, DecodeFault>;
 
-    /// Closes the open blocks and adds the reason of the stop, after the last event. Does nothing and returns `false` if
-    /// the answer is incomplete.
+    /// Closes the open blocks and adds the reason of the stop, after the last event. If the answer
+    /// is incomplete, does nothing and returns false.
     fn finish(&mut self, output: &mut AnswerEvents) -> bool;
 }
 
@@ -47,7 +48,7 @@ pub(crate) enum DecodeStep {
 
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum DecodeFault {
-    /// With the reason, for the log.
+    /// An invalid event, with the reason for the log.
     Malformed(String),
     Failed {
         kind: FailureKind,
@@ -56,8 +57,9 @@ pub(crate) enum DecodeFault {
 }
 
 impl DecodeFault {
-    /// Returns the failure that a provider reports in a stream. `error` is the object with the message and the codes, an
-    /// object that has it as the member `error`, or a text. Without a message, all of it is the message.
+    /// Returns the failure that a provider reports in a stream. `error` is an object with a message
+    /// and codes, an object with that object as the member `error`, or a text. Without a message,
+    /// all of `error` is the message.
     pub(crate) fn from_provider(error: &Value) -> Self {
         let error = error.get("error").filter(|inner| !inner.is_null()).unwrap_or(error);
         let text = error
@@ -69,12 +71,12 @@ impl DecodeFault {
             (None, Value::Null) => "it gave no reason".to_owned(),
             (None, error) => error.to_string(),
         };
-        Self::Failed { kind: FailureKind::of_error(error), message }
+        Self::Failed { kind: FailureKind::from_error(error), message }
     }
 }
 
 impl FailureKind {
-    pub(crate) fn of_status(status: u64) -> Self {
+    pub(crate) fn from_status(status: u64) -> Self {
         match status {
             413 => Self::ContextTooLong,
             429 => Self::RateLimited,
@@ -83,29 +85,30 @@ impl FailureKind {
         }
     }
 
-    /// Returns the kind by the codes of an error, and of the one that it wraps if its own say nothing. The more specific
-    /// kinds come first, because servers combine a code of one kind with a general type or status.
-    pub(super) fn of_error(error: &Value) -> Self {
-        Self::of_wrapped(error, MAX_WRAPPINGS).unwrap_or(Self::Other)
+    /// Returns the kind by the codes of an error, or, if they are unknown, by the codes of the
+    /// error that it wraps. The more specific kinds come first, because servers combine a code of
+    /// one kind with a general type or status.
+    pub(super) fn from_error(error: &Value) -> Self {
+        Self::from_wrapped(error, MAX_WRAPPINGS).unwrap_or(Self::Other)
     }
 
-    fn of_wrapped(error: &Value, wrappings: usize) -> Option<Self> {
+    fn from_wrapped(error: &Value, wrappings: usize) -> Option<Self> {
         let parsed = error.as_str().and_then(|text| serde_json::from_str::<Value>(text).ok());
         let error = parsed.as_ref().unwrap_or(error);
         let codes = || CODE_MEMBERS.iter().filter_map(|member| error.get(member));
         let specific = codes().filter_map(Value::as_str).find_map(|code| kind_of(code, ""));
-        let own = specific.or_else(|| codes().find_map(Self::of_code));
+        let own = specific.or_else(|| codes().find_map(Self::from_code));
         if wrappings == 0 || own.is_some_and(|own| own != Self::Other) {
             return own;
         }
         let mut wrapped = WRAPPED_MEMBERS
             .iter()
-            .filter_map(|member| Self::of_wrapped(error.get(member)?, wrappings - 1));
+            .filter_map(|member| Self::from_wrapped(error.get(member)?, wrappings - 1));
         wrapped.find(|kind| *kind != Self::Other).or(own)
     }
 
-    /// Returns the kind that the text of an error says, if its codes say nothing.
-    pub(super) fn or_of_message(self, message: &str) -> Self {
+    /// Returns the kind by the text of an error, if its codes are unknown.
+    pub(super) fn or_from_message(self, message: &str) -> Self {
         match (self, kind_of("", message)) {
             (Self::Unavailable, Some(Self::ContextTooLong)) => Self::ContextTooLong,
             (Self::Other, Some(said)) => said,
@@ -113,10 +116,10 @@ impl FailureKind {
         }
     }
 
-    fn of_code(code: &Value) -> Option<Self> {
+    fn from_code(code: &Value) -> Option<Self> {
         let text = code.as_str().unwrap_or_default();
         if let Some(status) = code.as_u64().or_else(|| text.parse().ok()) {
-            return Some(Self::of_status(status));
+            return Some(Self::from_status(status));
         }
         match text {
             "rate_limit_exceeded" | "rate_limit_error" | "RESOURCE_EXHAUSTED" => {
@@ -128,7 +131,7 @@ impl FailureKind {
     }
 }
 
-/// Fails if a decoder has as many open blocks as an answer can have.
+/// Fails if a decoder has [`MAX_BLOCKS`] open blocks.
 pub(crate) fn check_open_blocks(count: usize) -> Result<(), DecodeFault> {
     match count {
         0..MAX_BLOCKS => Ok(()),
@@ -156,7 +159,7 @@ pub(crate) fn call_start(id: &str, name: &str) -> Result<BlockStart, DecodeFault
 #[derive(Debug, Default)]
 pub(crate) struct AnswerEvents {
     pub(crate) events: VecDeque<ModelEvent>,
-    /// A request whose answer has begun cannot be sent again.
+    /// True if the answer has begun. Its request cannot be sent again then.
     pub(crate) has_answer: bool,
     pub(crate) has_calls: bool,
     blocks: usize,
@@ -198,7 +201,7 @@ impl AnswerEvents {
         Ok(())
     }
 
-    /// Takes back bytes that are held no longer.
+    /// Releases bytes that are no longer held.
     pub(crate) fn release(&mut self, bytes: usize) {
         self.held = self.held.saturating_sub(bytes);
     }
@@ -231,7 +234,7 @@ impl AnswerEvents {
 
     /// Adds calls that the model wrote as text.
     pub(crate) fn written_calls(&mut self, mut text: String, calls: Vec<FunctionCall>) {
-        // The text is whole, so halves of surrogate pairs have no other one in a later delta.
+        // The text is complete: no later delta has the other half of a surrogate pair.
         let whole = |text: &mut String| {
             let mut joined = JoinedText::default();
             joined.piece(text);
@@ -258,8 +261,8 @@ impl AnswerEvents {
         self.events.push_back(ModelEvent::Stop(reason));
     }
 
-    /// Joins the halves of pairs in the texts of the events. `has_new_halves` is `true` if one of these events may have
-    /// the first half.
+    /// Joins the halves of surrogate pairs in the texts of the events. `has_new_halves` is true if
+    /// one of these events may have the first half.
     pub(super) fn join_halves(&mut self, has_new_halves: bool) {
         if self.joined.is_empty() && !has_new_halves {
             return;
@@ -280,7 +283,7 @@ impl AnswerEvents {
         }
     }
 
-    /// Ends an answer that the provider broke off for this reason.
+    /// Ends an answer that the provider stopped for this reason.
     pub(super) fn break_off(&mut self, reason: StopReason) {
         self.events
             .extend(self.open.drain(..).map(|index| ModelEvent::End { index, artefact: None }));

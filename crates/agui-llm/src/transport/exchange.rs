@@ -12,12 +12,12 @@ use agui_observe::{
     recordings::LiveRecording,
 };
 
-/// The largest request that is recorded, in bytes. Of a larger one only the answer is.
+/// The largest recorded request, in bytes. For a larger one, only the answer is recorded.
 const MAX_REQUEST_BYTES: usize = 2 * 1024 * 1024;
-/// The most bytes of an answer that are recorded.
+/// The largest recorded part of an answer, in bytes.
 const MAX_ANSWER_BYTES: usize = 4 * 1024 * 1024;
 
-/// An exchange under way. It is recorded when it is dropped.
+/// A running exchange. It is recorded when it is dropped.
 pub(super) struct RecordedExchange(Option<ExchangeParts>);
 
 struct ExchangeParts {
@@ -30,7 +30,7 @@ struct ExchangeParts {
 }
 
 impl RecordedExchange {
-    /// Begins an exchange. Nothing is recorded if the run is not, or without exchanges.
+    /// Begins an exchange. It is recorded only if the recording of the run includes exchanges.
     pub(super) fn start(
         recording: Option<&LiveRecording>,
         scrubber: &Arc<Scrubber>,

@@ -37,14 +37,14 @@ const REQUEST_ID_HEADERS: &[&str] = &[
 
 #[derive(Debug)]
 pub(super) struct AttemptError {
-    /// What the client is told.
+    /// The error for the client.
     pub(super) error: ModelError,
-    /// For the log.
+    /// The detail for the log.
     detail: String,
     pub(super) retry: Retry,
-    /// Set if the failure is an end that other providers report as the reason of a stop.
+    /// Set if other providers report this failure as the reason of a stop.
     pub(super) stop: Option<StopReason>,
-    /// What the provider said, if it refused the request itself.
+    /// The provider's words, if it refused the request itself.
     pub(super) refusal: Option<String>,
 }
 
@@ -86,7 +86,7 @@ impl ProviderErrors {
         )
     }
 
-    /// The server's own key cannot be read.
+    /// Returns the error of an unreadable key.
     pub(super) fn no_key(&self, detail: &str) -> AttemptError {
         let message = "The server cannot get its key for the model provider";
         self.error(RunErrorCode::ModelUnauthorized, message, Retry::Never, detail)
@@ -116,7 +116,7 @@ impl ProviderErrors {
         let body_message = ProviderMessage::read(body);
         let detail = format!("answered {status}: {}", String::from_utf8_lossy(body));
         let number = status.as_u16();
-        let kind = FailureKind::of_status(number.into());
+        let kind = FailureKind::from_status(number.into());
         let is_about_request = kind != FailureKind::RateLimited && !matches!(number, 401 | 403);
         match body_message.kind {
             FailureKind::ContextTooLong if is_about_request => return self.too_long(&detail),
@@ -175,7 +175,8 @@ impl ProviderErrors {
         self.not_an_answer(&detail)
     }
 
-    /// The caller retries only before the answer has begun.
+    /// Returns the error of an interrupted answer. The caller retries only before the answer has
+    /// begun.
     pub(super) fn interrupted(&self, detail: &str) -> AttemptError {
         let message = "The model provider broke off in the middle of its answer";
         self.error(RunErrorCode::ModelInterrupted, message, Retry::Backoff, detail)
@@ -191,7 +192,7 @@ impl ProviderErrors {
             StreamError::Broken(_) => self.interrupted(&detail),
             StreamError::TooLong(_) => {
                 let message = "The model provider sent an event that is too large for this server";
-                let advice = "Connection::max_event_bytes sets the limit";
+                let advice = "ProviderClient::max_event_bytes sets the limit";
                 self.error(
                     RunErrorCode::ModelProtocol,
                     message,
@@ -203,14 +204,14 @@ impl ProviderErrors {
         }
     }
 
-    /// A failure before the answer has begun is retried.
+    /// Returns the error of a failed answer. It is retried only before the answer has begun.
     pub(super) fn answer_failed(&self, fault: DecodeFault, has_answer: bool) -> AttemptError {
         let (kind, said) = match fault {
             DecodeFault::Malformed(detail) => return self.not_an_answer(&detail),
             DecodeFault::Failed { kind, message } => (kind, message),
         };
         let detail = format!("said in the stream: {said}");
-        match kind.or_of_message(&said) {
+        match kind.or_from_message(&said) {
             FailureKind::QuotaUsedUp => self.quota_used_up(&detail),
             FailureKind::ContextTooLong => self.too_long(&detail),
             FailureKind::Filtered => self.stopped(StopReason::Filtered, &detail),
@@ -294,7 +295,8 @@ impl ProviderErrors {
         }
     }
 
-    /// Secrets are removed before the message is cut, because a cut key is not recognised.
+    /// Quotes a message without secrets. They are removed before it is cut, because a cut key is
+    /// not recognized.
     fn quote(&self, message: &str) -> String {
         let message = self.scrubber.without_addresses(&self.scrubber.scrub(message));
         let message = shorten(message.trim(), MAX_MESSAGE_CHARS);
@@ -302,7 +304,7 @@ impl ProviderErrors {
     }
 }
 
-/// The message of a refusal, and the kind that its codes say.
+/// The message of a refusal, and the kind by its codes.
 struct ProviderMessage {
     text: String,
     kind: FailureKind,
@@ -322,7 +324,7 @@ impl ProviderMessage {
             text(found).or_else(|| text(found.get(0)?.get("msg")?))
         });
         let text = message.or_else(|| text(error)).unwrap_or_default();
-        let kind = FailureKind::of_error(&value).or_of_message(&text);
+        let kind = FailureKind::from_error(&value).or_from_message(&text);
         Self { text, kind }
     }
 }

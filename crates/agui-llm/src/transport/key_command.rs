@@ -10,7 +10,7 @@ use agui_base::text::shortened;
 const COMMAND_TIMEOUT: Duration = Duration::from_secs(30);
 const MAX_DETAIL_CHARS: usize = 300;
 
-/// Returns what a command prints. It ends with its caller.
+/// Returns the output of a command. The command is killed if the future is dropped.
 pub(super) async fn output(command: &[String]) -> Result<Vec<u8>, String> {
     let mut process = Command::new(&command[0]);
     process.args(&command[1..]).stdin(Stdio::null()).kill_on_drop(true);

@@ -3,17 +3,17 @@
 
 mod changing_key;
 mod clouds;
-mod connection;
 mod decode;
 mod exchange;
 mod failure;
 pub(crate) mod json;
 mod key_command;
 mod parameters;
+mod playback;
+mod provider_client;
 mod refusal_names;
 mod refusal_texts;
 mod refused_parameters;
-mod replay;
 mod retry;
 
 use std::{
@@ -32,15 +32,14 @@ use reqwest::{Client, RequestBuilder, Url};
 use serde_json::Value;
 use tokio::time::{Instant, timeout};
 
-pub use connection::CloudCredentials;
-pub use connection::{Connection, SetupError};
-pub(crate) use connection::{KeyPlace, is_of_domain};
 pub(crate) use decode::{
     AnswerEvents, DecodeFault, DecodeStep, Decoder, call_start, check_error, check_open_blocks,
 };
 pub(crate) use parameters::schema_in_words;
+pub use playback::{RecordedApi, RecordedExchanges};
+pub use provider_client::{CloudCredentials, ProviderClient, SetupError};
+pub(crate) use provider_client::{KeyPlace, is_in_domain};
 pub(crate) use refusal_texts::FailureKind;
-pub use replay::{RecordedApi, RecordedExchanges};
 
 use self::{
     changing_key::{ChangingKey, RequestKey},
@@ -71,18 +70,18 @@ pub(crate) struct ProviderRequest {
     pub(crate) skipped: Vec<SkippedAttachment>,
     /// The number of the answer's first block.
     pub(crate) first_block: usize,
-    /// `None` if all requests have the transport's.
+    /// `None` for the transport's URL.
     pub(crate) url: Option<Url>,
     /// Headers of this request alone.
     pub(crate) headers: HeaderMap,
-    /// For whom the provider's refusals are remembered.
+    /// The thread for which the provider's refusals are remembered.
     pub(crate) thread: Option<ThreadKey>,
 }
 
-/// A picture of 20 MiB, which is the largest file by default, has 27 MiB in base64.
+/// The default of `max_event_bytes`. The largest file by default has 20 MiB, and 27 MiB in base64.
 const MAX_EVENT_BYTES: usize = 32 << 20;
 const MAX_ERROR_BYTES: usize = 16 << 10;
-/// The status is known by then; only the reason is missing.
+/// The time limit on the body of an error. Its status is already known.
 const ERROR_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// The body of a response with the status 200.
@@ -95,7 +94,7 @@ pub(crate) struct Transport {
     client: Client,
     pub(crate) url: Url,
     headers: HeaderMap,
-    /// `None` if the headers have the key.
+    /// `None` if `headers` has the key.
     key: Option<ChangingKey>,
     errors: ProviderErrors,
     refused: RefusedParameters,
@@ -113,28 +112,28 @@ impl fmt::Debug for Transport {
 }
 
 impl Transport {
-    /// `url` was made from the connection's base URL. The connection's headers replace those in `headers` and those with the
-    /// key, which stand at `places`.
+    /// `url` is the base URL of `options.client`. The headers of `options.client` replace those in
+    /// `headers` and those with the key, which stand at `places`.
     pub(crate) fn new(
         options: &ModelOptions,
         url: Url,
         mut headers: HeaderMap,
         mut places: Vec<KeyPlace>,
     ) -> Result<Arc<Self>, SetupError> {
-        let connection = &options.connection;
-        headers.extend(connection.headers(&places)?);
+        let settings = &options.client;
+        headers.extend(settings.headers(&places)?);
         places.retain(|(name, _)| !headers.contains_key(name));
-        let client = client(&ClientOptions { connect_timeout: connection.connect_timeout });
+        let client = client(&ClientOptions { connect_timeout: settings.connect_timeout });
         Ok(Arc::new(Self {
             client: client.map_err(SetupError::Tls)?,
-            errors: ProviderErrors::new(&url, connection.secrets(&url)),
+            errors: ProviderErrors::new(&url, settings.secrets(&url)),
             key: ChangingKey::new(options, &url, places)?,
             url,
             headers,
             refused: RefusedParameters::default(),
-            idle_timeout: connection.idle_timeout,
-            max_retries: connection.max_retries,
-            max_event_bytes: connection.max_event_bytes.unwrap_or(MAX_EVENT_BYTES),
+            idle_timeout: settings.idle_timeout,
+            max_retries: settings.max_retries,
+            max_event_bytes: settings.max_event_bytes.unwrap_or(MAX_EVENT_BYTES),
             exchanges: options.exchanges.clone(),
         }))
     }
@@ -143,8 +142,8 @@ impl Transport {
         self.headers.get(name)?.to_str().ok()
     }
 
-    /// Sends a request. Each attempt has a new decoder. `trace` gets the retries and the provider's id of the request, and
-    /// has the place in a trace that is passed on.
+    /// Sends a request. Each attempt has a new decoder. `trace` gets the retries and the provider's
+    /// id of the request; its trace context is sent with the request.
     pub(crate) fn stream<D: Decoder>(
         self: &Arc<Self>,
         request: &ProviderRequest,
@@ -155,7 +154,8 @@ impl Transport {
         let url = url.clone().unwrap_or_else(|| self.url.clone());
         let (transport, mut form) =
             (self.clone(), self.refused.first_form(json, thread.as_ref(), &url));
-        let (skipped, more, first_block) = (skipped.clone(), more.clone(), *first_block);
+        let (skipped, more) = (skipped.clone(), more.clone());
+        let first_block = *first_block;
         Box::pin(async_stream::stream! {
             for attachment in skipped {
                 yield Ok(ModelEvent::Skipped(attachment));
@@ -178,8 +178,8 @@ impl Transport {
                         None => Err(transport.errors.interrupted("the stream ended before the answer did")),
                     };
                     if matches!(step, Ok(DecodeStep::Complete)) {
-                        // After the end of the body is read, the connection can serve the agent's next request
-                        // without a handshake. The end is nearly always there already.
+                        // Reading to the end of the body lets the connection serve the agent's next
+                        // request without a handshake. The end has nearly always arrived already.
                         let _ = timeout(retry::END_OF_BODY_TIMEOUT, answer.next()).await;
                     }
                     if output.has_answer || matches!(step, Ok(DecodeStep::Complete)) {
@@ -265,7 +265,7 @@ impl Transport {
                     exchange.event(&event);
                     let no_answer = self.errors.no_events("JSON", event.data.as_bytes());
                     yield Ok(event);
-                    // Unless the event completes the answer.
+                    // Not reached if the event completes the answer.
                     yield Err(no_answer);
                 }
                 Ok(SentResponse::Stream(mut events)) => {
@@ -286,7 +286,7 @@ impl Transport {
         }
     }
 
-    /// A key that the provider refuses is renewed, once.
+    /// Sends a request. A key that the provider refuses is renewed once.
     async fn send_with_key(
         &self,
         changing: &ChangingKey,
@@ -308,8 +308,8 @@ impl Transport {
         }
     }
 
-    /// Fails unless the head of the response announces a stream of events, or JSON, which some servers answer with in its
-    /// place. `request_id` gets the provider's id of the request.
+    /// Sends a request. Fails unless the response is a stream of events, or JSON, which some
+    /// servers send instead. `request_id` gets the provider's id of the request.
     async fn send(
         &self,
         request: RequestBuilder,
@@ -379,7 +379,7 @@ impl Transport {
         let name = event.name.as_deref();
         let mut step = decoder.event(name, &event.data, output);
         let mut has_halves = false;
-        // A decoder that cannot parse an event has not changed.
+        // A decoder does not change if it cannot parse an event.
         if matches!(step, Err(DecodeFault::Malformed(_)))
             && let Some(lenient) = lenient(&event.data)
         {
@@ -393,7 +393,7 @@ impl Transport {
         output.join_halves(has_halves);
         match step {
             Ok(step) => Ok(step),
-            // The provider did not write the event like this.
+            // The event is invalid because it was cut off.
             Err(DecodeFault::Malformed(_)) if event.is_cut_off => {
                 Err(self.errors.interrupted("the stream ended within an event"))
             }

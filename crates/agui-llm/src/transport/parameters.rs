@@ -1,5 +1,5 @@
-//! The parameters that a provider may refuse: where a request has them, and what is done then. A schema of the answer that is
-//! left out is told in words.
+//! The parameters that a provider may refuse: their places in a request, and the reaction to a
+//! refusal. A removed schema of the answer is described in words.
 
 use serde_json::{Value, json};
 
@@ -10,26 +10,28 @@ use agui_protocol::JsonObject;
 pub(super) struct Parameter {
     pub(super) name: &'static str,
     pub(super) if_refused: IfRefused,
-    /// Whether tools and parts of messages can have it. Others stand in the request itself, or in one of its [`GROUPS`].
-    pub(super) is_of_lists: bool,
+    /// True for a parameter of tools and of parts of messages. Others are members of the request
+    /// itself, or of one of its [`GROUPS`].
+    pub(super) is_in_lists: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum IfRefused {
-    /// It changes how a model answers, but not what it is asked.
+    /// The parameter is left out: it influences the answer, but is not a part of the question.
     LeaveOut,
-    /// Another parameter says the same.
+    /// Another parameter with the same meaning replaces it.
     Rename(&'static str),
-    /// It stays, and the refusal is shown: what may be kept or collected, safety, the use of tools, the largest answer.
+    /// The parameter stays, and the refusal is shown: storage and data collection, safety, the use
+    /// of tools, the largest answer.
     Keep,
 }
 
 const fn optional(name: &'static str) -> Parameter {
-    Parameter { name, if_refused: IfRefused::LeaveOut, is_of_lists: false }
+    Parameter { name, if_refused: IfRefused::LeaveOut, is_in_lists: false }
 }
 
-const fn of_lists(name: &'static str) -> Parameter {
-    Parameter { is_of_lists: true, ..optional(name) }
+const fn in_lists(name: &'static str) -> Parameter {
+    Parameter { is_in_lists: true, ..optional(name) }
 }
 
 const fn renamed(name: &'static str, other: &'static str) -> Parameter {
@@ -71,9 +73,9 @@ pub(super) const PARAMETERS: &[Parameter] = &[
     // https://github.com/BerriAI/litellm/issues/15880, and whole: https://github.com/BerriAI/litellm/issues/21407
     optional("effort"),
     optional("output_config"),
-    of_lists("cache_control"),
+    in_lists("cache_control"),
     // Tools of Claude and of chat completions: https://github.com/vllm-project/vllm/issues/27447
-    of_lists("strict"),
+    in_lists("strict"),
     kept("store"),
     kept("metadata"),
     kept("safety_identifier"),
@@ -83,9 +85,9 @@ pub(super) const PARAMETERS: &[Parameter] = &[
     kept("max_output_tokens"),
     kept("maxOutputTokens"),
 ];
-/// The objects in which requests have some of them.
+/// The objects of a request with some of the parameters.
 pub(super) const GROUPS: &[&str] = &["generationConfig", "output_config"];
-/// The lists in whose members they have others.
+/// The lists of a request whose members have others.
 const LISTS: &[&str] = &["tools", "system", "messages"];
 impl Parameter {
     pub(super) fn is_in(&self, json: &mut Value) -> bool {
@@ -129,7 +131,7 @@ impl Parameter {
         for (name, value) in request.iter_mut() {
             match value {
                 Value::Object(group) if GROUPS.contains(&name.as_str()) => visit(group),
-                Value::Array(members) if self.is_of_lists && LISTS.contains(&name.as_str()) => {
+                Value::Array(members) if self.is_in_lists && LISTS.contains(&name.as_str()) => {
                     for member in members.iter_mut().filter_map(Value::as_object_mut) {
                         visit(member);
                         member
@@ -151,7 +153,7 @@ impl Parameter {
     }
 }
 
-/// Asks for an answer that fits a schema, where the provider takes no schema.
+/// Returns a text that asks for an answer in a schema, for providers that take no schema.
 pub(crate) fn schema_in_words(schema: &JsonObject) -> String {
     let schema = Value::Object(schema.clone());
     format!(

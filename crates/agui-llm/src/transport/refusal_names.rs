@@ -1,8 +1,8 @@
 //! Finds the parameter that a refusal names.
 //!
-//! A place of the refusal names it for certain. Without a place, its text is searched. But callers choose the names of tools and
-//! of members of their schemas, and write texts, and a refusal may quote them: a name that stands elsewhere in the request, too,
-//! is in doubt.
+//! A path in the refusal names it for certain. Without a path, the text of the refusal is searched.
+//! A refusal may quote the texts of callers, their tools' names and the members of their schemas.
+//! So a name is in doubt if it also occurs elsewhere in the request.
 
 use std::collections::HashSet;
 
@@ -10,11 +10,11 @@ use serde_json::Value;
 
 use super::parameters::{GROUPS, IfRefused, PARAMETERS, Parameter};
 
-/// The lists of a request that have what callers write.
+/// The lists of a request with the content of callers.
 const LISTS: &[&str] = &["tools", "messages", "contents", "input", "system"];
-/// What stands in the paths of parameters, beside numbers and the names of groups and lists.
+/// Further steps in the paths of parameters, beside numbers and the names of groups and lists.
 const STEPS: &[&str] = &["body", "generation_config", "custom", "function", "content"];
-/// The members of a refusal that lead to its places. Others can repeat the request.
+/// The members of a refusal that lead to its paths. Other members can repeat the request.
 const WRAPPERS: &[&str] =
     &["error", "message", "detail", "details", "errors", "fieldViolations", "field_violations"];
 
@@ -23,18 +23,19 @@ pub(super) struct Named {
     pub(super) parameter: &'static Parameter,
     /// The request without the parameter.
     pub(super) without: Value,
-    /// Whether the caller may have written the name.
+    /// True if the caller may have written the name.
     pub(super) is_in_doubt: bool,
 }
 
-/// Returns the parameter of a request that a refusal names first. In a path such as `output_config.effort` it is the last one.
+/// Returns the parameter of a request that a refusal names first. A path such as
+/// `output_config.effort` names its last step.
 pub(super) fn named(refusal: &str, request: &mut Value) -> Option<Named> {
     let mut said = Said::default();
     match serde_json::from_str(refusal) {
         Ok(json) => said.read(&json, true),
         Err(_) => refusal.clone_into(&mut said.text),
     }
-    let targets: Vec<_> = said.places.iter().map(|place| Target::of(place, request)).collect();
+    let targets: Vec<_> = said.places.iter().map(|place| Target::find(place, request)).collect();
     if let Some(parameter) = targets.iter().find_map(Target::parameter) {
         return Named::new(parameter, request, "");
     }
@@ -43,19 +44,20 @@ pub(super) fn named(refusal: &str, request: &mut Value) -> Option<Named> {
     }
     let (paths, names): (Vec<_>, Vec<_>) =
         words(&said.text).partition(|word| word.contains(['.', '[']));
-    // A refusal can repeat a caller's text, with the name in it a thousand times, and each look reads the request.
+    // A refusal can repeat a caller's text with a thousand occurrences of the name, and each check
+    // reads the request.
     let (mut in_doubt, mut tried) = (None, HashSet::new());
     for (word, is_path) in
         paths.iter().map(|path| (path, true)).chain(names.iter().map(|name| (name, false)))
     {
-        match Target::of(word, request) {
+        match Target::find(word, request) {
             Target::Parameter(parameter) if tried.insert(parameter.name) => {
                 match Named::new(parameter, request, word)? {
                     named if named.is_in_doubt => in_doubt = in_doubt.or(Some(named)),
                     named => return Some(named),
                 }
             }
-            // The refusal is about what the caller wrote.
+            // The refusal is about the caller's content.
             Target::InList if is_path => return None,
             _ => {}
         }
@@ -64,7 +66,8 @@ pub(super) fn named(refusal: &str, request: &mut Value) -> Option<Named> {
 }
 
 impl Named {
-    /// `word` is that of the text which names the parameter; empty if a place does. `None` if the parameter stays.
+    /// `word` is the word of the text that names the parameter; empty for a path. Returns `None` if
+    /// the parameter stays.
     fn new(parameter: &'static Parameter, request: &Value, word: &str) -> Option<Self> {
         if parameter.if_refused == IfRefused::Keep {
             return None;
@@ -76,7 +79,7 @@ impl Named {
     }
 }
 
-/// What a refusal says.
+/// The paths and texts of a refusal.
 #[derive(Default)]
 struct Said {
     places: Vec<String>,
@@ -109,7 +112,7 @@ impl Said {
     }
 }
 
-/// What a path or a name of a refusal means in a request.
+/// The meaning of a path or name of a refusal in a request.
 #[derive(Debug, Clone, Copy)]
 enum Target {
     Parameter(&'static Parameter),
@@ -120,12 +123,12 @@ enum Target {
 }
 
 impl Target {
-    fn of(path: &str, request: &mut Value) -> Self {
+    fn find(path: &str, request: &mut Value) -> Self {
         let (mut found, mut is_in_list) = (None, false);
         for step in path.split(|c| !is_letter(c)).filter(|step| !step.is_empty()) {
             let is_meant = |parameter: &&Parameter| {
                 parameter.name == step
-                    && (parameter.is_of_lists || !is_in_list)
+                    && (parameter.is_in_lists || !is_in_list)
                     && parameter.is_in(request)
             };
             found = PARAMETERS.iter().find(is_meant).or(found);

@@ -1,12 +1,12 @@
-//! Recognises refusals by the codes and the texts of errors: conversations that do not fit into a model's context window,
-//! what a content filter refuses, and calls that the provider could not read.
+//! Recognizes refusals by the codes and texts of errors: conversations that exceed a model's
+//! context window, refusals of a content filter, and calls that the provider could not read.
 
-/// What a provider has refused, or why it has failed.
+/// The kind of a provider's refusal or failure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum FailureKind {
     Unavailable,
     RateLimited,
-    /// The account has no credit or quota left. A retry would be useless.
+    /// The account has no credit or quota left. A retry would fail again.
     QuotaUsedUp,
     /// The conversation does not fit into the model's context window.
     ContextTooLong,
@@ -27,7 +27,7 @@ const TOO_LONG_CODES: &[&str] = &[
     "model_context_window_exceeded",
 ];
 
-/// Parts of messages in lower case. All words of a row have to be there.
+/// Parts of messages in lower case. A message must contain all texts of a row.
 const TOO_LONG: &[&[&str]] = &[
     // OpenAI, vLLM, Mistral, OpenRouter, DeepSeek
     &["maximum context length"],
@@ -84,7 +84,7 @@ const MALFORMED_CALL_CODES: &[&str] = &[
 ];
 const MALFORMED_CALL: &[&[&str]] = &[&["failed to call a function"], &["malformed_function_call"]];
 
-/// Returns the kind of a failure that its code or its message says.
+/// Returns the kind of a failure by its code or its message.
 pub(super) fn kind_of(code: &str, message: &str) -> Option<FailureKind> {
     let message = message.to_lowercase();
     let fits = |codes: &[&str], messages: &[&[&str]]| {

@@ -1,7 +1,6 @@
-//! What is left out of a request after a refusal that names it: parameters that the server does not take, and thinking that
-//! it did not sign.
+//! Drops request parameters that the provider rejected, and thinking that it did not sign.
 //!
-//! What helped is remembered for the owner of the request.
+//! A successful change is remembered for the owner of the request.
 
 use bytes::Bytes;
 use reqwest::Url;
@@ -18,7 +17,8 @@ use crate::{
 use agui_base::repairs::{Partner, Repair, repaired};
 use agui_store::ThreadKey;
 
-/// What refusals of a parameter say, in lower case. Those of a value, such as `must be at most 2`, do not.
+/// The words of refusals of a parameter, in lower case. Refusals of a value, such as
+/// `must be at most 2`, have none of them.
 const REFUSALS: &[&str] = &[
     "unsupported",
     "not supported",
@@ -34,22 +34,22 @@ const REFUSALS: &[&str] = &[
     // https://github.com/XCNXNXNX/dsh-portable-tavern/issues/1
     "allowed for this model",
 ];
-/// A refusal that says nothing about later requests.
+/// The words of a refusal that does not apply to later requests.
 const ONLY_WITH_ANOTHER: &str = "only allowed when";
 
-/// The parameters that models refuse, for the owner whose request was answered without them.
+/// The refused parameters of models, by the owner whose request was answered without them.
 pub(super) struct RefusedParameters(Learned<Vec<&'static Parameter>>);
 
-/// A request, in the form in which it is sent next.
+/// A request in the form that is sent next.
 pub(super) struct RequestForm {
     pub(super) body: Bytes,
     thread: Option<ThreadKey>,
-    /// The URL and the model, of which either may name the model.
+    /// The URL and the model. Either may have the model's name.
     model: (String, String),
-    /// What refusals of this request named.
+    /// The parameters that refusals of this request named.
     left_out: Vec<&'static Parameter>,
     was_in_doubt: bool,
-    /// What is remembered if the model answers.
+    /// The parameters to remember if the model answers.
     to_remember: Vec<&'static Parameter>,
 }
 
@@ -88,14 +88,14 @@ impl RefusedParameters {
         }
     }
 
-    /// Remembers what was left out of a request that the model answers.
+    /// Remembers the dropped parameters of a request that the model answers.
     pub(super) fn answered(&self, form: &mut RequestForm) {
         if form.to_remember.is_empty() {
             return;
         }
         let mut known = self.0.get(form.thread.as_ref(), &form.model).unwrap_or_default();
         for parameter in form.to_remember.drain(..) {
-            // Requests at the same time are refused for the same.
+            // Concurrent requests are refused for the same parameter.
             if !known.iter().any(|known| known.name == parameter.name) {
                 known.push(parameter);
             }
@@ -105,8 +105,8 @@ impl RefusedParameters {
 }
 
 impl RequestForm {
-    /// Leaves out what a refusal names, and returns `true`; `false` if the refusal is about nothing that can be left out, or
-    /// if the request was sent in as many forms as it may be.
+    /// Drops the parameter that a refusal names. Returns false if the refusal names nothing that
+    /// can be dropped, or if the request was sent in the largest number of forms.
     pub(super) fn change(&mut self, refusal: &str, trace: &CallTrace) -> bool {
         let Ok(mut json) = serde_json::from_slice::<Value>(&self.body) else { return false };
         let said = refusal.to_lowercase();
@@ -142,7 +142,8 @@ impl RequestForm {
         true
     }
 
-    /// Two names of one limit would replace each other without an end, and one guess is enough.
+    /// Returns whether a change was not tried yet. Two names of one limit would replace each other
+    /// endlessly, and one guess in doubt is enough.
     fn is_new(&self, named: &Named) -> bool {
         let name = named.parameter.name;
         let was_left_out = self
@@ -153,8 +154,9 @@ impl RequestForm {
     }
 }
 
-/// Signatures are valid at the server that made them, and for the model: <https://github.com/can1357/oh-my-pi/issues/6379>,
-/// <https://github.com/vybestack/llxprt-code/issues/2335>. Returns `false` if the request has no thinking.
+/// Removes the thinking of a request. Returns false if it has none. Signatures are valid only at
+/// the server and for the model that made them: <https://github.com/can1357/oh-my-pi/issues/6379>,
+/// <https://github.com/vybestack/llxprt-code/issues/2335>.
 fn remove_thinking(json: &mut Value) -> bool {
     let is_thinking =
         |block: &Value| matches!(block["type"].as_str(), Some("thinking" | "redacted_thinking"));
@@ -165,7 +167,7 @@ fn remove_thinking(json: &mut Value) -> bool {
         blocks.retain(|block| !is_thinking(block));
         is_changed |= blocks.len() != before;
     }
-    // With a budget, calls need thinking before them.
+    // With a thinking budget, calls need thinking before them.
     if json.pointer("/thinking/type").is_some_and(|kind| kind == "enabled") {
         json.as_object_mut().into_iter().for_each(|members| drop(members.shift_remove("thinking")));
     }

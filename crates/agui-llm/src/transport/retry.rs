@@ -9,7 +9,7 @@ use http::HeaderMap;
 use jiff::fmt::rfc2822;
 use serde_json::Value;
 
-/// If a provider asks for a longer wait, the client gets the error instead.
+/// The longest wait. If a provider asks for a longer one, the client gets the error.
 const MAX_WAIT: Duration = Duration::from_secs(30);
 pub(super) const END_OF_BODY_TIMEOUT: Duration = Duration::from_millis(50);
 const FIRST_BACKOFF: Duration = Duration::from_millis(500);
@@ -23,7 +23,7 @@ pub(super) enum Retry {
 }
 
 impl Retry {
-    /// Returns the wait before the request is sent again, if it is.
+    /// Returns the wait before the request is sent again; `None` if it is not.
     pub(super) fn wait(self, retries: u32) -> Option<Duration> {
         match self {
             Self::Never => None,
@@ -33,7 +33,8 @@ impl Retry {
     }
 }
 
-/// A random part of up to a half is taken off, so that runs which failed together do not retry together.
+/// Returns the wait before a retry. A random part of up to a half is subtracted, so that runs which
+/// failed together do not retry together.
 fn backoff(retries: u32) -> Duration {
     let whole = FIRST_BACKOFF.saturating_mul(2_u32.saturating_pow(retries)).min(MAX_BACKOFF);
     // Each new hasher has random keys, so no library for random numbers is needed.
@@ -41,18 +42,19 @@ fn backoff(retries: u32) -> Duration {
     whole.mul_f64(0.5 + random / 2.0)
 }
 
-/// The response may ask in milliseconds, in seconds or by a date. Google asks for a wait in the body, as a
-/// `google.rpc.RetryInfo` with a `retryDelay` such as `34.4s`: <https://ai.google.dev/gemini-api/docs/rate-limits>.
+/// Returns the wait that a response asks for: in milliseconds, in seconds, by a date, or, at
+/// Google, in the body as a `google.rpc.RetryInfo` with a `retryDelay` such as `34.4s`:
+/// <https://ai.google.dev/gemini-api/docs/rate-limits>.
 pub(super) fn requested_wait(headers: &HeaderMap, body: &[u8]) -> Retry {
     let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok()).map(str::trim);
     let seconds = |text: &str, unit: f64| {
         let number = text.parse::<f64>().ok().filter(|number| *number >= 0.0)?;
-        // A number that no duration can hold is too long anyway.
+        // A number that exceeds the longest duration is too long in any case.
         Some(Duration::try_from_secs_f64(number * unit).unwrap_or(Duration::MAX))
     };
     let in_body = || {
         let body: Value = serde_json::from_slice(body).ok()?;
-        // Some of the API's errors are in a list.
+        // Some errors of the API are in a list.
         let details = body.get(0).unwrap_or(&body).pointer("/error/details")?.as_array()?;
         let delay = details.iter().find_map(|detail| detail.get("retryDelay")?.as_str())?;
         seconds(delay.strip_suffix('s')?, 1.0)

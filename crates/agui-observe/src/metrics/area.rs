@@ -1,7 +1,8 @@
 //! The declaration of the metrics of an area.
 
-/// Declares an area. A field with a name is a metric: the doc of the field is its description. `in seconds` gives it a histogram for
-/// each combination of labels, `in buckets` a single one, which has no unit.
+/// Declares an area. A field with a name is a metric: the doc of the field is its description. `in
+/// seconds` makes a histogram for each combination of labels, `in buckets` a single histogram
+/// without a unit.
 macro_rules! metrics {
     ($area:ident {$(
         $(#[doc = $help:literal])*

@@ -31,7 +31,7 @@ metrics! { HttpMetrics {
 } }
 
 impl HttpMetrics {
-    /// `code` is one of those of `http::error`.
+    /// `code` is a code of `http::error`.
     pub fn refused(&self, status: u16, code: &'static str) {
         self.refusals
             .get_or_create(&[("status", status.to_string().into()), ("code", code.into())])

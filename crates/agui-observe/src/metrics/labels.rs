@@ -1,4 +1,5 @@
-//! The values of labels. Each has a bounded number of values, whatever clients, models and tool servers send.
+//! The values of labels. A label has a bounded number of values, so no client, model or tool server
+//! can add values without limit.
 
 use std::{borrow::Cow, collections::BTreeSet};
 
@@ -16,13 +17,14 @@ pub(super) type Histograms<const N: usize> = Family<Labels<N>, Histogram, fn() -
 
 /// The value for everything that has no value of its own.
 pub const OTHER: &str = "other";
-/// The number of different names of agents or tools, and of different pairs of a provider and a model. Names come from the
-/// configuration or from the application's code, so a server that reaches this bound computes them.
+/// The number of different names of agents or tools, and of different pairs of a provider and a
+/// model. Names come from the configuration or the application's code, so only a server that
+/// computes names reaches this bound.
 pub(super) const MAX_NAMES: usize = 200;
 
-/// Returns the code if it is one of this server's, and [`OTHER`] if not.
+/// Returns the code if it is a code of this server, otherwise [`OTHER`].
 pub(super) fn known_code(code: &str) -> &'static str {
-    RunErrorCode::of_name(code).map_or(OTHER, RunErrorCode::as_str)
+    RunErrorCode::from_name(code).map_or(OTHER, RunErrorCode::as_str)
 }
 
 /// Names that are used as labels, of which the first [`MAX_NAMES`] are kept.

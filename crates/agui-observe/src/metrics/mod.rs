@@ -1,8 +1,9 @@
-//! What a server counts: runs, model calls, tool calls, store operations and connections, for `GET /metrics`.
+//! The metrics of a server: runs, model calls, tool calls, store operations and connections, for
+//! `GET /metrics`.
 //!
-//! Each server has its own `Metrics`, which is passed to the places that count, so two servers in one process do not
-//! count together. Everything is counted once for a run, a call or a batch, never once for a token; a follower counts each
-//! batch of events that it takes, and while a slow agent runs, a batch has one event.
+//! Each server has its own `Metrics`, so two servers in one process do not count together. A count
+//! happens once for a run, a call or a batch, never for each token. A follower counts each batch of
+//! events that it takes; the batches of a slow agent have one event.
 //!
 //! To add a metric, add a field to its area, and a row to the table in `docs/operations.md`.
 

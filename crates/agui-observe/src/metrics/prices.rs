@@ -35,7 +35,7 @@ pub struct ModelPrice {
 }
 
 impl ModelPrice {
-    /// Prices of input and output alone.
+    /// Creates prices of input and output alone.
     pub fn new(input: f64, output: f64) -> Self {
         Self { input, output, cached_input: None, cache_write: None }
     }
@@ -59,13 +59,14 @@ impl ModelPrice {
 }
 
 impl Prices {
-    /// Returns the cost of a call; `None` if the model has no price.
+    /// Returns the cost of a call, or `None` if the model has no price.
     #[doc(hidden)]
     pub fn cost(&self, model: &str, usage: &TokenUsage) -> Option<f64> {
         self.0.get(model).map(|price| price.cost(usage))
     }
 
-    /// Returns the cost of a run; `None` if it has used no tokens, or those of a model without a price.
+    /// Returns the cost of a run, or `None` if it has used no tokens, or tokens of a model without
+    /// a price.
     #[doc(hidden)]
     pub fn cost_of_run(&self, usage: &[TokenUsage]) -> Option<f64> {
         let costs = usage.iter().map(|usage| self.cost(usage.model.as_deref()?, usage));

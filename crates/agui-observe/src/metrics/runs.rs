@@ -32,8 +32,8 @@ pub struct CountedRunEnd<'r> {
     pub repairs: u64,
 }
 
-/// What is counted of an agent's runs. Kept by its name: to look it up by labels took 2 % of the instructions of a short run.
-/// Agents beyond [`MAX_NAMES`] are counted together, as [`OTHER`].
+/// The counts of an agent's runs. They are kept by name, because a look-up by labels took 2 % of
+/// the instructions of a short run. Agents beyond [`MAX_NAMES`] are counted together, as [`OTHER`].
 struct AgentRuns {
     label: (&'static str, Cow<'static, str>),
     duration: Histogram,
@@ -60,8 +60,8 @@ metrics! { RunMetrics {
     // This one and the next three are set when the metrics are requested.
     /// Runs that have not ended
     pub active: Gauge = "runs_active",
-    /// Runs that wait for another run of their thread
-    pub waiting: Gauge = "runs_waiting",
+    /// Runs that wait for their turn on a thread
+    pub queued: Gauge = "runs_queued",
     /// Detached runs that have not ended
     pub detached: Gauge = "runs_detached",
     /// Titles that an agent is writing
@@ -79,7 +79,7 @@ metrics! { RunMetrics {
 } }
 
 impl RunMetrics {
-    /// Counts a lost run that goes on here, or not.
+    /// Counts a lost run, which this server has continued or given up.
     pub fn continued(&self, cause: &'static str, outcome: &'static str) {
         self.continuations
             .get_or_create(&[("cause", cause.into()), ("outcome", outcome.into())])

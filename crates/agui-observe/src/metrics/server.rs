@@ -1,4 +1,4 @@
-//! The server itself: its build, and what it repaired of others.
+//! The server itself: its build, and its repairs of invalid data.
 
 use prometheus_client::{
     metrics::{family::Family, gauge::Gauge},

@@ -30,7 +30,7 @@ metrics! { StoreMetrics {
     removed: Counters<1> = "retention_removed",
 } }
 
-/// An operation that is under way. Counted when it is dropped.
+/// A running operation. Counted when it is dropped.
 struct StoreOperation<'m> {
     metrics: &'m StoreMetrics,
     operation: &'static str,

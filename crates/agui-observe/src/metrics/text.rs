@@ -39,7 +39,7 @@ pub(super) fn encode(registry: &Registry, format: TextFormat) -> String {
     }
 }
 
-/// OpenMetrics names a counter without `_total` in its description, and has units and an end mark.
+/// OpenMetrics leaves `_total` out of a counter's description, and has units and an end mark.
 fn to_prometheus(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut help = None;

@@ -27,7 +27,7 @@ pub enum ToolOutcome {
 }
 
 impl ToolOutcome {
-    pub fn of_result(failed: bool) -> Self {
+    pub fn from_result(failed: bool) -> Self {
         if failed { Self::Error } else { Self::Ok }
     }
 

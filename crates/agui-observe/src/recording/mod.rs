@@ -15,7 +15,7 @@ use agui_protocol::{Event, RunAgentInput, TokenUsage};
 /// The version of the format.
 pub const VERSION: u32 = 1;
 
-/// The first line: what the run was given.
+/// The first line: the input of the run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct RecordingHead {
@@ -146,12 +146,12 @@ pub enum Line {
 pub struct Recording {
     /// The name of the file without its ending.
     pub name: String,
-    /// What the run was given.
+    /// The input of the run.
     pub head: RecordingHead,
     /// The events of the run, in order.
     pub events: Vec<RecordedEvent>,
     pub exchanges: Vec<ProviderExchange>,
-    /// The end; `None` if the server was ended during the run.
+    /// The end; `None` if the server ended during the run.
     pub end: Option<RecordingEnd>,
 }
 

@@ -17,7 +17,7 @@ use agui_base::{
     text::hex,
 };
 
-/// The characters of an identifier that are a part of a name.
+/// The number of an identifier's characters in a name.
 const MAX_ID_CHARS: usize = 32;
 /// The ending of whole recordings.
 const WHOLE: &str = "jsonl";
@@ -29,13 +29,14 @@ const TIME_CHARS: usize = 20;
 /// Returns the name of a new recording, without its ending. Names are in the order of the runs' starts; `number` counts
 /// the recordings of this process, for runs that start in the same millisecond.
 ///
-/// Identifiers come from clients: only letters, digits, `-` and `_` of them are in the name. A digest tells names apart
-/// that would be the same otherwise.
+/// Identifiers come from clients, so a name has only their letters, digits, `-` and `_`. A digest
+/// distinguishes names that would be equal otherwise.
 pub(super) fn file_name(started_at: i64, thread: &str, run: &str, number: u64) -> String {
     name_with_digest(started_at, thread, run, number, std::process::id())
 }
 
-/// Returns the name of a file with the recording of a stored run. `number` is that of the run in the store.
+/// Returns the name of a file with the recording of a stored run. `number` is the run's number in
+/// the store.
 pub fn name_of_stored_run(started_at: i64, thread: &str, run: &str, number: i64) -> String {
     let name = name_with_digest(started_at, thread, run, number.unsigned_abs() % 1_000_000, number);
     format!("{name}.{WHOLE}")
@@ -80,7 +81,7 @@ pub(super) struct RecordingFolder {
 #[derive(Debug, Default)]
 struct RecordingFile {
     bytes: u64,
-    /// Whether something did not fit.
+    /// True if something did not fit.
     is_cut: bool,
 }
 
@@ -99,7 +100,7 @@ impl RecordingFolder {
                 folder.files.insert(name.into(), RecordingFile { bytes, is_cut: false });
             }
         }
-        // Finds out now whether files can be written.
+        // Fails now if files cannot be written.
         let probe = path.join(format!(".agui-server-{}", std::process::id()));
         private_file(&probe)?;
         fs::remove_file(probe)?;
@@ -158,7 +159,7 @@ impl RecordingFolder {
         if let Some(file) = self.files.remove(name) {
             self.bytes = self.bytes.saturating_sub(file.bytes);
         }
-        // One of the two does not exist. A file that cannot be removed does not count any more.
+        // Only one of the two exists. A file that cannot be removed does not count any more.
         let _ = fs::remove_file(self.partial(name));
         let _ = fs::remove_file(self.whole(name));
     }

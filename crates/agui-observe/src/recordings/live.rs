@@ -1,4 +1,4 @@
-//! The recording of a run that is under way.
+//! The recording of a running run.
 
 use std::{
     collections::BTreeMap,
@@ -15,7 +15,7 @@ use agui_protocol::{Event, RunAgentInput, TokenUsage};
 
 /// Lines are given to the writer in portions of this size, in bytes.
 const PORTION_BYTES: usize = 16 * 1024;
-/// A line waits for others for this time, if others come.
+/// The time that a line waits for further lines.
 const PORTION_TIME: Duration = Duration::from_secs(1);
 /// An estimate of the memory of a request without its messages, which the run shares.
 const REQUEST_BYTES: usize = 4096;
@@ -34,7 +34,7 @@ struct LiveParts {
 struct LiveState {
     lines: Vec<u8>,
     last_portion: Instant,
-    /// Whether the queue of the writer had no space for lines.
+    /// True if the queue of the writer had no space for lines.
     is_cut: bool,
     has_ended: bool,
 }
@@ -46,7 +46,7 @@ impl fmt::Debug for LiveRecording {
 }
 
 impl LiveRecording {
-    /// Starts the recording of a run. The options choose among `headers`, which are all that may be recorded.
+    /// Starts the recording of a run. `headers` may be recorded; the options select from them.
     pub fn start(
         writer: &RecordingWriter,
         agent: &str,

@@ -1,4 +1,4 @@
-//! The thread that writes recordings. It is given work by a queue whose size in bytes is bounded.
+//! The thread that writes recordings. It takes work from a queue whose size in bytes is bounded.
 
 use std::{
     fmt, io,
@@ -37,10 +37,10 @@ struct WriterShared {
     queued_bytes: AtomicUsize,
 }
 
-/// What the thread does with a recording.
+/// A job of the thread.
 struct WriterJob {
     file: Arc<str>,
-    /// The bytes that wait until it is done.
+    /// The bytes that wait until the job is done.
     cost: usize,
     work: WriterWork,
 }
@@ -77,15 +77,15 @@ impl RecordingWriter {
         Ok(Some(writer))
     }
 
-    /// Waits until everything so far is written, for at most 10 s.
+    /// Waits until everything so far is written, but no longer than 10 s.
     pub async fn flush(&self) {
         let (done, written) = oneshot::channel();
         self.send(&"".into(), 0, move |_, _| {
-            // The one that waits may have given up.
+            // The receiver may have timed out.
             let _ = done.send(());
             Ok(false)
         });
-        // An error: the thread has ended.
+        // An error means that the thread has ended.
         let _ = tokio::time::timeout(FLUSH_TIMEOUT, written).await;
     }
 
@@ -142,11 +142,12 @@ impl RecordingWriter {
 }
 
 fn run_jobs(mut folder: RecordingFolder, shared: &WriterShared, jobs: &Receiver<WriterJob>) {
-    // Whether no recording was completed since a failure. Only the first of several failures is logged.
+    // True if no recording was completed since a failure. Only the first of several failures is
+    // logged.
     let mut has_failed = false;
     while let Ok(WriterJob { file, cost, work }) = jobs.recv() {
         match work(&mut folder, &file) {
-            // A recording that failed before has no end, and tells nothing.
+            // A recording that failed before has no end, so its end says nothing about the disk.
             Ok(is_complete) => has_failed &= !is_complete,
             Err(error) => {
                 folder.remove(&file);

@@ -49,7 +49,7 @@ pub struct ModelEnd<'r> {
     pub call: &'r ModelCall<'r>,
     pub finish_reason: Option<&'static str>,
     pub request_id: Option<&'r str>,
-    /// JSON, if content belongs into spans.
+    /// The content as JSON, if spans may have content.
     pub output: Option<String>,
 }
 

@@ -58,7 +58,8 @@ pub fn init(options: &LogOptions) -> io::Result<()> {
     init_with(options, None)
 }
 
-/// Starts logging at the level `info`, or at that of `RUST_LOG`, unless the program has a subscriber.
+/// Starts logging at the level of `RUST_LOG`, by default `info`, unless the program has a
+/// subscriber.
 #[doc(hidden)]
 pub fn init_unless_set() -> io::Result<()> {
     if tracing::dispatcher::has_been_set() {
@@ -106,8 +107,8 @@ fn subscribe(options: &LogOptions, traces: Option<BoxedLayer>) -> io::Result<()>
     Ok(())
 }
 
-/// Reads a level or a filter in the form of `RUST_LOG`. A word alone has to be a level: as the name of a target, which `EnvFilter`
-/// takes it for, it would switch off the log of everything else.
+/// Reads a level or a filter in the form of `RUST_LOG`. A single word has to be a level:
+/// `EnvFilter` would read it as the name of a target, and switch off the logs of all other targets.
 ///
 /// # Errors
 /// If the text is invalid.
@@ -136,7 +137,7 @@ pub fn parse(filter: &str) -> io::Result<EnvFilter> {
         EnvFilter::try_new(with_all_crates(filter)).map_err(|error| invalid(error.to_string()))?;
     let warns = parsed.max_level_hint().is_none_or(|most| most >= LevelFilter::WARN);
     let directives = [
-        // The spans of traces would repeat what lines say, and may have content.
+        // The spans of traces would repeat the lines, and may have content.
         (!filter.contains(TRACE_TARGET)).then(|| format!("{TRACE_TARGET}=off")),
         // rmcp logs arguments and results of tools at INFO, so it is limited to WARN unless the filter names it.
         (warns && !filter.contains("rmcp")).then(|| "rmcp=warn".to_owned()),
@@ -146,7 +147,8 @@ pub fn parse(filter: &str) -> io::Result<EnvFilter> {
     Ok(directives.fold(parsed, EnvFilter::add_directive))
 }
 
-/// Makes directives for the target `agui_server` those of all crates of this server: a directive names the beginning of a target.
+/// Makes directives for the target `agui_server` apply to all crates of this server. A directive
+/// names the beginning of a target.
 fn with_all_crates(filter: &str) -> String {
     let widened = filter.split(',').map(|part| match part.trim().strip_prefix("agui_server") {
         Some(rest) if rest.starts_with(['=', '[']) => format!("agui_{rest}"),

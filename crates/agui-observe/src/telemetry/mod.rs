@@ -1,9 +1,9 @@
-//! Observability: the logs of the process, traces, and their export. The command starts them; of a program with the
-//! library, `Server::serve` starts the logs unless the program has a subscriber.
+//! Observability: the logs of the process, traces, and their export. The command starts them. In a
+//! program with the library, `Server::serve` starts the logs unless the program has a subscriber.
 //!
-//! Traces are `tracing` spans at the level `TRACE` whose target is [`TRACE_TARGET`], with the attributes of the semantic
-//! conventions for generative AI. A layer that takes them, such as that of the command (feature `otel`), makes traces of
-//! them; without one they cost a comparison each.
+//! Traces are `tracing` spans at the level `TRACE` whose target is [`TRACE_TARGET`], with the
+//! attributes of the semantic conventions for generative AI. A layer, such as the command's
+//! (feature `otel`), makes traces from them. Without a layer, a span costs one comparison.
 
 mod call_spans;
 #[cfg(not(feature = "otel"))]

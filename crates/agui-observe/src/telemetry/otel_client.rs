@@ -18,7 +18,7 @@ use agui_base::{
     upstream::{ClientError, ClientOptions, body::read_start},
 };
 
-/// The response of a collector says what it has refused; more is not read.
+/// The bytes of a collector's response that are read: it says what it has refused.
 const MAX_RESPONSE_BYTES: usize = 64 * 1024;
 
 /// Sends spans on the server's runtime: the SDK calls it on a thread without one.

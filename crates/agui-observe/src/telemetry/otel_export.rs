@@ -1,5 +1,5 @@
-//! The export of traces by OTLP over HTTP, as the environment variables of OpenTelemetry say. Without the variable of an
-//! endpoint, nothing is started.
+//! The export of traces by OTLP over HTTP, configured by the environment variables of
+//! OpenTelemetry. Without the variable of an endpoint, nothing is started.
 //!
 //! A thread of the SDK collects spans in a queue and sends them in batches. Runs do not wait for it: a full queue loses
 //! spans. Requests are made by this crate's HTTP client on the server's runtime.
@@ -18,15 +18,14 @@ use super::{
     spans::TRACE_TARGET,
 };
 
-/// The time that the spans that are left get at shutdown.
+/// The time limit of sending the remaining spans at shutdown.
 const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(2);
 
 pub struct TraceExport(Option<SdkTracerProvider>);
 
 /// Starts logging, and the export of traces if the environment asks for it. Has to be called in a Tokio runtime.
 ///
-/// # Errors
-/// A fault of the environment's variables, or of `[log]`.
+/// # Errors A fault of the environment variables, or of `[log]`.
 pub fn start(log: &LogOptions) -> Result<TraceExport, Box<dyn Error>> {
     if otel_variables::is_enabled()? {
         return Ok(TraceExport(Some(start_traces(log)?)));
@@ -57,7 +56,7 @@ fn start_traces(log: &LogOptions) -> Result<SdkTracerProvider, Box<dyn Error>> {
 }
 
 impl TraceExport {
-    /// Sends the spans that are left, for [`SHUTDOWN_TIMEOUT`] at most.
+    /// Sends the remaining spans, within [`SHUTDOWN_TIMEOUT`].
     pub async fn shut_down(self) {
         let Some(provider) = self.0 else { return };
         let stopped =

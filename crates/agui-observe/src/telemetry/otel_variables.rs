@@ -1,4 +1,5 @@
-//! The environment variables of OpenTelemetry that say whether traces are exported, and as whom.
+//! The environment variables of OpenTelemetry that enable the export of traces and name its
+//! service.
 
 use std::{env, time::Duration};
 
@@ -13,15 +14,14 @@ const SERVICE_INSTANCE_ID: &str = "service.instance.id";
 
 /// Returns whether a collector is named, and traces are not turned off.
 ///
-/// # Errors
-/// The problem of a variable that cannot be followed. Values that may be secrets are not shown.
+/// # Errors The problem of an unsupported variable. Values that may be secrets are not shown.
 pub(super) fn is_enabled() -> Result<bool, String> {
     let unsupported = |variable: &str, value: &str, supported: &str| {
         Err(format!("{variable}={value} is not supported: use {supported}"))
     };
     let is_disabled =
         variable("OTEL_SDK_DISABLED").is_some_and(|value| value.eq_ignore_ascii_case("true"));
-    let Some((name, endpoint)) = of_traces("ENDPOINT").filter(|_| !is_disabled) else {
+    let Some((name, endpoint)) = setting("ENDPOINT").filter(|_| !is_disabled) else {
         return Ok(false);
     };
     match variable("OTEL_TRACES_EXPORTER") {
@@ -31,8 +31,7 @@ pub(super) fn is_enabled() -> Result<bool, String> {
         }
         _ => {}
     }
-    if let Some((name, value)) = of_traces("PROTOCOL").filter(|(_, value)| value != "http/protobuf")
-    {
+    if let Some((name, value)) = setting("PROTOCOL").filter(|(_, value)| value != "http/protobuf") {
         return unsupported(&name, &value, "http/protobuf");
     }
     match endpoint.parse::<reqwest::Url>() {
@@ -45,20 +44,21 @@ pub(super) fn is_enabled() -> Result<bool, String> {
 
 /// The time of a request.
 pub(super) fn request_timeout() -> Duration {
-    let millis = of_traces("TIMEOUT")
+    let millis = setting("TIMEOUT")
         .and_then(|(_, value)| value.trim().parse().ok())
         .filter(|millis| *millis > 0);
     millis.map_or(REQUEST_TIMEOUT, Duration::from_millis)
 }
 
-/// Returns the name and the value of the variable of traces alone, otherwise of that of all signals.
-fn of_traces(name: &str) -> Option<(String, String)> {
+/// Returns the name and the value of the variable of traces alone, or else of the variable of all
+/// signals.
+fn setting(name: &str) -> Option<(String, String)> {
     let names = [format!("OTEL_EXPORTER_OTLP_TRACES_{name}"), format!("OTEL_EXPORTER_OTLP_{name}")];
     names.into_iter().find_map(|name| variable(&name).map(|value| (name, value)))
 }
 
-/// `OTEL_SERVICE_NAME` and `OTEL_RESOURCE_ATTRIBUTES`, with the defaults of this program. Without an id, the spans of two
-/// servers of a service could not be told apart.
+/// `OTEL_SERVICE_NAME` and `OTEL_RESOURCE_ATTRIBUTES`, with the defaults of this program. Without
+/// an id, the spans of two servers of a service would be indistinguishable.
 pub(super) fn resource() -> Resource {
     let attributes = variable("OTEL_RESOURCE_ATTRIBUTES").unwrap_or_default();
     let is_set = |name: &str| {

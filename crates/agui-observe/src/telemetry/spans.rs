@@ -1,7 +1,8 @@
 //! The spans of traces, with the names and attributes of OpenTelemetry's semantic conventions
 //! (<https://opentelemetry.io/docs/specs/semconv/gen-ai/>). `agui.…` are attributes of our own.
 //!
-//! An end also ends a span that something still holds, such as a task that an agent has left behind.
+//! An end also ends a span that is still referenced, such as by a task that an agent has left
+//! behind.
 
 use tracing::{Span, field::Empty};
 

@@ -21,7 +21,7 @@ pub struct Ignored {
     pub messages: usize,
     /// Number of content parts of an unknown type, or with a source of an unknown type.
     pub parts: usize,
-    /// The first few of them, by path. A client's own text is escaped and cut short.
+    /// Paths of the first few ignored parts. A client's own text is escaped and cut.
     pub examples: Vec<String>,
 }
 

@@ -1,6 +1,6 @@
 //! The errors that [`decode`](super::decode) returns.
 
-/// Maximum number of values of one input, those of messages included.
+/// Maximum number of values of one input, including its messages.
 pub const MAX_VALUES: usize = 500_000;
 /// Maximum number of values (numbers, strings, objects…) that the open payloads of one input hold together.
 pub const MAX_OPEN_VALUES: usize = 100_000;

@@ -1,11 +1,12 @@
 //! Reads a [`RunAgentInput`] from untrusted bytes, once and without an intermediate tree, so the cost is linear.
 //!
-//! A member, a role or a type of content part that this version does not describe is ignored and counted in
-//! [`Ignored`]: the protocol grows that way. A described member with a wrong value is an error with its JSON path.
-//! `null` in place of an optional member reads as absent. A tool without a description and a tool message without
-//! content, as pages send them, have an empty one. A member in snake case (`thread_id`), as SDKs in Python accept
-//! it, is read if the protocol's spelling is absent. serde_json bounds the depth, [`MAX_OPEN_VALUES`] the memory
-//! of open payloads. serde's derive has errors without paths and cannot ignore an unknown role. The structs
+//! A member, a role or a type of content part that this version does not describe is ignored and
+//! counted in [`Ignored`]: the protocol grows that way. A described member with a wrong value is an
+//! error with its JSON path. `null` in place of an optional member reads as absent. A tool without
+//! a description and a tool message without content, as pages send them, have an empty one. A
+//! member in snake case (`thread_id`), which SDKs in Python accept, is read if the protocol's
+//! spelling is absent. serde_json bounds the depth, [`MAX_OPEN_VALUES`] the memory of open
+//! payloads. serde's derive has errors without paths and cannot ignore an unknown role. The structs
 //! themselves say which members they have: [`wire_struct!`](super::wire_struct).
 
 mod content;
@@ -35,7 +36,7 @@ use agui_base::{json_values, lenient_json, repairs::Partner, text::shortened};
 /// The longest text of an error about the syntax, in characters.
 const MAX_PROBLEM_CHARS: usize = 200;
 
-/// An input, and what was ignored of it.
+/// An input, and its ignored parts.
 #[derive(Debug)]
 pub struct Decoded {
     /// The input.
@@ -48,8 +49,8 @@ pub struct Decoded {
     pub open_values: usize,
 }
 
-/// Reads an input. Half of a surrogate pair, as a page writes that cuts a text within an emoji, becomes U+FFFD; `NaN`
-/// becomes `null`, and a byte order mark is left out.
+/// Reads an input. Half of a surrogate pair becomes U+FFFD (a page that cuts a text within an emoji
+/// sends one), `NaN` becomes `null`, and a byte order mark is left out.
 ///
 /// # Errors
 /// If the bytes are not JSON, are nested too deeply, hold too many values, or contradict the protocol.
@@ -112,8 +113,8 @@ pub fn decode_value(body: &[u8]) -> Result<Value, DecodeError> {
         .map_err(|error| diagnostics.error.into_inner().unwrap_or(error))
 }
 
-/// Reads a few members of an object. `T` must not contain a list, a map or a [`Value`]: the number of their values is
-/// not limited. What `T` does not name takes no memory.
+/// Reads a few members of an object. `T` must not contain a list, a map or a [`Value`]: the number
+/// of their values is not limited. Members that `T` does not name take no memory.
 ///
 /// # Errors
 /// If the bytes are not JSON, are nested too deeply, or do not fit `T`.

@@ -10,16 +10,18 @@ use super::{
     value::{FromJson, ValueSeed},
 };
 
-/// The name of a member, made of the field's at compile time.
+/// The name of a member, made from the field's name at compile time.
 pub(crate) struct MemberName {
     text: [u8; 32],
     len: usize,
 }
 
 impl MemberName {
-    /// Makes `threadId` of `thread_id`.
-    pub(crate) const fn of(field: &str) -> Self {
-        let (field, mut name, mut at) = (field.as_bytes(), Self { text: [0; 32], len: 0 }, 0);
+    /// Converts `thread_id` to `threadId`.
+    pub(crate) const fn from_field(field: &str) -> Self {
+        let field = field.as_bytes();
+        let mut name = Self { text: [0; 32], len: 0 };
+        let mut at = 0;
         while at < field.len() {
             let begins_word = field[at] == b'_';
             at += begins_word as usize;
@@ -59,7 +61,7 @@ macro_rules! read_object {
     // `type` is a keyword of Rust.
     (@name kind) => { "type" };
     (@name $field:ident) => {{
-        const NAME: &MemberName = &MemberName::of(stringify!($field));
+        const NAME: &MemberName = &MemberName::from_field(stringify!($field));
         const TEXT: &str = NAME.as_str();
         TEXT
     }};
@@ -128,8 +130,8 @@ impl<'a, 'de, A: MapAccess<'de>> Members<'a, 'de, A> {
         Self { tag: Some(tag), early: early.into_iter(), ..Self::new(path, map) }
     }
 
-    /// Moves to the next member that is one of `described`, and returns the key beside its name. Names in snake case are
-    /// those of SDKs in Python.
+    /// Moves to the next member that is one of `described`, and returns the key beside its name.
+    /// SDKs in Python send names in snake case.
     pub(crate) fn next<M: Copy>(&mut self, described: &[(&str, M)]) -> Result<Option<M>, A::Error> {
         let (path, tag) = (self.path, self.tag);
         let find = |name: &str| {
@@ -169,7 +171,8 @@ impl<'a, 'de, A: MapAccess<'de>> Members<'a, 'de, A> {
         Ok(None)
     }
 
-    /// Reads the member that [`next`](Self::next) has moved to. A name in snake case gives way to the protocol's.
+    /// Reads the member that [`next`](Self::next) has moved to. The protocol's spelling wins over
+    /// snake case.
     pub(crate) fn read<T: FromJson<'de>>(
         &mut self,
         name: &'static str,

@@ -1,10 +1,11 @@
 //! Events for clients of older versions of AG-UI. A stream declares the version that it is written in.
 //!
 //! - 1.0: 1.1 adds `encryptedValueType`, which such clients remove with a warning for each. They get none.
-//! - Before 1.0: such clients reject an outcome that they do not know, or that has members that they do not know, and then
-//!   miss the end of the run. They get a cancelled run, and one that left calls of the page's tools, without an outcome.
-//!   assistant-ui runs such calls, but does not continue after a success. Of a tool's result they read a text only: an array
-//!   ends the run, and a thread that has one does not open. They get the texts of its parts, and the others in words.
+//! - Before 1.0: such clients reject an outcome that is unknown to them or has unknown members, and
+//!   then miss the end of the run. So a cancelled run, and a run that ends with calls of the page's
+//!   tools, has no outcome. assistant-ui runs such calls, but does not continue after a success. A
+//!   tool's result must be a text: an array ends the run, and a thread with an array does not open.
+//!   They get the texts of its parts, and a description of each other part.
 
 use std::borrow::Cow;
 
@@ -26,8 +27,8 @@ pub enum StreamVersion {
 }
 
 impl StreamVersion {
-    /// Returns the version for a client that declares this one. A client that declares none gets the current version:
-    /// the specification forbids to guess.
+    /// Returns the version for a client that declares `declared`. A client without a declaration
+    /// gets the current version: the specification forbids to guess.
     pub fn for_declared(declared: Option<&str>) -> Self {
         match declared {
             Some("1.0") => Self::V1_0,
@@ -102,7 +103,8 @@ fn is_result_of_parts(message: &Message) -> bool {
     matches!(message, Message::Tool(result) if matches!(result.content, MessageContent::Parts(_)))
 }
 
-/// Returns the parts as a text; `None` if the content is one. An image at a URL is written in Markdown.
+/// Returns the parts as a text, or `None` if the content is a text already. An image at a URL is
+/// written in Markdown.
 fn text_of(content: &MessageContent) -> Option<String> {
     let MessageContent::Parts(parts) = content else { return None };
     let in_words = |kind: &str, media: &MediaPart| match &media.source {

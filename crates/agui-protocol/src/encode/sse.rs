@@ -9,7 +9,8 @@ use crate::{
     event::{ReasoningMessageContent, TextMessageContent, ToolCallArgs},
 };
 
-/// The longest constant part of deltas beside the id: to grow to it took 2 % of the instructions of a short run.
+/// The longest constant part of deltas beside the id. Growing to it took 2 % of the instructions of
+/// a short run.
 const PREFIX_BYTES: usize = 80;
 
 /// Writes events as Server-Sent Events.

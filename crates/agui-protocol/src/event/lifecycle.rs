@@ -80,7 +80,8 @@ event! {
     }
 }
 
-/// The schema of the code of a failed run. The codes are not known here: the OpenAPI document has them under this name.
+/// The schema of the code of a failed run. This crate does not know the codes: the OpenAPI document
+/// has them under this name.
 #[doc(hidden)]
 pub fn run_error_code() -> Ref {
     Ref::from_schema_name("RunErrorCode")

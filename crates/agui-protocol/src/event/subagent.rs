@@ -43,7 +43,7 @@ event! {
 
 event! {
     run_scoped
-    /// Ends an invocation that failed. The run may go on.
+    /// Ends an invocation that failed. The run may continue.
     SubagentError {
         /// The invocation.
         subagent_run_id: SubagentRunId,

@@ -166,7 +166,7 @@ impl<'p> Patcher<'_, 'p> {
         Ok(())
     }
 
-    /// Adds a value to a list or sets a member; with `strict` as RFC 6902 demands.
+    /// Adds a value to a list or sets a member; `strict` applies the rules of RFC 6902.
     fn put(&mut self, pointer: &'p str, value: Value, strict: bool) -> Result<(), PatchProblem> {
         let Some((parent, name)) = split(pointer) else { return self.replace(pointer, value) };
         check_depth(pointer, &value)?;

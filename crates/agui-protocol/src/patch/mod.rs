@@ -136,7 +136,7 @@ impl From<PatchKind> for PatchOperation {
     }
 }
 
-/// serde cannot tell the other members from those of a flattened enum.
+/// serde cannot distinguish the other members from the members of a flattened enum.
 impl<'de> Deserialize<'de> for PatchOperation {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let mut others = JsonObject::deserialize(deserializer)?;
@@ -152,8 +152,8 @@ impl<'de> Deserialize<'de> for PatchOperation {
     }
 }
 
-/// Checks that all pointers are valid and that no value is moved into itself, which makes an endless value in clients.
-/// Does not check that the patch applies.
+/// Checks that all pointers are valid and that no value is moved into itself, which would make an
+/// endless value in clients. Does not check that the patch applies.
 ///
 /// # Errors
 /// The first problem, for people.

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use serde_json::Value;
 
-/// How a token names an item of a list.
+/// The ways in which a token names an item of a list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Indices {
     /// Decimal numbers without leading zeros.
@@ -50,7 +50,7 @@ pub(super) fn find<'d>(
     })
 }
 
-/// Splits a pointer into that of the parent and the last token; `None` for the root.
+/// Splits a pointer into the parent's pointer and the last token; `None` for the root.
 pub(super) fn split(pointer: &str) -> Option<(&str, Cow<'_, str>)> {
     pointer.rsplit_once('/').map(|(parent, token)| (parent, unescape(token)))
 }

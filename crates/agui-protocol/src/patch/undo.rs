@@ -34,7 +34,7 @@ impl AppliedPatch<'_> {
     }
 }
 
-/// What one operation has changed.
+/// The change of one operation.
 #[derive(Debug)]
 pub(super) struct Change<'p> {
     /// The JSON Pointer of the replaced value, or of the parent of the others.
@@ -42,7 +42,7 @@ pub(super) struct Change<'p> {
     pub(super) undo: Undo<'p>,
 }
 
-/// How a change is undone.
+/// The way to undo a change.
 #[derive(Debug)]
 pub(super) enum Undo<'p> {
     Replace(Value),

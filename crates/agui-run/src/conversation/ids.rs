@@ -19,7 +19,7 @@ pub(crate) fn check_id(id: &str, path: impl FnOnce() -> String) -> Result<(), Lo
     if id.len() <= MAX_ID_BYTES { Ok(()) } else { Err(LongId { path: path() }) }
 }
 
-/// Checks the ids in a message: its own, those of its calls, and that of the call whose result it is.
+/// Checks the id of a message, the ids of its calls, and the id of the call whose result it is.
 pub(crate) fn check_message_ids(
     message: &Message,
     path: impl Fn() -> String,

@@ -1,9 +1,10 @@
-//! What the agent gets: the stored branch, the client's messages and its replies to interrupts become one conversation.
+//! The agent's input: one conversation of the stored branch, the client's messages and its replies
+//! to interrupts.
 
+pub(crate) mod answered_interrupts;
 pub(crate) mod branch;
-pub(crate) mod decide;
-pub(crate) mod decided;
 pub(crate) mod ids;
+pub(crate) mod match_branch;
 pub(crate) mod plan;
 pub(crate) mod resume;
 pub(crate) mod snapshots;

@@ -1,5 +1,5 @@
-//! Plans a run on a stored thread: its branch, its state, and its open interrupts. Reads more than the current branch
-//! only if the request needs it.
+//! Plans a run on a stored thread: its branch, its state, and its open interrupts. Reads more than
+//! the current branch only if the request needs it.
 
 use std::sync::Arc;
 
@@ -7,9 +7,8 @@ use serde_json::{Value, json};
 
 use super::{
     branch::{Branch, LoadedThread},
-    decide::{
-        AppendedMessage, BranchCase, BranchDecision, ClientList, decide_branch,
-        find_existing_branch,
+    match_branch::{
+        AppendedMessage, BranchCase, BranchMatch, ClientList, find_existing_branch, match_branch,
     },
     resume::{ResumeDecision, check_resume},
 };
@@ -20,22 +19,24 @@ use agui_store::{
     ThreadParts, ThreadVersion, host::branch_of,
 };
 
-/// What a client has sent for a run on a stored thread.
+/// A client's input for a run on a stored thread.
 #[derive(Clone, Copy)]
 pub(crate) struct ClientInput<'a> {
     pub owner: &'a Arc<str>,
     pub input: &'a RunAgentInput,
-    /// The positions of the messages that came without an id, ascending. They have been given random ids.
+    /// The positions of the messages that came without an id, ascending. They have random ids now.
     pub(crate) anonymous: &'a [usize],
-    /// True if messages were left out that a run has taken back.
-    pub(crate) is_behind: bool,
-    /// True if the request answers interrupts, also if it decides none of them.
+    /// True if retracted messages were left out.
+    pub(crate) shows_retracted: bool,
+    /// True for a reply to an interrupt, even one that resolves nothing.
     pub is_reply: bool,
 }
 
 impl<'a> ClientInput<'a> {
     fn list(self, open_interrupts: &[Interrupt]) -> ClientList<'a> {
-        let Self { input: RunAgentInput { messages, resume, .. }, anonymous, is_behind, .. } = self;
+        let Self {
+            input: RunAgentInput { messages, resume, .. }, anonymous, shows_retracted, ..
+        } = self;
         let is_open = |entry: &ResumeEntry| {
             open_interrupts.iter().any(|interrupt| interrupt.id == entry.interrupt_id)
         };
@@ -44,7 +45,7 @@ impl<'a> ClientInput<'a> {
         } else {
             resume.iter().any(is_open)
         };
-        ClientList { messages, anonymous, is_behind, replies_to_interrupt }
+        ClientList { messages, anonymous, shows_retracted, replies_to_interrupt }
     }
 
     fn is_reply(self) -> bool {
@@ -63,19 +64,19 @@ pub(crate) fn name_messages(messages: &mut Messages) -> Vec<usize> {
     anonymous
 }
 
-/// The result of a call that was decided on, and the number of the run that made it or the call.
+/// The result of a call that a person decided on, and the run that made the result or the call.
 pub(crate) struct KnownResult {
     pub(super) message: Message,
     pub(super) run: i64,
 }
 
 pub(crate) struct Plan {
-    /// The branch that `decision` refers to; `None` is the thread's current branch.
+    /// The branch that `matched` refers to; `None` is the thread's current branch.
     pub branch: Option<Branch>,
-    pub decision: BranchDecision,
+    pub matched: BranchMatch,
     /// Stored messages of another branch that the client returns to. They follow the kept messages.
     pub(crate) rejoined: Vec<MessageNode>,
-    /// Results of calls that were decided on, and that the branch has without results.
+    /// Results of calls that a person decided on, and that have no results on the branch.
     pub(crate) known_results: Vec<KnownResult>,
     pub state: Option<Value>,
     /// The number of the state in the store; `None` if it has to be stored.
@@ -96,14 +97,14 @@ impl Plan {
     }
 
     pub(crate) fn adds_messages(&self) -> bool {
-        self.decision.appended.len() > self.rejoined.len()
+        self.matched.appended.len() > self.rejoined.len()
     }
 
     /// Returns the number of the message that the new ones follow.
     pub(crate) fn base(&self, loaded: Option<&LoadedThread>) -> i64 {
         let stored = self.stored(loaded);
         self.rejoined.last().map_or_else(
-            || stored.map_or(0, |it| it.number_before(self.decision.kept)),
+            || stored.map_or(0, |branch| branch.number_before(self.matched.kept)),
             |node| node.number,
         )
     }
@@ -114,11 +115,11 @@ impl Plan {
         client: &'a [Message],
     ) -> BranchWrite<'a> {
         let stored = self.stored(loaded);
-        let new = self.decision.appended.iter().skip(self.rejoined.len()).filter_map(|appended| {
+        let new = self.matched.appended.iter().skip(self.rejoined.len()).filter_map(|appended| {
             match *appended {
                 AppendedMessage::Client(at) => Some((&client[at], None)),
                 AppendedMessage::Stored(position) => {
-                    stored.map(|it| (&it.messages()[position], it.origin(position).run()))
+                    stored.map(|from| (&from.messages()[position], from.origin(position).run()))
                 }
                 AppendedMessage::Known(at) => {
                     self.known_results.get(at).map(|known| (&known.message, Some(known.run)))
@@ -126,8 +127,7 @@ impl Plan {
             }
         });
         let number = |position: usize| stored.map_or(0, |stored| stored.number(position));
-        let updated =
-            self.decision.updated.iter().map(|(position, text)| (number(*position), text));
+        let updated = self.matched.updated.iter().map(|(position, text)| (number(*position), text));
         BranchWrite { base: self.base(loaded), new: new.collect(), updated: updated.collect() }
     }
 
@@ -138,13 +138,13 @@ impl Plan {
         client: Messages,
         last_message: i64,
     ) -> Branch {
-        let Self { branch, decision, rejoined, known_results, .. } = self;
+        let Self { branch, matched, rejoined, known_results, .. } = self;
         let mut branch = branch.or(loaded).unwrap_or_default();
-        let added = &decision.appended[rejoined.len()..];
+        let added = &matched.appended[rejoined.len()..];
         let first = last_message - added.len() as i64 + 1;
         if branch.len() == 0 && added.len() == client.len() {
             // A new thread. The messages are moved, not copied.
-            return Branch::of_client(client, first);
+            return Branch::from_client(client, first);
         }
         let copy = |appended: &AppendedMessage| match *appended {
             AppendedMessage::Client(at) => (client[at].clone(), MessageOrigin::Client),
@@ -157,8 +157,8 @@ impl Plan {
             }
         };
         let added: Vec<_> = added.iter().map(copy).collect();
-        branch.truncate(decision.kept);
-        decision.updated.into_iter().for_each(|(position, text)| branch.replace(position, text));
+        branch.truncate(matched.kept);
+        matched.updated.into_iter().for_each(|(position, text)| branch.replace(position, text));
         rejoined.into_iter().for_each(|node| branch.push(node.message, node.number, node.origin));
         added
             .into_iter()
@@ -171,7 +171,8 @@ impl Plan {
         self.branch.as_ref().or(loaded.map(|loaded| &loaded.branch))
     }
 
-    /// Plans the run on the thread as it was loaded; `None` is a new thread. Returns `None` if the thread has changed since.
+    /// Plans the run on the loaded thread; `None` is a new thread. Returns `None` if the thread has
+    /// changed since it was loaded.
     pub(crate) async fn make(
         store: &MeasuredStore,
         key: &ThreadKey,
@@ -179,8 +180,8 @@ impl Plan {
         client: ClientInput<'_>,
     ) -> Result<Option<Self>, StoreError> {
         let Some(loaded) = loaded else {
-            let decision = decide_branch(&Branch::default(), client.list(&[]));
-            return Ok(Some(Self::new(decision, StartingPoint::default(), client).await));
+            let matched = match_branch(&Branch::default(), client.list(&[]));
+            return Ok(Some(Self::new(matched, StartingPoint::default(), client).await));
         };
         let mut reader = PlanReader { store, key, loaded, nodes: None };
         let Some(before) = reader.starting_point(client.input).await? else { return Ok(None) };
@@ -188,17 +189,17 @@ impl Plan {
             return Ok(Some(Self::unchanged(loaded, resume)));
         }
         let stored = before.branch.as_ref().unwrap_or(&loaded.branch);
-        let decision = decide_branch(stored, client.list(&before.open_interrupts));
-        if decision.case != BranchCase::Branches {
-            let plan = Self::new(decision, before, client).await;
+        let matched = match_branch(stored, client.list(&before.open_interrupts));
+        if matched.case != BranchCase::Branches {
+            let plan = Self::new(matched, before, client).await;
             return plan.with_known_results(&mut reader, &client.input.messages).await;
         }
-        let rejoined = reader.rejoined(stored, &decision, &client.input.messages).await?;
+        let rejoined = reader.rejoined(stored, &matched, &client.input.messages).await?;
         let Some(rejoined) = rejoined else { return Ok(None) };
         let (open_interrupts, first_run) =
-            reader.branching_point(stored, &decision, &rejoined).await?;
+            reader.branching_point(stored, &matched, &rejoined).await?;
         let plan = Self::new(
-            decision,
+            matched,
             StartingPoint { rejoined, open_interrupts, first_run, ..before },
             client,
         )
@@ -206,21 +207,22 @@ impl Plan {
         plan.with_known_results(&mut reader, &client.input.messages).await
     }
 
-    async fn new(decision: BranchDecision, before: StartingPoint, client: ClientInput<'_>) -> Self {
+    async fn new(matched: BranchMatch, before: StartingPoint, client: ClientInput<'_>) -> Self {
         let StartingPoint { branch, rejoined, state, open_interrupts, first_run } = before;
         let (number, stored_state) = state.unzip();
         let is_new_state = |state: &&Value| match &stored_state {
-            // A client that shows nothing of the thread has nothing of its state either. SDKs then send an empty one.
+            // A client that shows no message of the thread does not have its state either. SDKs
+            // then send an empty one.
             Some(stored) => {
                 stored != *state
-                    && !(decision.case == BranchCase::NothingKnown && **state == json!({}))
+                    && !(matched.case == BranchCase::NothingKnown && **state == json!({}))
             }
             // A client without a state sends an empty one.
             None => **state != json!({}),
         };
         let new_state = client.input.state.as_ref().filter(is_new_state).cloned();
         let state_number = number.filter(|_| new_state.is_none());
-        let has_replies_only = client.is_reply() && decision.appended.len() == rejoined.len();
+        let has_replies_only = client.is_reply() && matched.appended.len() == rejoined.len();
         let (replies, now) = (client.input.resume.clone(), jiff::Timestamp::now());
         let resume = match check_resume(client.owner, &open_interrupts, replies, now).await {
             ResumeDecision::Proceed(answers) if answers.is_empty() && has_replies_only => {
@@ -231,7 +233,7 @@ impl Plan {
         let (known_results, state) = (Vec::new(), new_state.or(stored_state));
         Self {
             branch,
-            decision,
+            matched,
             rejoined,
             known_results,
             state,
@@ -261,7 +263,7 @@ pub(super) struct PlanReader<'a> {
 }
 
 impl PlanReader<'_> {
-    /// Returns the end of the run that the request names as its parent, or else the current state of the thread.
+    /// Returns the end of the request's parent run, or the current state of the thread without one.
     async fn starting_point(
         &mut self,
         input: &RunAgentInput,
@@ -300,17 +302,17 @@ impl PlanReader<'_> {
     async fn rejoined(
         &mut self,
         stored: &Branch,
-        decision: &BranchDecision,
+        matched: &BranchMatch,
         client: &[Message],
     ) -> Result<Option<Vec<MessageNode>>, StoreError> {
-        if decision.appended.is_empty() {
+        if matched.appended.is_empty() {
             return Ok(Some(Vec::new()));
         }
-        let parent = stored.number_before(decision.kept);
-        let next = decision.appended.iter().filter_map(|appended| match *appended {
+        let parent = stored.number_before(matched.kept);
+        let next = matched.appended.iter().filter_map(|appended| match *appended {
             AppendedMessage::Client(at) => Some(&client[at]),
             AppendedMessage::Stored(position) => Some(&stored.messages()[position]),
-            // They are added later.
+            // Known results are added later.
             AppendedMessage::Known(_) => None,
         });
         let next: Vec<_> = next.collect();
@@ -319,15 +321,15 @@ impl PlanReader<'_> {
             .map(|nodes| find_existing_branch(nodes, parent, &next).into_iter().cloned().collect()))
     }
 
-    /// Returns the open interrupts of the message where a new branch begins, and the first run of the branch if it is an old one
-    /// that has no newer messages: those of the run that ended there.
+    /// Returns the open interrupts and the first run at the message where a new branch begins:
+    /// those of the run that ended there.
     async fn branching_point(
         &self,
         stored: &Branch,
-        decision: &BranchDecision,
+        matched: &BranchMatch,
         rejoined: &[MessageNode],
     ) -> Result<(Vec<Interrupt>, Option<i64>), StoreError> {
-        let (number, origin) = match (rejoined.last(), decision.kept) {
+        let (number, origin) = match (rejoined.last(), matched.kept) {
             (Some(node), _) => (node.number, node.origin),
             (None, kept) => (stored.number_before(kept), stored.origin(kept.saturating_sub(1))),
         };

@@ -19,7 +19,7 @@ pub(crate) enum ResumeDecision {
     Proceed(Vec<ResumeEntry>),
     /// All replies were given before: the request is repeated because its response was lost.
     Repeated,
-    /// The interrupts were answered before, with these replies, and otherwise.
+    /// The interrupts were answered before, with these other replies.
     AlreadyAnswered(Vec<ResumeEntry>),
     /// An open interrupt has no entry. The interrupts are reported again.
     StillOpen,

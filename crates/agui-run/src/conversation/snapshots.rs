@@ -5,11 +5,12 @@ use agui_protocol::{
     event::MessagesSnapshot, own_names::PLACEHOLDER,
 };
 
-/// Returns a snapshot of the messages; behind it a client has nothing else, and has these in their order.
+/// Returns the snapshots after which a client has exactly these messages, in this order.
 ///
-/// A client keeps the messages that it has in their places and appends the others of a snapshot. So one that has some first gets
-/// a snapshot without any of them. But it keeps its reasoning over a snapshot that has none, and likewise its activities:
-/// where the thread has some, the first snapshot has a placeholder, which the second one removes.
+/// A client leaves its messages in their places and appends the others of a snapshot. So a client
+/// that has messages first gets a snapshot without any of them. But it keeps its reasoning if a
+/// snapshot has no reasoning, and its activities if it has no activities: if the thread has some,
+/// the first snapshot has a placeholder, which the second one removes.
 pub(crate) fn snapshots(messages: &Messages, client_has_messages: bool) -> Vec<MessagesSnapshot> {
     let mut snapshots = Vec::new();
     if client_has_messages {
@@ -22,8 +23,8 @@ pub(crate) fn snapshots(messages: &Messages, client_has_messages: bool) -> Vec<M
     snapshots
 }
 
-/// Removes the placeholders that a client has kept: up to `@ag-ui/client` 0.0.57 it keeps all activities, and a response may end
-/// between the snapshots.
+/// Removes the placeholders that a client has kept: `@ag-ui/client` up to 0.0.57 keeps all
+/// activities, and a response may end between the snapshots.
 pub(crate) fn remove_placeholders(messages: &mut Messages) {
     if messages.iter().any(is_placeholder) {
         messages.to_mut().retain(|message| !is_placeholder(message));

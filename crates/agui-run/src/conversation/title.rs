@@ -7,8 +7,8 @@ const MAX_MADE_CHARS: usize = 60;
 /// The longest title that an owner may set, in characters.
 pub(crate) const MAX_TITLE_CHARS: usize = 200;
 
-/// Returns the title that a message gives its thread: its text, cut at a word. `None` if no user wrote it, or it has no
-/// text.
+/// Returns the title that a message gives its thread: its text, cut at a word. `None` if no user
+/// wrote the message, or it has no text.
 pub(crate) fn title_of(message: &Message) -> Option<String> {
     match message {
         Message::User(message) => cut_at_word(&message.content.text(), MAX_MADE_CHARS),
@@ -30,10 +30,10 @@ pub(crate) fn on_one_line(text: &str) -> Option<String> {
     (!line.is_empty()).then_some(line)
 }
 
-/// Returns the first words of a text that have at most `max` characters together, with an ellipsis if there are more. A text
-/// without spaces, as in Chinese, is cut after `max` characters.
+/// Returns the first words of a text with at most `max` characters together, and an ellipsis if
+/// there are more. A text without spaces, as in Chinese, is cut after `max` characters.
 pub(crate) fn cut_at_word(text: &str, max: usize) -> Option<String> {
-    // Three of four characters may be white space. The rest of a long text is not looked at.
+    // Three of four characters may be white space. The rest of a long text is not read.
     let start = text.trim_start();
     let near = start.char_indices().nth(4 * max).map_or(start, |(end, _)| &start[..end]);
     let mut line = on_one_line(near)?;

@@ -1,4 +1,5 @@
-//! [`AgentWithFiles`]: the agent of a run whose conversation names files. It gets their data, or URLs if it is at another server.
+//! [`AgentWithFiles`]: the agent of a run whose conversation names files. It gets their data, or
+//! URLs if it runs on another server.
 
 use std::sync::Arc;
 
@@ -22,7 +23,9 @@ pub(crate) struct AgentWithFiles {
 impl Agent for AgentWithFiles {
     fn run(&self, mut input: RunAgentInput, cx: RunContext) -> EventStream {
         let Self { agent, files, memory } = self;
-        let (agent, files, memory) = (agent.clone(), files.clone(), memory.clone());
+        let agent = agent.clone();
+        let files = files.clone();
+        let memory = memory.clone();
         let run = async move {
             let given = input.messages.clone();
             let reader = if agent.is_remote() { LoadedFor::RemoteAgent } else { LoadedFor::Agent };

@@ -69,7 +69,7 @@ impl Clock {
         self.has_new_events = true;
     }
 
-    /// Notes an event of the agent that comes before its first token, or is it.
+    /// Notes an event of the agent up to its first token.
     #[cold]
     pub(crate) fn note_first(&mut self, event: &Event) {
         let elapsed = self.elapsed();
@@ -86,12 +86,14 @@ impl Clock {
         self.first_token = Some(elapsed).filter(|_| is_token);
     }
 
-    /// Returns whether the time limit has passed. For agents that never pause, because the timer is then not polled.
+    /// Returns whether the time limit has passed. The timer is not polled while an agent never
+    /// pauses.
     pub(crate) fn is_time_over(&self) -> bool {
         self.limits.max.is_some_and(|max| self.started.elapsed() >= max)
     }
 
-    /// Waits for the next deadline. `same_task` says that the last call came from the same task, whose waker the timer has.
+    /// Waits for the next deadline. `same_task` is true if the timer has this task's waker from the
+    /// last call.
     pub(crate) fn poll(&mut self, cx: &mut Context<'_>, same_task: bool) -> Poll<Deadline> {
         if self.has_new_events {
             self.has_new_events = false;

@@ -37,7 +37,8 @@ use agui_protocol::{
 const EVENTS_PER_TIME_CHECK: u32 = 64;
 const MAX_LOGGED_CHARS: usize = 80;
 
-/// One run, which is polled or read as a stream ([`into_events`](Self::into_events)). Dropping it stops the agent.
+/// One run, which is polled or read as a stream ([`into_events`](Self::into_events)). Dropping it
+/// stops the agent.
 pub struct Run {
     span: tracing::Span,
     stage: RunStage,
@@ -77,7 +78,7 @@ impl fmt::Debug for Run {
 }
 
 impl Run {
-    /// `permit`: `None` for a run without a server.
+    /// Creates a run. `permit` is `None` for a run without a server.
     pub(crate) fn new(
         agent: Arc<dyn Agent>,
         input: RunAgentInput,
@@ -121,7 +122,7 @@ impl Run {
         self.control.clone()
     }
 
-    /// Leaves out `RUN_STARTED`, which another server has sent.
+    /// Leaves out `RUN_STARTED`, which another server sent.
     pub(crate) fn skip_start(&mut self) {
         self.stage = match std::mem::replace(&mut self.stage, RunStage::Ended) {
             RunStage::Opening(agent, input) => RunStage::Opened(agent, input),
@@ -129,13 +130,13 @@ impl Run {
         };
     }
 
-    /// Drops the agent, and leaves the run to another server.
+    /// Drops the agent, and hands the run over to another server.
     pub(crate) fn hand_over(&mut self) {
         self.stop_agent();
         self.report("handed over", None);
     }
 
-    /// Drops the agent. Returns the events that end what it has drawn in part.
+    /// Drops the agent. Returns the events that end its partly drawn surfaces.
     fn stop_agent(&mut self) -> Vec<Event> {
         let stage = std::mem::replace(&mut self.stage, RunStage::Ended);
         let stop = move || {
@@ -207,7 +208,7 @@ impl Run {
         })
     }
 
-    /// Returns `None` if the agent is to be polled.
+    /// Advances to the next stage. Returns `None` if the agent has to be polled.
     fn advance_stage(&mut self, sink: &mut impl EventSink) -> Option<Progress> {
         match std::mem::replace(&mut self.stage, RunStage::Ended) {
             RunStage::Opening(agent, input) => {
@@ -225,7 +226,7 @@ impl Run {
                     let events = agent.run(*input, cx);
                     match &mut drawing {
                         None => RunStage::Running(events, None),
-                        Some(it) => RunStage::Running(it.draw(events), drawing),
+                        Some(begun) => RunStage::Running(begun.draw(events), drawing),
                     }
                 };
                 match catch_unwind(AssertUnwindSafe(call)) {
@@ -275,7 +276,8 @@ impl Run {
         Poll::Ready(Progress::Moved)
     }
 
-    /// A run with a journal goes on in another process: a shutdown leaves it without a terminal event, to be handed over.
+    /// Stops the run. A shutdown ends a run with a journal without a terminal event, to hand it
+    /// over.
     fn stop(&mut self, stop: Stop, sink: &mut impl EventSink) -> Poll<Progress> {
         if stop == Stop::Shutdown && self.cx.is_journaled() {
             return Poll::Ready(Progress::Ended);
@@ -395,8 +397,8 @@ fn total_usage(own: Vec<TokenUsage>, cx: &RunContext) -> Vec<TokenUsage> {
     cx.usage()
 }
 
-/// Returns an identifier of a client for the log: cut to [`MAX_LOGGED_CHARS`], and escaped so that it cannot look like another
-/// field.
+/// Returns an identifier of a client for the log: cut to [`MAX_LOGGED_CHARS`], and escaped so that
+/// it cannot look like another field.
 fn logged_id(id: &str) -> impl fmt::Display {
     fmt::from_fn(|f| {
         for char in id.chars().take(MAX_LOGGED_CHARS) {

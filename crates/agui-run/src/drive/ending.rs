@@ -1,4 +1,4 @@
-//! How a run ends, with its error for the client and its line in the log.
+//! The end of a run, with its error for the client and its line in the log.
 
 use std::any::Any;
 
@@ -66,7 +66,7 @@ pub(super) fn lifecycle_ending(event: Event) -> Option<RunEnding> {
 
 #[cold]
 pub(super) fn agent_failed(error: AgentError) -> RunEnding {
-    match RunErrorCode::of_name(error.code()) {
+    match RunErrorCode::from_name(error.code()) {
         Some(RunErrorCode::ModelNotAllowed) => {
             tracing::debug!(?error, "the client chose a model that the agent may not use");
         }

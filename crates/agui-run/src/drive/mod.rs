@@ -1,4 +1,5 @@
-//! The run itself: the agent is polled within its limits, its events are guarded, and messages and state follow them.
+//! The run itself: polls the agent within its limits, guards its events, and applies them to
+//! messages and state.
 
 pub(crate) mod agent_with_files;
 pub(crate) mod clock;

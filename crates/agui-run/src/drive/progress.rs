@@ -12,8 +12,8 @@ pub trait Drive {
     /// Polls the run for about one event, which is emitted to the sink.
     fn poll_progress(&mut self, cx: &mut Context<'_>, sink: &mut impl EventSink) -> Poll<Progress>;
 
-    /// Returns whether the terminal event is expected within 50 ms, so that the events before it can be sent together with it.
-    /// If it does not come in that time, the task is woken, and this returns `false`.
+    /// Returns whether the terminal event is expected within 50 ms, so that the events before it
+    /// can be sent together with it. After that time the task is woken, and this returns `false`.
     fn is_ending(&self) -> bool {
         false
     }

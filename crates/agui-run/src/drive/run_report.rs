@@ -1,4 +1,4 @@
-//! A run for operators: its span, and at its end the last log line and the metrics.
+//! The report of a run for operators: its span, its last log line, and its metrics.
 
 use std::time::Duration;
 
@@ -17,15 +17,16 @@ use agui_protocol::TokenUsage;
 /// The longest error code that is logged, in characters. An agent can choose its own.
 const MAX_CODE_CHARS: usize = 80;
 
-/// Returns the context of a server's run, within a span of its own. `trace` is the place of the run's request.
+/// Returns the context of a server's run, within its own span. `trace` is the place of the run's
+/// request.
 pub(crate) fn context_in_span(parts: ContextParts, trace: &TraceScope) -> RunContext {
     let RunIdentity { agent, thread_id, run_id, .. } = &parts.identity;
     let trace = begin_agent(trace, agent, thread_id, run_id);
     RunContext::from(parts).within(trace)
 }
 
-/// Writes the last log line of a run, counts the run, and ends its span. `outcome` is `success`, `interrupt`, `cancelled`,
-/// `time limit`, `failed`, `abandoned` or `handed over`.
+/// Writes the last log line of a run, counts the run, and ends its span. `outcome` is `success`,
+/// `interrupt`, `cancelled`, `time limit`, `failed`, `abandoned` or `handed over`.
 pub(crate) fn report_end(
     cx: &RunContext,
     outcome: &'static str,
@@ -35,8 +36,9 @@ pub(crate) fn report_end(
     clock: &Clock,
 ) {
     let in_millis = |time: Duration| time.as_millis() as u64;
-    let (duration, first_event, first_token) =
-        (clock.elapsed(), clock.first_event, clock.first_token);
+    let duration = clock.elapsed();
+    let first_event = clock.first_event;
+    let first_token = clock.first_token;
     let mut all = TokenUsage::default();
     cx.usage().iter().for_each(|usage| all.add(usage));
     let TokenUsage { input_tokens, output_tokens, .. } = all;

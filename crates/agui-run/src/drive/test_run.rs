@@ -1,4 +1,4 @@
-//! [`Run::alone`]: a run without a server, put together as a server does it.
+//! [`Run::alone`]: a run without a server, built as a server builds it.
 
 use std::sync::Arc;
 

@@ -1,5 +1,5 @@
-//! The [tap](Tap) of inspectors: the events of runs for the readers of their owner. Costs one atomic read a poll while there are
-//! no readers.
+//! The [tap](Tap) of inspectors: the events of runs for the readers of their owner. Costs one
+//! atomic read a poll while there are no readers.
 
 use std::sync::Arc;
 
@@ -20,10 +20,10 @@ use agui_store::ThreadKey;
 
 /// The number of events that a slow reader may be behind. Then it loses the oldest ones.
 const MAX_BEHIND: usize = 1024;
-/// The size of the events that wait for readers, of all owners together, in bytes. A principal has half of it. An event that
+/// The size of the unread events of all owners, in bytes. A principal has half of it. An event that
 /// does not fit is lost.
-const MAX_WAITING_BYTES: usize = 16 * 1024 * 1024;
-/// What an event takes beside its JSON, in bytes.
+const MAX_UNREAD_BYTES: usize = 16 * 1024 * 1024;
+/// The memory of an event beside its JSON, in bytes.
 const BYTES_PER_EVENT: usize = 256;
 
 /// An event of a run.
@@ -47,13 +47,13 @@ pub struct DebugEvents {
 #[derive(Debug)]
 pub(crate) struct DebugHub {
     pub readers: Arc<OwnerHub<Arc<DebugEvent>, MAX_BEHIND>>,
-    waiting: Arc<Permits>,
+    unread: Arc<Permits>,
 }
 
 impl Default for DebugHub {
     fn default() -> Self {
-        let waiting = Permits::new(MAX_WAITING_BYTES, Some(MAX_WAITING_BYTES / 2));
-        Self { readers: Arc::default(), waiting }
+        let unread = Permits::new(MAX_UNREAD_BYTES, Some(MAX_UNREAD_BYTES / 2));
+        Self { readers: Arc::default(), unread }
     }
 }
 
@@ -66,7 +66,7 @@ impl Tap for DebugHub {
         let Ok(event) = to_raw_value(event) else { return };
         let owner = owner_of(run.principal());
         let bytes = event.get().len() + BYTES_PER_EVENT;
-        let Ok(permit) = self.waiting.try_take(&owner, bytes) else { return };
+        let Ok(permit) = self.unread.try_take(&owner, bytes) else { return };
         self.readers.send(
             &owner,
             Arc::new(DebugEvent { run: run.identity().clone(), event, _bytes: permit }),

@@ -1,4 +1,5 @@
-//! Events beside those of a run's own stream: changes of threads, and what taps the events of runs: recordings, and an inspector.
+//! Events beside a run's own stream: changes of threads, and copies of the events of runs for
+//! recordings and inspectors.
 
 pub(crate) mod debug_events;
 pub(crate) mod owner_hub;

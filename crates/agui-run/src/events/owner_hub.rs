@@ -57,7 +57,7 @@ impl<T: Clone, const MAX_BEHIND: usize> OwnerHub<T, MAX_BEHIND> {
         Some(OwnerEvents { hub: self.clone(), owner, events: Some(events) })
     }
 
-    /// Returns the way to the readers of an owner; `None` if there are none.
+    /// Returns the sender to an owner's readers; `None` if the owner has no readers.
     pub fn sender(&self, owner: &str) -> Option<broadcast::Sender<T>> {
         if self.readers() == 0 {
             return None;
@@ -65,7 +65,7 @@ impl<T: Clone, const MAX_BEHIND: usize> OwnerHub<T, MAX_BEHIND> {
         self.state.lock().senders.get(owner).cloned()
     }
 
-    /// Returns whether an owner has readers. Asked before each event of a run.
+    /// Returns whether an owner has readers. Called before each event of a run.
     #[inline]
     pub(crate) fn has_readers<'o>(&self, owner: impl FnOnce() -> &'o str) -> bool {
         self.readers() > 0 && self.state.lock().senders.contains_key(owner())

@@ -1,5 +1,5 @@
-//! [`Tap`]: what gets a copy of each event of a run as the driver emits it, before snapshots are added, skipped patches removed,
-//! and the end is stored.
+//! [`Tap`] gets a copy of each event of a run as the driver emits it, before snapshots are added,
+//! skipped patches removed, and the end is stored.
 
 use std::sync::Arc;
 

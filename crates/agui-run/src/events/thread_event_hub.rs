@@ -58,7 +58,7 @@ pub enum ThreadEvent {
     Missed,
 }
 
-/// Changes of one thread, with what its readers share.
+/// Changes of one thread, with the data that its readers share.
 #[derive(Debug)]
 pub struct ThreadChanges {
     pub id: ThreadId,
@@ -66,7 +66,7 @@ pub struct ThreadChanges {
     pub kinds: Vec<ThreadChange>,
     /// Set by the first reader.
     pub thread: OnceCell<ChangedThread>,
-    /// What `GET /threads/events` sends. Set by the first reader.
+    /// The frames that `GET /threads/events` sends. Set by the first reader.
     pub frames: OnceLock<Bytes>,
 }
 
@@ -105,7 +105,7 @@ pub(crate) enum Announcement {
         id: ThreadId,
         change: ThreadChange,
     },
-    /// Of all owners.
+    /// Events of all owners were missed.
     Missed,
 }
 
@@ -156,7 +156,7 @@ impl ThreadEventHub {
     }
 }
 
-/// Passes on the announcements of other processes. Ends when the store has no more.
+/// Forwards the announcements of other processes. Ends when the store has no more.
 pub(crate) async fn receive_announcements(store: MeasuredStore, hub: Arc<ThreadEventHub>) {
     let Some(mut announcements) = store.shared().map(|shared| shared.signals().announcements())
     else {

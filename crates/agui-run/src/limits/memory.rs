@@ -1,5 +1,6 @@
-//! The memory that runs may use together, for their requests and for the threads that they read. A request waits for its
-//! permit before it is decoded, a thread before it is read, and both are given back when the run has ended.
+//! The memory that runs may use together, for their requests and for the threads that they read. A
+//! request is decoded, and a thread read, once its permit is taken. Both permits are given back
+//! when the run has ended.
 
 use std::sync::Arc;
 
@@ -7,21 +8,26 @@ use parking_lot::Mutex;
 
 use super::start_error::StartError;
 use agui_agent::{Principal, host::owner_of};
-use agui_base::{memory_budget::MemoryBudget, permits::Permit};
+use agui_base::{
+    memory_budget::{MemoryBudget, Sharing},
+    permits::Permit,
+};
 use agui_protocol::decode::{MAX_OPEN_VALUES, MAX_VALUES};
 use agui_store::ThreadSize;
 
 /// The approximate memory of a message of a thread beside its text.
 pub(crate) const MESSAGE_OVERHEAD_BYTES: u64 = 256;
-/// A text is kept by the run, and written to the store.
+/// The copies of a text: one in the run, and one that is written to the store.
 const TEXT_COPIES: usize = 2;
-/// What a value of a message takes beside its text: 20 runs with 19,000 messages of 54 bytes took 195 MB (2026-11-26).
+/// The memory of a value of a message beside its text: 20 runs with 19,000 messages of 54 bytes
+/// took 195 MB (2026-11-26).
 const VALUE_BYTES: usize = 130;
-/// What a value in an open member takes, with the copies of a state: 20 runs with 240,000 times `{"a":1}` took 4.7 GB.
+/// The memory of a value in an open member, with the copies of a state: 20 runs with 240,000 times
+/// `{"a":1}` took 4.7 GB.
 const OPEN_VALUE_BYTES: usize = 490;
 
-/// The largest size is the most that one request takes, and the most that a run takes with its thread, so that it fits into a
-/// share.
+/// The memory budget of all runs. One request, and one run with its thread, takes at most the
+/// largest size, so that it fits into a share.
 pub struct RunMemoryBudget(MemoryBudget);
 
 /// The memory of one run. Clones share it.
@@ -55,11 +61,11 @@ impl RequestSize {
 }
 
 impl RunMemoryBudget {
-    /// Two of the largest requests fit, whatever `bytes` is.
-    pub fn new(bytes: usize, max_body_bytes: usize, has_shares: bool) -> Self {
+    /// Creates a budget of `bytes`, but at least of two of the largest requests.
+    pub fn new(bytes: usize, max_body_bytes: usize, sharing: Sharing) -> Self {
         let values = MAX_VALUES.min(max_body_bytes);
         let largest = RequestSize { body_bytes: max_body_bytes, values }.decoded(MAX_OPEN_VALUES);
-        Self(MemoryBudget::new(bytes, largest, has_shares))
+        Self(MemoryBudget::new(bytes, largest, sharing))
     }
 
     /// Returns the bytes that are taken.
@@ -67,7 +73,7 @@ impl RunMemoryBudget {
         self.0.used_bytes()
     }
 
-    /// Waits for the memory of a request. Which of its values are open is not known yet.
+    /// Waits for the memory of a request. Counts as many open values as it may have.
     ///
     /// # Errors
     /// [`StartError::TooManyRunBytes`].
@@ -89,7 +95,8 @@ impl RunMemoryBudget {
         })))
     }
 
-    /// Waits for the memory of a copy of a thread of so many bytes: what is read, what is written, and its columns.
+    /// Waits for the memory to copy a thread of `bytes`: as it is read, as it is written, and its
+    /// columns.
     ///
     /// # Errors
     /// [`StartError::TooManyRunBytes`].
@@ -107,12 +114,12 @@ impl RunMemoryBudget {
 }
 
 impl RunMemory {
-    /// Keeps what the request takes, which has so many values in open members.
+    /// Reduces the memory of the request to that of its values, of which `open_values` are open.
     pub fn decoded(&self, open_values: usize) {
         self.0.of_request.lock().shrink_to(self.0.request.decoded(open_values));
     }
 
-    /// Waits for the memory of a thread that takes so many bytes, in place of that of another version of it.
+    /// Waits for the memory of a thread of `bytes`, in place of the memory of an earlier version.
     ///
     /// # Errors
     /// [`StartError::TooManyRunBytes`].
@@ -124,7 +131,7 @@ impl RunMemory {
         Ok(())
     }
 
-    /// Waits for the memory of the files that the agent gets, of so many bytes as base64.
+    /// Waits for the memory of the files that the agent gets, of `bytes` as base64.
     ///
     /// # Errors
     /// [`StartError::TooManyRunBytes`].
@@ -137,7 +144,7 @@ impl RunMemory {
         Ok(())
     }
 
-    /// As [`thread`](Self::thread), for a thread that is still to be read: half of it may be its state.
+    /// Waits for the memory of a thread that is not read yet. Half of its bytes may be its state.
     pub(crate) async fn unread_thread(&self, size: ThreadSize) -> Result<(), StartError> {
         let values = (size.bytes / 2).min(MAX_OPEN_VALUES as u64);
         self.thread(
@@ -146,7 +153,7 @@ impl RunMemory {
         .await
     }
 
-    /// Keeps what a thread takes that was read.
+    /// Reduces the memory of the thread to that of the thread as it was read.
     pub fn read_thread(&self, bytes: u64) {
         if let Some(permit) = &mut *self.0.of_thread.lock() {
             permit.shrink_to(usize::try_from(bytes).unwrap_or(usize::MAX));
@@ -161,7 +168,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn the_largest_request_on_the_largest_thread_fits_into_a_share() {
         const MAX_BODY_BYTES: usize = 1_000_001;
-        let budget = Arc::new(RunMemoryBudget::new(0, MAX_BODY_BYTES, true));
+        let budget = Arc::new(RunMemoryBudget::new(0, MAX_BODY_BYTES, Sharing::PerOwner));
         let ada = Principal::new("key", "ada");
         let largest = RequestSize { body_bytes: MAX_BODY_BYTES, values: MAX_VALUES };
         let memory = budget.request(Some(&ada), largest).await.unwrap();

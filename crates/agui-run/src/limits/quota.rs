@@ -1,8 +1,9 @@
 //! The limits of each principal, and the counts of its runs a minute.
 //!
-//! The counts are kept in memory, so each replica has its own. A principal without runs in the last minute is removed.
-//! Costs: one lock for all principals; an entry for each principal, with the time (16 bytes) of each run of the last
-//! minute; once a minute one admission looks at all entries.
+//! The counts are kept in memory, so each replica has its own. A principal without runs in the last
+//! minute is removed. Costs: one lock for all principals; an entry for each principal, with the
+//! time (16 bytes) of each run of the last minute; once a minute, one admission scans all
+//! entries.
 
 use std::{
     collections::{HashMap, VecDeque},
@@ -26,8 +27,8 @@ const RATE_WINDOW: Duration = Duration::from_secs(60);
 #[serde(default, deny_unknown_fields)]
 #[non_exhaustive]
 pub struct PrincipalLimits {
-    /// The largest number of concurrent runs of each principal, including waiting and detached ones. More are refused
-    /// with 429.
+    /// The largest number of concurrent runs of each principal, including queued and detached ones.
+    /// More are refused with 429.
     #[serde(rename = "concurrent_runs", with = "units::OptionalCount")]
     pub concurrent: Option<usize>,
     /// The largest number of runs that each principal may start in any sixty seconds. More are refused with 429.
@@ -41,7 +42,7 @@ pub struct PrincipalLimits {
 }
 
 impl PrincipalLimits {
-    /// Returns one principal's share of what the server has, at least one; `None` if it is not limited.
+    /// Returns one principal's share of `all`, at least one; `None` without a limit.
     pub(crate) fn share_of(&self, all: usize) -> Option<usize> {
         let share = all.saturating_mul(self.share_percent.into()) / 100;
         (self.share_percent < 100).then_some(share.max(1))

@@ -4,8 +4,8 @@ use super::memory::RunMemory;
 use crate::control::LiveGuard;
 use agui_base::permits::Permit;
 
-/// The right to one run, which is then one of the live runs that a shutdown stops and waits for. It is held until the run's last
-/// byte is sent or its end is stored, whichever comes last.
+/// The right to one run. It is held until the run's last byte is sent or its end is stored,
+/// whichever comes last.
 #[must_use = "dropping a permit gives it back"]
 pub struct RunPermit {
     #[allow(dead_code, reason = "held, not read")]
@@ -13,6 +13,6 @@ pub struct RunPermit {
     pub(crate) detached: Option<Permit>,
     /// The run's entry among the live runs, which a shutdown stops and waits for.
     pub live: LiveGuard,
-    /// `None` for a run that is taken over.
+    /// The memory of the run.
     pub memory: Option<RunMemory>,
 }

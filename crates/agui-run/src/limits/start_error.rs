@@ -15,7 +15,8 @@ refusals! {
         #[error("the server is at its limit of concurrent runs")]
         #[refusal(SERVICE_UNAVAILABLE, "too_many_runs", Limits)]
         TooManyRuns,
-        /// The request, or its thread, did not get its part of the memory of all runs.
+        /// The runs' memory was exhausted, so the request or its thread did not get a permit in
+        /// time.
         #[error("the running runs take too much memory; try again later")]
         #[refusal(SERVICE_UNAVAILABLE, "too_many_run_bytes", Limits)]
         TooManyRunBytes,
@@ -50,17 +51,17 @@ refusals! {
             /// The JSON path of the role.
             path: String,
         },
-        /// A run of this id is running in another response, or waits for its turn.
-        #[error("a run with this id is already running or waiting")]
+        /// A run of this id is running in another response, or is queued.
+        #[error("a run with this id is already running or queued")]
         #[refusal(CONFLICT, "run_is_running", Start)]
         RunIsRunning,
         /// Another run of the thread is running, and the server does not queue runs.
         #[error("another run of this thread is running")]
         #[refusal(CONFLICT, "thread_is_busy", Start)]
         ThreadIsBusy,
-        /// The thread's queue is full, or the run has waited in it for too long.
-        #[error("too many runs of this thread are waiting")]
-        #[refusal(CONFLICT, "too_many_waiting", Start)]
+        /// The thread's queue is full, or the run was queued for too long.
+        #[error("too many runs are queued on this thread")]
+        #[refusal(CONFLICT, "too_many_queued", Start)]
         QueueFull,
         /// The server is at its limit of detached runs.
         #[error("the server is at its limit of detached runs")]

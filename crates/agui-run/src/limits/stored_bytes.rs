@@ -1,8 +1,8 @@
-//! The limits of stored bytes, `[retention] max_bytes` and `max_bytes_total`: beyond them, no run begins, no thread is copied, and
-//! no file is stored.
+//! The limits of stored bytes, `[retention] max_bytes` and `max_bytes_total`: beyond them, no run
+//! begins, no thread is copied, and no file is stored.
 //!
-//! The bytes are read from the store at most once a minute, and more often near the limit. So most runs cost nothing more,
-//! and a limit can be exceeded by what is stored between two readings.
+//! The bytes are read from the store at most once a minute, and more often near the limit. So most
+//! runs need no reading, and writes between two readings can exceed a limit.
 
 use std::{collections::HashMap, sync::Arc, time::Duration};
 
@@ -13,29 +13,29 @@ use crate::measured_store::MeasuredStore;
 use agui_base::refusals;
 use agui_store::{Retention, StoreError};
 
-/// The longest time for which a reading is used.
+/// The longest time that a reading is used.
 const MAX_AGE: Duration = Duration::from_secs(60);
 /// A reading is used until the space that was left can be full at this rate, in bytes.
 const BYTES_PER_SECOND: u64 = 32 << 20;
-/// The number of readings from which on old ones are removed.
-const MANY_READINGS: usize = 10_000;
+/// Above this number of readings, old ones are removed.
+const MAX_READINGS: usize = 10_000;
 
 refusals! {
     /// A limit of stored bytes that is reached.
     #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
     pub enum StorageLimit {
-        /// That of one principal.
+        /// The limit of one principal.
         #[error("your threads and files have {0} bytes, as many as [retention] max_bytes allows: delete some of them")]
         #[refusal(PAYLOAD_TOO_LARGE, "too_many_stored_bytes", Start, Copy, Upload)]
         Principal(u64),
-        /// That of all principals.
+        /// The limit of all principals.
         #[error("all threads and files of this server have {0} bytes, as many as [retention] max_bytes_total allows")]
         #[refusal(INSUFFICIENT_STORAGE, "storage_full", Start, Copy, Upload)]
         Server(u64),
     }
 }
 
-/// The stored bytes of owners, and of all under `None`.
+/// The stored bytes of each owner; those of all owners are under `None`.
 #[derive(Debug, Default)]
 pub struct StoredBytes(Mutex<HashMap<Option<Arc<str>>, Reading>>);
 
@@ -43,7 +43,7 @@ pub struct StoredBytes(Mutex<HashMap<Option<Arc<str>>, Reading>>);
 type Reading = (u64, Instant);
 
 impl StoredBytes {
-    /// Forgets what was read before a thread of this owner was deleted.
+    /// Removes the readings from before a thread of this owner was deleted.
     pub fn forget(&self, owner: &Arc<str>) {
         let mut readings = self.0.lock();
         readings.remove(&Some(owner.clone()));
@@ -83,8 +83,9 @@ impl StoredBytes {
         Ok(())
     }
 
-    /// Returns the last reading, or `reading` if that one is too old. Others use the old one until the new one is known: to
-    /// add up 100,000 threads takes 15 ms in SQLite, and each run that begins meanwhile would do the same.
+    /// Returns the last reading, or `reading` if the last one is too old. Other callers use the old
+    /// one until the new one is known: to add up 100,000 threads takes 15 ms in SQLite, and each
+    /// run that begins meanwhile would do the same.
     async fn read(
         &self,
         of: &Option<Arc<str>>,
@@ -100,7 +101,7 @@ impl StoredBytes {
         }
         let bytes = reading.await?;
         let readings = &mut *self.0.lock();
-        if readings.len() >= MANY_READINGS {
+        if readings.len() >= MAX_READINGS {
             readings.retain(|_, (_, read_at)| read_at.elapsed() < MAX_AGE);
         }
         readings.insert(of.clone(), (bytes, Instant::now()));

@@ -1,10 +1,11 @@
-//! The logs of runs that are followed here while another process has them.
+//! The logs of runs that are followed here while another process runs them.
 //!
-//! One reader reads all of them that have new events, with one statement, and their followers share what it has read. A
-//! statement for each follower costs the database a core for 160 followers. A newcomer reads the log's pages by itself
-//! until it is at the end.
+//! One reader reads all logs with new events in one statement, and shares the events with their
+//! followers. A statement for each follower costs the database a core for 160 followers. A new
+//! follower reads the log's pages by itself until it is at the end.
 //!
-//! The process says in the store which runs it follows. Only appends to their logs are signalled.
+//! The process stores which runs it follows. The store signals appends to the logs of these runs
+//! only.
 
 use std::{
     collections::HashMap,
@@ -32,15 +33,17 @@ pub(super) const POLL: Duration = Duration::from_millis(100);
 const SLOW_POLL: Duration = Duration::from_secs(2);
 /// The time within which the signals of several runs lead to one statement.
 const READ_INTERVAL: Duration = Duration::from_millis(30);
-/// The time for which a log is read on after a signal, which does not come for each append. Without that, the database has 670
-/// commits a second in place of 530 for 100 runs on eight servers, and notifies each server of 200 of them in place of 17.
+/// The time that a log is polled after a signal, because not each append is signalled. With a
+/// signal for each append, the database has 670 commits a second in place of 530 for 100 runs on
+/// eight servers, and notifies each server of 200 of them in place of 17.
 const READ_ON: Duration = SIGNAL_COVERS.saturating_add(READ_INTERVAL.saturating_mul(2));
-/// What is noted in the store lasts longer.
+/// The interval of storing the followed runs again. The store keeps them longer.
 const RENEWAL_INTERVAL: Duration = Duration::from_secs(20);
 pub(super) const STORE_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// The number of logs that are read with one statement, and about the bytes that are read of each.
+/// The number of logs that are read with one statement.
 const MAX_LOGS: usize = 256;
+/// The approximate size of the events that are read of each log.
 const PAGE_BYTES: usize = 16 * 1024;
 /// The bytes of the newest events of a log that are kept for its followers.
 const MAX_RECENT_BYTES: usize = 16 * 1024;
@@ -52,7 +55,7 @@ pub(crate) struct FollowedLogs {
     due: Arc<Notify>,
 }
 
-/// A log that its followers keep.
+/// A log of another process. Its followers own it.
 pub(crate) struct FollowedLog {
     thread: i64,
     run: i64,
@@ -87,8 +90,9 @@ impl FollowedLogs {
         }
         let (is_due, mut signals) = (Arc::new(AtomicBool::new(true)), JoinSet::new());
         if let Some(shared) = self.store.shared() {
-            let (mut watch, is_due, due) =
-                (shared.signals().watch(Topic::Run(run)), is_due.clone(), self.due.clone());
+            let mut watch = shared.signals().watch(Topic::Run(run));
+            let is_due = is_due.clone();
+            let due = self.due.clone();
             signals.spawn(async move {
                 loop {
                     watch.changed().await;
@@ -106,9 +110,11 @@ impl FollowedLogs {
         log
     }
 
-    /// Reads the logs that have new events, again and again.
+    /// Reads the logs that have new events, in a loop.
     pub(crate) async fn read_regularly(&self) {
-        let (mut next, mut renewed, mut failing_since) = (Instant::now(), Instant::now(), None);
+        let mut next = Instant::now();
+        let mut renewed = Instant::now();
+        let mut failing_since = None;
         let mut reads_on = false;
         loop {
             let is_live = self.store.shared().is_some_and(|shared| shared.signals().is_live());
@@ -151,7 +157,8 @@ impl FollowedLogs {
         logs.values().filter_map(Weak::upgrade).collect()
     }
 
-    /// Reads the logs that are due. Notes in the store that this process follows the new ones of them, and those of `renewal`.
+    /// Reads the logs that are due. First stores that this process follows the new ones and
+    /// `renewal`.
     async fn read(
         &self,
         mut renewal: Vec<&Arc<FollowedLog>>,
@@ -205,9 +212,9 @@ impl FollowedLog {
         self.changed.notify_waiters();
     }
 
-    /// Adds what was read; `None` if there is no such run. Returns whether more events are stored.
+    /// Adds a page; `None` if there is no such run. Returns whether more events are stored.
     fn add(&self, page: Option<EventPage>) -> bool {
-        // A follower that reads alone finds out why.
+        // Each follower then reads alone, and finds the reason.
         let Some(page) = page else {
             self.end(LogEnd::Lost);
             return false;

@@ -13,7 +13,8 @@ use agui_observe::metrics::GaugeCount;
 use agui_protocol::RunId;
 use agui_store::{RunRecord, RunStatus, StoreError, ThreadKey};
 
-/// The size of the events that are read at once. A follower has them in memory until its client has taken them.
+/// The size of the events that are read at once. A follower keeps them until its client has read
+/// them.
 const PAGE_BYTES: usize = 64 * 1024;
 
 /// An error of following a log.
@@ -22,7 +23,7 @@ pub enum FollowError {
     /// The thread was deleted, the run was replaced, or its log was removed.
     #[error("the log of this run was removed")]
     Gone,
-    /// This process stops, and another one goes on with the run.
+    /// This process stops, and another one continues the run.
     #[error("the run was handed over to another server")]
     HandedOver,
     /// The store failed.
@@ -40,7 +41,7 @@ pub struct Follower {
     after: u64,
     /// The log, if this process runs the run.
     live: Option<Arc<LiveLog>>,
-    /// The log, if another process runs it and this follower has read what is older.
+    /// The log, if another process runs the run and this follower has read all older events.
     followed: Option<Arc<FollowedLog>>,
     is_delivered: bool,
     /// Each follower has a page of its log in memory.
@@ -49,7 +50,8 @@ pub struct Follower {
 }
 
 impl Follower {
-    /// `permit` is `None` for the response that starts the run: the number of detached runs has a limit of its own.
+    /// Follows a run of this process. `permit` is `None` for the response that starts the run: the
+    /// number of detached runs has its own limit.
     pub(crate) fn from_live_log(
         logs: &Arc<FollowedLogs>,
         key: ThreadKey,
@@ -102,7 +104,7 @@ impl Follower {
         self.live.as_ref().map_or(self.is_delivered, |live| live.set_delivered())
     }
 
-    /// Goes back to the first event.
+    /// Returns to the first event.
     pub fn rewind(&mut self) {
         self.after = 0;
     }
@@ -110,7 +112,8 @@ impl Follower {
     /// Waits for the next events. Returns `None` after the last one. Cancel-safe.
     ///
     /// # Errors
-    /// [`FollowError::Gone`] if the log was removed, [`FollowError::Store`] if the store fails, or is unavailable for a minute.
+    /// [`FollowError::Gone`] if the log was removed, [`FollowError::Store`] if the store fails or
+    /// is unavailable for a minute.
     pub async fn next(&mut self) -> Result<Option<LogChunk>, FollowError> {
         loop {
             let next = match (&self.live, &self.followed) {
@@ -126,10 +129,11 @@ impl Follower {
                     self.after = self.after.max(rest.last());
                     return Ok(Some(rest));
                 }
-                // There is nothing yet.
+                // There is no new event yet.
                 NextChunk::Older => {}
                 NextChunk::End(LogEnd::Complete) => return Ok(None),
-                // The process that took the run over writes its end to the store, or the store was away for long.
+                // The process that continues the run stores its end, or the store was unavailable
+                // for long.
                 NextChunk::End(LogEnd::Lost) => (self.live, self.followed) = (None, None),
                 NextChunk::End(LogEnd::HandedOver) => return Err(FollowError::HandedOver),
             }
@@ -164,7 +168,7 @@ impl Follower {
                             ));
                         }
                         (true, true) if self.followed.is_some() => return Ok(NextChunk::Older),
-                        // The log in memory is older than what is stored.
+                        // The log in memory is older than the stored one.
                         (true, true) => failing_since = None,
                         // Retention removes the logs of ended runs.
                         (true, false) if !is_newest => return Err(FollowError::Gone),

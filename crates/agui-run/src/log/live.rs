@@ -1,4 +1,5 @@
-//! The log of a detached run while this process runs it: events that wait for the store, and the newest stored ones.
+//! The log of a detached run while this process runs it: events to store, and the newest stored
+//! ones.
 
 use std::{
     collections::VecDeque,
@@ -21,7 +22,7 @@ use agui_agent::host::Journal;
 use agui_protocol::Event;
 use agui_store::{EventBatch, Lease};
 
-/// The number of bytes that may wait for the store before the agent has to wait.
+/// The number of unstored bytes at which the agent has to wait.
 const MAX_PENDING_BYTES: usize = 256 * 1024;
 /// The number of bytes of the newest events that are kept in memory for followers.
 const MAX_RECENT_BYTES: usize = 64 * 1024;
@@ -32,10 +33,10 @@ pub struct LiveLog {
     max_bytes: u64,
     begun: Instant,
     is_delivered: AtomicBool,
-    /// Whether the agent waits until its events are stored.
-    is_awaited: AtomicBool,
+    /// True if the agent waits until its events are stored.
+    flush_requested: AtomicBool,
     state: Mutex<LogState>,
-    /// Wakes the task of the run when there is space again, or all events are stored.
+    /// Wakes the run's task when there is space again or all events are stored.
     producer: AtomicWaker,
     changed: Notify,
 }
@@ -58,40 +59,38 @@ struct LogState {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LogEnd {
     Complete,
-    /// Another process has taken the run over, or the store rejects the events.
+    /// Another process took over the lease, or the store rejects the events.
     Lost,
-    /// This process stops, and another one goes on with the run.
+    /// This process stops, and another one continues the run.
     HandedOver,
 }
 
 #[derive(Debug)]
 pub enum NextChunk {
-    /// With the number of stored events after the chunk.
+    /// The next chunk, and the number of stored events after it.
     Available(LogChunk, u64),
-    /// They are no longer in memory and have to be read from the store.
+    /// The next events are no longer in memory and have to be read from the store.
     Older,
     End(LogEnd),
 }
 
 impl LiveLog {
-    /// `stored_bytes` are kept with the log already, and count for `max_bytes`.
+    /// Creates a log. `stored_bytes` were stored before and count for `max_bytes`.
     pub fn new(lease: Lease, stored_bytes: u64, max_bytes: u64) -> Self {
         let state = Mutex::new(LogState { total_bytes: stored_bytes, ..LogState::default() });
-        let (producer, changed) = (AtomicWaker::new(), Notify::new());
-        let (is_delivered, is_awaited) = (AtomicBool::new(false), AtomicBool::new(false));
         Self {
             lease,
             max_bytes,
             begun: Instant::now(),
-            is_delivered,
-            is_awaited,
+            is_delivered: AtomicBool::new(false),
+            flush_requested: AtomicBool::new(false),
             state,
-            producer,
-            changed,
+            producer: AtomicWaker::new(),
+            changed: Notify::new(),
         }
     }
 
-    /// The log of a run that has begun with this line, which is stored.
+    /// Adds the first line, which is stored.
     pub fn begun(self, line: String) -> Self {
         self.state.lock().total_bytes += line.len() as u64;
         self.confirm_written(EventBatch {
@@ -103,7 +102,7 @@ impl LiveLog {
         self
     }
 
-    /// The log of a run that another process began `elapsed` ago, with `stored` lines so far.
+    /// Continues the log of a run that another process began `elapsed` ago, with `stored` lines.
     pub(crate) fn continued(self, elapsed: Duration, stored: u64) -> Self {
         self.state.lock().written = stored;
         let begun = self.begun.checked_sub(elapsed).unwrap_or(self.begun);
@@ -115,7 +114,7 @@ impl LiveLog {
         u64::try_from(self.begun.elapsed().as_millis()).unwrap_or(u64::MAX)
     }
 
-    /// Notes that a client has received the run to its end. Returns whether that was known before.
+    /// Notes that a client received the run to its end. Returns whether that was noted before.
     pub fn set_delivered(&self) -> bool {
         self.is_delivered.swap(true, Ordering::Relaxed)
     }
@@ -148,9 +147,10 @@ impl LiveLog {
         }
     }
 
-    /// Returns once whether the agent waits until its events are stored.
-    pub(crate) fn take_awaited(&self) -> bool {
-        self.is_awaited.load(Ordering::Relaxed) && self.is_awaited.swap(false, Ordering::Relaxed)
+    /// Returns and resets whether the agent waits until its events are stored.
+    pub(crate) fn take_flush_request(&self) -> bool {
+        self.flush_requested.load(Ordering::Relaxed)
+            && self.flush_requested.swap(false, Ordering::Relaxed)
     }
 
     pub(crate) fn has_pending(&self) -> bool {
@@ -161,7 +161,7 @@ impl LiveLog {
         self.push(mark.to_line(), self.millis());
     }
 
-    /// Notes that another server goes on with the run.
+    /// Notes that another server continues the run.
     pub(crate) fn hand_over(&self) {
         self.note(&LogMark::HandedOver);
         self.state.lock().is_handed_over = true;
@@ -176,7 +176,8 @@ impl LiveLog {
         state.pending_times.push(time);
     }
 
-    /// Returns the batch with the terminal event, to be stored with the end of the run. `time` is that of the event.
+    /// Returns the batch with the terminal event, to be stored with the end of the run. `time` is
+    /// the time of the event.
     pub(crate) fn terminal_batch(&self, terminal: &Event, time: u64) -> EventBatch {
         let first = self.state.lock().written + 1;
         let (events, times) = (vec![to_line(terminal)], vec![time]);
@@ -242,8 +243,8 @@ impl Journal for LiveLog {
                         return;
                     }
                 }
-                self.is_awaited.store(true, Ordering::Relaxed);
-                // Of a lost log, nothing is written any more. Its run is stopped.
+                self.flush_requested.store(true, Ordering::Relaxed);
+                // A lost log is not written any more, and its run is stopped.
                 changed.await;
             }
         };
@@ -268,7 +269,8 @@ impl RecentChunks {
         }
     }
 
-    /// Returns what follows the event with number `after` in a log whose newest event is `last`; `None` if nothing does yet.
+    /// Returns what follows the event with number `after` in a log whose newest event is `last`;
+    /// `None` if nothing follows yet.
     pub(crate) fn next(&self, after: u64, last: u64, end: Option<LogEnd>) -> Option<NextChunk> {
         // Most followers are at the end.
         let next = self.chunks.iter().rev().find(|chunk| chunk.first <= after + 1);

@@ -1,7 +1,7 @@
-//! Marks: lines of a log that no client sees, from which another server goes on with the run.
+//! Marks: lines of a log that no client sees, and from which another server continues the run.
 //!
-//! They stand between the events, so that they are stored in the same write and in the same order, and take part in the
-//! numbers of a log, which clients know to have gaps.
+//! Marks stand between the events, so they are stored in the same write and in the same order. They
+//! count in the numbers of a log, so the numbers of its events have gaps.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -18,9 +18,9 @@ struct MarkLine {
 pub enum LogMark {
     /// A place that the agent has chosen.
     Agent(Value),
-    /// The server was stopped, and has left the run to the next one.
+    /// The server was stopped, and handed the run over.
     HandedOver,
-    /// The events from here on are those of another server. `lost` counts the servers that were lost.
+    /// Another server sent the events from here on. `lost` counts the servers that were lost.
     Continued { attempt: u32, lost: u32 },
 }
 

@@ -1,8 +1,9 @@
 //! Writes the logs of all runs of this process.
 //!
-//! A transaction for the events of a hundred runs costs about as much as one for the events of a single run. Events that
-//! come within an interval after the last write are therefore written together; others are written at once, and so are those
-//! that an agent waits for. The interval follows the cost of a write, so that writing takes a small part of the time.
+//! A transaction for the events of a hundred runs costs about as much as one for the events of a
+//! single run. Events that come within an interval after the last write are therefore written
+//! together. Other events are written at once, and so are events that an agent flushes. The
+//! interval follows the cost of a write, so that writing takes a small part of the time.
 
 use std::{sync::Arc, time::Duration};
 
@@ -16,18 +17,19 @@ use super::live::{LiveLog, LogEnd};
 use crate::measured_store::MeasuredStore;
 use agui_store::{EventBatch, StoreError};
 
-/// The shortest and the longest interval between writes. Several servers write to a shared store, whose interval is the longest.
+/// The shortest and the longest interval between writes. A shared store has always the longest one,
+/// because several servers write to it.
 const WRITE_INTERVALS: [Duration; 2] = [Duration::from_millis(25), Duration::from_millis(40)];
-/// The part of the time that writing takes: a tenth.
-const TIMES_LONGER: u32 = 10;
+/// The interval as a multiple of the time of a write, so writing takes a tenth of the time.
+const INTERVAL_PER_WRITE: u32 = 10;
 const RETRY_PAUSE: Duration = Duration::from_millis(250);
 
 #[derive(Debug, Default)]
 pub(crate) struct LogWriter {
     scheduled: Mutex<Vec<Arc<LiveLog>>>,
     wake: Notify,
-    /// Ends the wait for other events.
-    hurry: Notify,
+    /// Ends the interval early.
+    flush_now: Notify,
 }
 
 impl LogWriter {
@@ -35,8 +37,8 @@ impl LogWriter {
     pub(crate) fn schedule(&self, log: &Arc<LiveLog>) {
         self.scheduled.lock().push(log.clone());
         self.wake.notify_one();
-        if log.take_awaited() {
-            self.hurry.notify_one();
+        if log.take_flush_request() {
+            self.flush_now.notify_one();
         }
     }
 
@@ -46,12 +48,12 @@ impl LogWriter {
         let (mut last, mut interval) = (Instant::now(), longest);
         loop {
             self.wake.notified().await;
-            // A write in a hurry does not put off that of the gathered events.
-            if timeout_at(last + interval, self.hurry.notified()).await.is_err() {
+            // A flush does not delay the write at the end of the interval.
+            if timeout_at(last + interval, self.flush_now.notified()).await.is_err() {
                 last = Instant::now();
             }
             let mut scheduled = std::mem::take(&mut *self.scheduled.lock());
-            // Two batches of a log in one write would begin with the same number, if an event comes between them.
+            // Two batches of a log in one write would begin with the same number.
             scheduled.sort_unstable_by_key(Arc::as_ptr);
             scheduled.dedup_by(|one, other| Arc::ptr_eq(one, other));
             let (logs, batches): (Vec<_>, Vec<_>) = scheduled
@@ -61,7 +63,7 @@ impl LogWriter {
             if !batches.is_empty() {
                 let begin = Instant::now();
                 write(&store, logs, batches).await;
-                interval = (begin.elapsed() * TIMES_LONGER).clamp(shortest, longest);
+                interval = (begin.elapsed() * INTERVAL_PER_WRITE).clamp(shortest, longest);
             }
         }
     }

@@ -40,7 +40,7 @@ async fn store_end(mut transcribed: TranscribedRun, terminal: &Event, log: &Arc<
     let ended = log.millis();
     let is_written = poll_fn(|cx| log.poll_written(cx)).await;
     let last = log.terminal_batch(terminal, ended);
-    // Stored after all events before it: otherwise the process that takes the run over closes the log.
+    // Stored after all events before it: otherwise another process closes the run and its log.
     let result = if is_written {
         transcribed.commit(false, Some(last.clone())).await.stored
     } else {
@@ -63,7 +63,7 @@ async fn store_end(mut transcribed: TranscribedRun, terminal: &Event, log: &Arc<
     }
 }
 
-/// Stops the agent, stores what it has done, and lets the next server have the run.
+/// Stops the agent, stores its events, and hands the run over to the next server.
 async fn hand_over(mut transcribed: TranscribedRun, log: &Arc<LiveLog>) {
     log.hand_over();
     transcribed.stop_agent();
@@ -75,7 +75,7 @@ async fn hand_over(mut transcribed: TranscribedRun, log: &Arc<LiveLog>) {
     {
         tracing::warn!(
             ?error,
-            "the lease of a run could not be released; another server takes it when it has ended"
+            "the lease of a run could not be released; another server continues the run when the lease has expired"
         );
     }
     log.end(LogEnd::HandedOver);
@@ -86,7 +86,7 @@ fn poll_events(
     log: &Arc<LiveLog>,
     cx: &mut Context<'_>,
 ) -> Poll<()> {
-    // Events of one poll have the same time, because to read the clock for each of them costs more than to store it.
+    // Events of one poll have the same time: reading the clock for each costs more than storing it.
     let time = log.millis();
     for _ in 0..MAX_EVENTS_PER_POLL {
         if let Some(stop) = ready!(log.poll_space(cx)) {

@@ -1,11 +1,11 @@
-//! Closes lost runs that do not go on: runs whose server has crashed or cannot reach the store.
+//! Closes lost runs that are not continued: their server crashed or cannot reach the store.
 
 use super::run_result::RunResult;
 use crate::{
     conversation::branch::LoadedThread,
     events::thread_event_hub::ThreadChange,
-    log::{live::to_line, log_replay::LogReplay},
-    turn::thread_runs::ThreadRuns,
+    log::{live::to_line, restored_run::RestoredRun},
+    turn::thread_core::ThreadCore,
 };
 use agui_base::RunErrorCode;
 use agui_protocol::{
@@ -19,21 +19,21 @@ use agui_store::{
 
 const MESSAGE: &str = "the server of this run was lost; please try again";
 
-impl ThreadRuns {
-    /// The caller has the lease. Stores the messages that result from the events in the run's log.
+impl ThreadCore {
+    /// Ends a lost run with the messages in its log. The caller has the lease.
     pub(crate) async fn close_lost(
         &self,
         key: &ThreadKey,
         run: &RunId,
         lease: &Lease,
     ) -> Result<(), StoreError> {
-        match self.replay_and_end(key, run, lease).await {
+        match self.restore_and_end(key, run, lease).await {
             Err(StoreError::Failed(error)) => self.end_unreadable(key, run, lease, &*error).await,
             ended => ended,
         }
     }
 
-    async fn replay_and_end(
+    async fn restore_and_end(
         &self,
         key: &ThreadKey,
         run: &RunId,
@@ -42,23 +42,24 @@ impl ThreadRuns {
         let run = self.store.call("run", |store| store.run(&key.owner, lease.thread, run)).await?;
         let run = run.filter(|run| run.number == lease.run && run.status == RunStatus::Running);
         let run = run.ok_or_else(|| StoreError::Failed("it is missing, or has ended".into()))?;
-        let (thread, replay) = self.replay(key, &run).await?;
-        self.end_lost(key, lease, &run, thread, replay).await
+        let (thread, restored) = self.restore(key, &run).await?;
+        self.end_lost(key, lease, &run, thread, restored).await
     }
 
     /// Reads the thread of a lost run, and applies the run's log to it.
-    pub async fn replay(
+    pub async fn restore(
         &self,
         key: &ThreadKey,
         run: &RunRecord,
-    ) -> Result<(LoadedThread, LogReplay), StoreError> {
+    ) -> Result<(LoadedThread, RestoredRun), StoreError> {
         let thread = self.load(key).await?;
         let thread = thread.ok_or_else(|| StoreError::Failed("its thread is missing".into()))?;
-        let replay = LogReplay::read(&self.store, key, run, &thread).await?;
-        Ok((thread, replay))
+        let restored = RestoredRun::read(&self.store, key, run, &thread).await?;
+        Ok((thread, restored))
     }
 
-    /// Ends a run of which something is damaged, without the messages of its log, so that its thread can be used.
+    /// Ends a run with damaged data, without the messages of its log, so that its thread can be
+    /// used.
     async fn end_unreadable(
         &self,
         key: &ThreadKey,
@@ -94,10 +95,10 @@ impl ThreadRuns {
         lease: &Lease,
         run: &RunRecord,
         thread: LoadedThread,
-        mut replay: LogReplay,
+        mut restored: RestoredRun,
     ) -> Result<(), StoreError> {
-        if let Some(files) = self.files.as_ref().filter(|_| replay.seen.has_new_media())
-            && let Err(error) = files.absorb(&key.owner, replay.seen.changed_mut()).await
+        if let Some(files) = self.files.as_ref().filter(|_| restored.seen.has_new_media())
+            && let Err(error) = files.absorb(&key.owner, restored.seen.changed_mut()).await
         {
             tracing::warn!(?error, "media of a lost run stay in its messages as they are");
         }
@@ -106,7 +107,7 @@ impl ThreadRuns {
             run = run.id.as_str(),
             "closing a run whose server was lost"
         );
-        let (logged, changes) = (replay.lines, replay.seen.into_changes());
+        let (logged, changes) = (restored.lines, restored.seen.into_changes());
         let terminal = RunError::new(RunErrorCode::ServerLost, MESSAGE).into();
         let result = RunResult::new(lease, thread, changes, Some(&terminal), 0, false);
         let result = if run.detached {

@@ -1,4 +1,4 @@
-//! What of a run is written when: its start, its messages and state, its end.
+//! Stores a run: its request, its messages and state, its end.
 
 pub(crate) mod detached;
 mod lost_run;

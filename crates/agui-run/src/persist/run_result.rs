@@ -1,4 +1,4 @@
-//! What a run leaves in its thread: how it has ended, its messages and its state, as the store and the cache get them.
+//! The result of a run for the store and the cache: its outcome, its messages and its state.
 
 use std::time::Duration;
 
@@ -14,7 +14,8 @@ use agui_store::{
     StoreError, host::now,
 };
 
-/// The time that an end is tried again while the store is unavailable. Then the client gets an error.
+/// The time that storing an end is retried while the store is unavailable. Then the client gets an
+/// error.
 const STORE_TIMEOUT: Duration = Duration::from_secs(30);
 const STORE_RETRY_BACKOFF: [Duration; 2] = [Duration::from_millis(50), Duration::from_secs(1)];
 /// The version of a thread that a run has created.
@@ -24,19 +25,20 @@ pub(crate) struct RunResult {
     /// The thread after the begin of the run, with the interrupts that are open after its end.
     thread: LoadedThread,
     changes: TranscriptChanges,
-    /// Those of the new messages.
+    /// The origins of the new messages.
     origins: Vec<MessageOrigin>,
     status: RunStatus,
     usage: Vec<TokenUsage>,
     failure: Option<RunFailure>,
     events: u64,
-    /// Whether the response is being sent to a client.
+    /// True if the response is being sent to a client.
     delivered: bool,
     last_events: Option<EventBatch>,
 }
 
 impl RunResult {
-    /// `thread` is the one after the begin of the run. A run without a terminal event has failed.
+    /// Creates the result. `thread` is the thread after the begin of the run. A run without a
+    /// terminal event has failed.
     pub(super) fn new(
         lease: &Lease,
         mut thread: LoadedThread,
@@ -84,8 +86,8 @@ impl RunResult {
         }
     }
 
-    /// Adds the last lines of the run's log, which are stored with its end. The log counts also marks, and the events from
-    /// before the run was continued.
+    /// Adds the last lines of the run's log, which are stored with its end. The number of events
+    /// then includes marks, and the events from before the run was continued.
     pub(crate) fn with_last_events(self, batch: EventBatch) -> Self {
         let events = batch.first + batch.events.len() as u64 - 1;
         Self { events, last_events: Some(batch), ..self }
@@ -143,7 +145,7 @@ impl RunResult {
 }
 
 impl HeldLease {
-    /// Stores the end of the run, which releases the lease in the store, and keeps the thread for the next run.
+    /// Stores the end of the run, which releases the lease in the store, and caches the thread.
     pub(super) async fn store_end(&self, result: RunResult) -> Result<(), StoreError> {
         let end = result.run_end();
         let finished = self.finish(&end).await?;

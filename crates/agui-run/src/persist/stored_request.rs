@@ -1,5 +1,5 @@
-//! The part of a detached run's request that is stored for its recording and for the server that continues it: what the
-//! thread does not have.
+//! The part of a detached run's request that is stored for its recording and for the server that
+//! continues it: the fields that the thread does not have.
 
 use std::{borrow::Cow, sync::Arc};
 
@@ -33,10 +33,10 @@ pub(crate) struct StoredRequest<'a> {
     /// True if the server adds a snapshot of the state after `RUN_STARTED`.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(crate) adds_state: bool,
-    /// True if the client has sent data that are files now, so that the server adds a snapshot of the messages before the terminal
-    /// event.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub(crate) has_sent_data: bool,
+    /// True if the client sent data that were stored as files, so that the server adds a snapshot
+    /// of the messages before the terminal event.
+    #[serde(rename = "hasSentData", default, skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) had_inline_media: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     principal: Option<StoredPrincipal<'a>>,
     /// The place of the request in a trace.
@@ -56,7 +56,7 @@ struct StoredPrincipal<'a> {
 }
 
 impl<'a> StoredRequest<'a> {
-    pub(crate) fn new(input: &'a RunAgentInput, plan: &'a Plan, has_sent_data: bool) -> Self {
+    pub(crate) fn new(input: &'a RunAgentInput, plan: &'a Plan, had_inline_media: bool) -> Self {
         let RunAgentInput {
             protocol_version, parent_run_id, tools, context, forwarded_props, ..
         } = input;
@@ -72,14 +72,14 @@ impl<'a> StoredRequest<'a> {
             forwarded_props: forwarded_props.as_ref().map(Cow::Borrowed),
             resume: Cow::Borrowed(resume),
             adds_state: plan.lacks_state(input),
-            has_sent_data,
+            had_inline_media,
             principal: None,
             traceparent: None,
             seed: None,
         }
     }
 
-    /// Adds what the server has to know that continues the run.
+    /// Adds the caller, the trace and the seed for the server that continues the run.
     pub(crate) fn with_caller(
         self,
         principal: Option<&'a Principal>,
@@ -98,7 +98,7 @@ impl<'a> StoredRequest<'a> {
         serde_json::to_string(self).unwrap_or_default()
     }
 
-    /// Has no limit of depth: the depth of a request was limited when it was received.
+    /// Parses a stored request of any depth: the depth was limited when the request was received.
     pub(crate) fn from_json(json: &str) -> serde_json::Result<StoredRequest<'static>> {
         let mut parser = serde_json::Deserializer::from_str(json);
         parser.disable_recursion_limit();
@@ -113,9 +113,10 @@ impl<'a> StoredRequest<'a> {
         Some(principal.with_claims(stored.claims.as_deref().cloned().unwrap_or_default()))
     }
 
-    /// Returns the place of the first request in a trace, for the spans of the run that goes on, and the run's random value.
+    /// Returns the place of the first request in a trace, for the spans of the continued run, and
+    /// the run's random value.
     pub(crate) fn forwarded(&self) -> Forwarded {
-        let trace = self.traceparent.as_deref().and_then(TraceContext::of_traceparent);
+        let trace = self.traceparent.as_deref().and_then(TraceContext::from_traceparent);
         let mut forwarded = Forwarded::new([]).with_trace(trace.map(Arc::new));
         if let Some(seed) = self.seed.as_deref().and_then(|seed| Uuid::parse_str(seed).ok()) {
             forwarded.seed = seed;

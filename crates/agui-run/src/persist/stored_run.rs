@@ -25,7 +25,8 @@ use agui_base::RunErrorCode;
 use agui_protocol::{Event, event::RunError};
 use agui_store::StoreError;
 
-/// The time that the last events may wait for the end to be stored, so that they are sent together with the terminal event.
+/// The time that the last events are held back until the end is stored, so that they are sent
+/// together with the terminal event.
 const MAX_HOLD: Duration = Duration::from_millis(50);
 
 /// A run on a stored thread. Dropping it cancels the run and stores its messages so far.

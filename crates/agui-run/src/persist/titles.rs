@@ -1,4 +1,4 @@
-//! Titles by an agent: after the first run of a thread, an agent is asked for a title. Nothing waits for it.
+//! Titles by an agent: after the first run of a thread, an agent makes its title in the background.
 
 use std::{sync::Arc, time::Duration};
 
@@ -9,7 +9,7 @@ use crate::{
     conversation::title::{cut_at_word, title_of},
     drive::run_report::context_in_span,
     events::thread_event_hub::ThreadChange,
-    turn::thread_runs::ThreadRuns,
+    turn::thread_core::ThreadCore,
 };
 use agui_agent::host::{AgentEntry, ContextParts, RunIdentity};
 use agui_base::trace::TraceScope;
@@ -21,18 +21,18 @@ use agui_protocol::{Event, Message, MessageId, Messages, RunAgentInput, RunId, T
 use agui_store::{StoreError, ThreadKey, ThreadParts, ThreadUpdate, ThreadVersion};
 
 const TIMEOUT: Duration = Duration::from_secs(30);
-/// The part of each message that the agent is shown, in characters.
+/// The largest part of each message that the agent gets, in characters.
 const MAX_SHOWN_CHARS: usize = 2000;
 const MAX_AGENT_TITLE_CHARS: usize = 80;
-/// A longer answer is no title.
+/// A longer answer is not a title.
 const MAX_ANSWER_BYTES: usize = 4096;
 const MAX_ATTEMPTS: usize = 5;
 const TASK: &str = "Write a title for the following conversation: at most six words, in the language of the \
     conversation, without quotation marks. Answer with the title only.";
 
-impl ThreadRuns {
-    /// Lets an agent make the title of a thread after the thread's first run. While too many titles are made, the thread keeps
-    /// the title of its first message.
+impl ThreadCore {
+    /// Lets an agent make the title of a thread after the thread's first run. While too many titles
+    /// are made, the thread keeps the title of its first message.
     pub(super) fn make_title(
         self: &Arc<Self>,
         agent: AgentEntry,
@@ -42,7 +42,9 @@ impl ThreadRuns {
         let made = messages.iter().find_map(title_of);
         let (Some(made), Some(task)) = (made, task(messages)) else { return };
         let Ok(permit) = self.titles.try_take(&key.owner, 1) else { return };
-        let (threads, key, metrics) = (self.clone(), key.clone(), self.metrics.clone());
+        let threads = self.clone();
+        let key = key.clone();
+        let metrics = self.metrics.clone();
         let active = GaugeCount::new(&metrics.runs.titles);
         tokio::spawn(async move {
             let _held = (permit, active);
@@ -112,8 +114,8 @@ fn task(messages: &Messages) -> Option<String> {
     (task.len() > TASK.len()).then_some(task)
 }
 
-/// Returns the text of the agent's last message. The run has a thread of its own, so that an agent which stores threads
-/// does not mix it with the conversation.
+/// Returns the text of the agent's last message. The run has a thread of its own, so that an agent
+/// that stores threads does not mix it with the conversation.
 async fn ask(
     agent: AgentEntry,
     task: String,
@@ -154,7 +156,8 @@ async fn ask(
     Some(answer)
 }
 
-/// Models put titles between quotation marks and end them with a period, although they are asked not to.
+/// Removes the quotation marks and the final period that models add, although the task forbids
+/// them.
 fn clean(answer: &str) -> Option<String> {
     let line = answer.lines().find(|line| !line.trim().is_empty())?;
     let is_wrapping = |c: char| c.is_whitespace() || "\"'“”„‘’«»「」『』《》*#`".contains(c);

@@ -1,4 +1,4 @@
-//! A run on a stored thread with its transcript, and the end that is stored of it.
+//! A run on a stored thread with its transcript. Stores the end of the run.
 //!
 //! The run's events are applied to the [`Transcript`] and passed on at once, except for the terminal event, which is held
 //! back until the end is stored. A client that has received the end of a run therefore finds its messages, state and
@@ -25,7 +25,8 @@ use agui_protocol::{
 };
 use agui_store::{EventBatch, StoreError, host::json_len};
 
-/// The bytes that an event other than a delta counts at least for `max_run_bytes`: about the smallest message or call.
+/// The least bytes that an event other than a delta counts for `max_run_bytes`: about the smallest
+/// message or call.
 const EVENT_OVERHEAD_BYTES: u64 = 100;
 
 pub struct TranscribedRun {
@@ -47,9 +48,9 @@ struct Transcription {
     /// The number of the run's patches that were not sent, because they do not apply.
     skipped_events: u64,
     snapshots: Vec<Event>,
-    /// Whether a snapshot of the messages comes before the terminal event.
-    owes_snapshot: bool,
-    /// Whether media become files.
+    /// True if a snapshot of the messages comes before the terminal event.
+    needs_messages_snapshot: bool,
+    /// True if media are stored as files.
     has_files: bool,
 }
 
@@ -57,12 +58,12 @@ struct Transcription {
 pub(crate) struct Committed {
     pub stored: Result<(), StoreError>,
     pub held: HeldLease,
-    /// Comes before the terminal event: with it, the client has files in place of data.
+    /// The snapshot before the terminal event: with it, the client has files in place of data.
     pub snapshot: Option<Box<Event>>,
 }
 
 impl TranscribedRun {
-    /// The snapshots are sent after `RUN_STARTED`.
+    /// Creates the run. The snapshots are sent after `RUN_STARTED`.
     pub fn new(
         run: Box<Run>,
         transcript: Transcript,
@@ -78,35 +79,37 @@ impl TranscribedRun {
             added_events: 0,
             skipped_events: 0,
             snapshots,
-            owes_snapshot: false,
+            needs_messages_snapshot: false,
             has_files: held.threads.files.is_some(),
         };
         Self { transcription, run, thread, held }
     }
 
-    /// `has_sent_data`: the client has sent data that are files now, and gets their names at the end of the run.
-    pub(crate) fn naming_files(mut self, has_sent_data: bool) -> Self {
-        self.transcription.owes_snapshot = has_sent_data;
+    /// Adds a snapshot at the end of the run, if the client sent data that were stored as files:
+    /// the client gets their names.
+    pub(crate) fn with_final_snapshot(mut self, had_inline_media: bool) -> Self {
+        self.transcription.needs_messages_snapshot = had_inline_media;
         self
     }
 
-    /// Makes files of the media that the run has added. Returns the snapshot that comes before the terminal event: clients that have
-    /// data then get the names of the files. They would send the data again with each request.
+    /// Stores the media that the run has added as files. Returns the snapshot before the terminal
+    /// event, with the names of the files: clients would otherwise send the data again with each
+    /// request.
     pub(crate) async fn absorb(&mut self) -> Option<Event> {
         let Self {
-            transcription: Transcription { transcript, owes_snapshot, added_events, .. },
+            transcription: Transcription { transcript, needs_messages_snapshot, added_events, .. },
             held,
             ..
         } = self;
         if let Some(files) = held.threads.files.as_ref().filter(|_| transcript.has_new_media()) {
             match files.absorb(&held.key.owner, transcript.changed_mut()).await {
-                Ok(has_stored) => *owes_snapshot |= has_stored,
+                Ok(has_stored) => *needs_messages_snapshot |= has_stored,
                 Err(error) => {
                     tracing::warn!(?error, "media of a run stay in its messages as they are")
                 }
             }
         }
-        if !std::mem::take(owes_snapshot) {
+        if !std::mem::take(needs_messages_snapshot) {
             return None;
         }
         *added_events += 1;
@@ -122,7 +125,7 @@ impl TranscribedRun {
         self.run.hand_over();
     }
 
-    /// Has ended as soon as it has the terminal event, which it keeps.
+    /// Polls the run, which ends with its terminal event. That event is kept, not emitted.
     pub fn poll_progress(
         &mut self,
         cx: &mut Context<'_>,
@@ -138,12 +141,13 @@ impl TranscribedRun {
         Poll::Ready(if self.transcription.terminal.is_some() { Progress::Ended } else { progress })
     }
 
-    /// Returns the terminal event. A run that has ended without one is to be handed over.
+    /// Returns the terminal event. A run that has ended without one has to be handed over.
     pub fn terminal(&self) -> Option<&Event> {
         self.transcription.terminal.as_deref()
     }
 
-    /// Keeps the permit and the turn until the end is stored. `delivered` says that the response is being sent to a client.
+    /// Stores the end of the run, and keeps the permit and the turn until then. `delivered` is true
+    /// if the response is being sent to a client.
     pub(crate) fn commit(
         mut self,
         delivered: bool,
@@ -175,7 +179,7 @@ impl TranscribedRun {
                 Ok(()) => {}
                 Err(StoreError::LeaseLost) => {
                     tracing::info!(
-                        "the run was not stored: its thread was deleted, or another server has taken it over"
+                        "the run was not stored: its thread was deleted, or another server took over its lease"
                     );
                 }
                 Err(error) => tracing::error!(?error, "the end of the run could not be stored"),
@@ -217,10 +221,11 @@ impl Transcription {
 
     fn hold_terminal(&mut self, event: &Event, sink: &mut impl EventSink) {
         if !interrupts(event).is_empty() {
-            // The client that answers may be another one, and needs the state and messages that the interrupts refer to.
+            // Another client may reply, and needs the state and the messages that the interrupts
+            // refer to.
             self.emit_extra(&StateSnapshot::new(self.transcript.state().clone()).into(), sink);
-            self.owes_snapshot = self.has_files && self.transcript.has_new_media();
-            if !self.owes_snapshot {
+            self.needs_messages_snapshot = self.has_files && self.transcript.has_new_media();
+            if !self.needs_messages_snapshot {
                 self.emit_extra(&MessagesSnapshot::new(self.transcript.messages()).into(), sink);
             }
         }
@@ -233,7 +238,8 @@ impl Transcription {
     }
 }
 
-/// Returns how much an event adds at most to the messages, with its metadata. A state replaces the one before it.
+/// Returns the most bytes that an event adds to the messages, with its metadata. A state replaces
+/// the one before it.
 fn added_bytes(event: &Event) -> u64 {
     let metadata = event.base().metadata().map_or(0, json_len);
     match event {

@@ -1,8 +1,9 @@
 //! Copies of threads: a fork of a branch, an export of everything, an import.
 //!
-//! A copy is not a run, but it is stored with one, so that a thread always has a newest run: it names the copy in its id, and
-//! has the state and the open interrupts at its end. A fork keeps what runs made as made by runs. An import does not, because
-//! a client wrote it: its calls are never run, and its interrupts are not open.
+//! A copy is not a run, but it is stored with one, so that a thread always has a newest run: its id
+//! names the copy, and it has the state and the open interrupts at its end. In a fork, messages of
+//! runs stay messages of runs. In an import they become messages of the client, which wrote it: its
+//! calls are never run, and its interrupts are not open.
 
 use std::{collections::HashSet, fmt};
 
@@ -27,7 +28,8 @@ use agui_store::{
 };
 
 impl Threads {
-    /// Creates a thread that begins as a copy of another one: of the branch up to the message `at`, or of the current branch.
+    /// Creates a thread as a copy of another one: of the branch up to the message `at`, or of the
+    /// current branch.
     ///
     /// # Errors
     /// A [`ThreadError`].
@@ -68,9 +70,9 @@ impl Threads {
             updated_at: now,
             ..ThreadContent::default()
         };
-        // What was decided stays decided in the copy.
+        // A person's decision also holds in the copy.
         let answered = self
-            .runs
+            .core
             .store
             .call("answered", |store| store.answered(&key.owner, thread.number))
             .await?;
@@ -78,13 +80,13 @@ impl Threads {
         self.create(&ThreadKey { owner: key.owner.clone(), id: new_id }, &content).await
     }
 
-    /// Reads everything that is stored of a thread except the logs of its runs and a run that has not ended.
+    /// Reads all stored data of a thread except the logs of its runs and a run that has not ended.
     ///
     /// # Errors
     /// A [`ThreadError`].
     pub async fn export(&self, key: &ThreadKey) -> Result<ThreadContent, ThreadError> {
         self.wait_if_abandoned(key).await;
-        self.runs
+        self.core
             .store
             .call("content", |store| store.content(key))
             .await?
@@ -112,11 +114,13 @@ impl Threads {
             record.started_at = record.started_at.min(now);
             record.ended_at = record.ended_at.map(|ended_at| ended_at.min(now));
         }
-        // A time in the future would keep the thread from removal by age. Retention removes old threads; this one is new.
-        (content.created_at, content.updated_at) = (content.created_at.min(now), now);
+        // A time in the future would protect the thread from removal by age.
+        content.created_at = content.created_at.min(now);
+        // Retention removes old threads; this one is new.
+        content.updated_at = now;
         content.runs.push(run_of_copy("import", &content, content.updated_at));
         self.check_content(&content)?;
-        if let Some(files) = &self.runs.files {
+        if let Some(files) = &self.core.files {
             let messages: Vec<_> =
                 content.messages.iter_mut().map(|copied| &mut copied.message).collect();
             files.absorb(&key.owner, messages).await.map_err(|error| match error {
@@ -138,22 +142,22 @@ impl Threads {
         check_id(&key.id, || "threadId".to_owned())?;
         let size = content.bytes();
         let count = content.messages.len();
-        if count as u64 > self.runs.options.max_messages || size > self.runs.options.max_bytes {
+        if count as u64 > self.core.options.max_messages || size > self.core.options.max_bytes {
             return Err(ThreadError::TooLarge { messages: count, bytes: size });
         }
-        let runs = &self.runs;
-        runs.stored_bytes
-            .check::<ThreadError>(&runs.store, &runs.options.retention, &key.owner)
+        let core = &self.core;
+        core.stored_bytes
+            .check::<ThreadError>(&core.store, &core.options.retention, &key.owner)
             .await?;
-        if !self.runs.store.call("insert", |store| store.insert(key, content)).await? {
+        if !self.core.store.call("insert", |store| store.insert(key, content)).await? {
             return Err(ThreadError::Exists);
         }
-        self.runs.count_new_thread();
-        self.runs.publish(key, ThreadChange::Created);
+        self.core.count_new_thread();
+        self.core.publish(key, ThreadChange::Created);
         self.thread(key).await
     }
 
-    /// Checks what an export of this server always has.
+    /// Checks the properties that each export of this server has.
     fn check_content(&self, content: &ThreadContent) -> Result<(), ThreadError> {
         check_id(&content.agent, || "agent".to_owned())?;
         let title_chars = content.title.as_ref().map_or(0, |title| title.chars().count());
@@ -167,7 +171,7 @@ impl Threads {
         check("head", is_head(content.head), "no number of a message")?;
         check("state", is_state(content.state), "no position of a state")?;
         // The last one is the run of this import.
-        let max_runs = self.runs.options.max_messages.saturating_add(1);
+        let max_runs = self.core.options.max_messages.saturating_add(1);
         check(
             "runs",
             content.runs.len() as u64 <= max_runs,
@@ -180,14 +184,17 @@ impl Threads {
             check(&path("parent"), is_parent, "no number of an earlier message")?;
             check_message_ids(&copied.message, || path("message"))?;
             let is_accepted =
-                self.runs.options.accept_instructions || !copied.message.is_instruction();
+                self.core.options.accept_instructions || !copied.message.is_instruction();
             check(
                 &path("message.role"),
                 is_accepted,
                 "this server accepts no instructions from clients",
             )?;
-            let comment_bytes =
-                copied.feedback.as_ref().and_then(|it| it.comment.as_ref()).map_or(0, String::len);
+            let comment_bytes = copied
+                .feedback
+                .as_ref()
+                .and_then(|given| given.comment.as_ref())
+                .map_or(0, String::len);
             let too_long = format_args!("longer than {MAX_COMMENT_BYTES} bytes");
             check(&path("feedback.comment"), comment_bytes <= MAX_COMMENT_BYTES, too_long)?;
         }
@@ -217,7 +224,7 @@ fn check(path: &str, is_valid: bool, problem: impl fmt::Display) -> Result<(), T
     }
 }
 
-/// The run that a copied thread ends with.
+/// Returns the run that a copied thread ends with.
 fn run_of_copy(kind: &str, content: &ThreadContent, at: Millis) -> CopiedRun {
     let id = RunId::from(format!("{kind}_{}", uuid::Uuid::new_v4().simple()));
     let record = RunRecord {
@@ -231,11 +238,12 @@ fn run_of_copy(kind: &str, content: &ThreadContent, at: Millis) -> CopiedRun {
         ended_at: Some(at),
         ..RunRecord::new(0, 0, id, content.agent.clone())
     };
-    let (head, state, interrupts) = (content.head, content.state, content.interrupts.clone());
-    CopiedRun { record, head, state, interrupts, answered: Vec::new() }
+    let interrupts = content.interrupts.clone();
+    CopiedRun { record, head: content.head, state: content.state, interrupts, answered: Vec::new() }
 }
 
-/// Returns the number of a message: of the one on the current branch, or else of the newest one with this id.
+/// Returns the number of the message with this id on the current branch, or of the newest one with
+/// it.
 fn message_number(nodes: &[MessageNode], head: i64, id: &MessageId) -> Option<i64> {
     let has_id = |node: &&MessageNode| node.message.id() == id;
     let current = branch_of(nodes, head).into_iter().rev().find(has_id);

@@ -22,7 +22,7 @@ const MAX_ATTEMPTS: usize = 10;
 pub struct ThreadEdit {
     /// The new title; `Some(None)` removes it, and the next message of a user becomes the title.
     pub title: Option<Option<String>>,
-    /// Whether the thread is archived.
+    /// True archives the thread, false unarchives it.
     pub archived: Option<bool>,
     /// The changed members of the metadata; a `null` removes a member. `Some(None)` removes all of them.
     pub metadata: Option<Option<JsonObject>>,
@@ -70,10 +70,10 @@ impl Threads {
                 head,
             };
             let version = ThreadVersion::of(&view.thread);
-            if self.runs.store.call("update", |store| store.update(version, &update)).await? {
+            if self.core.store.call("update", |store| store.update(version, &update)).await? {
                 match head {
-                    Some(_) => drop(self.runs.cache.take(key)),
-                    None => self.runs.cache.raise_version(key, version),
+                    Some(_) => drop(self.core.cache.take(key)),
+                    None => self.core.cache.raise_version(key, version),
                 }
                 let renamed = title.as_ref().is_some_and(|title| *title != view.thread.title);
                 let archived = edit.archived.filter(|archived| *archived != view.thread.archived);
@@ -84,7 +84,7 @@ impl Threads {
                     }),
                     (metadata.is_some() || head.is_some()).then_some(ThreadChange::Changed),
                 ];
-                changes.into_iter().flatten().for_each(|change| self.runs.publish(key, change));
+                changes.into_iter().flatten().for_each(|change| self.core.publish(key, change));
                 let mut thread = view.thread;
                 thread.version += 1;
                 thread.title = title.unwrap_or(thread.title);
@@ -99,8 +99,8 @@ impl Threads {
         Err(ThreadError::Changed)
     }
 
-    /// Returns the end of the branch of a message: its newest descendant, with the state and the interrupts there. Returns
-    /// `None` if the current branch has the message.
+    /// Returns the end of the branch of a message: its newest descendant, with the state and the
+    /// interrupts there. Returns `None` if the current branch has the message.
     async fn branch_end(
         &self,
         view: &ThreadView,
@@ -123,8 +123,8 @@ impl Threads {
         Ok(Some(self.end_of_branch(&view.thread, head).await?))
     }
 
-    /// Returns the state and the open interrupts at the end of a branch: those of the last run that ended on it. The
-    /// interrupts of a run are not open after further messages.
+    /// Returns the state and the open interrupts that the last run on a branch left. Interrupts are
+    /// not open after further messages.
     pub(super) async fn end_of_branch(
         &self,
         thread: &Thread,
@@ -137,14 +137,14 @@ impl Threads {
         Ok(BranchEnd { head, state: left.state, interrupts })
     }
 
-    /// Reads what the last run that ended on a branch has left there.
+    /// Reads the end of the last run that ended on a branch.
     pub(super) async fn left_on_branch(
         &self,
         thread: &Thread,
         head: i64,
     ) -> Result<Option<EndState>, StoreError> {
         let (owner, run) = (&thread.key.owner, EndedRun::Branch(head));
-        self.runs.store.call("end_state", |store| store.end_state(owner, thread.number, run)).await
+        self.core.store.call("end_state", |store| store.end_state(owner, thread.number, run)).await
     }
 }
 
@@ -155,7 +155,8 @@ pub(super) struct BranchEnd {
     pub(super) interrupts: Vec<Interrupt>,
 }
 
-/// A child has a larger number than its parent, so one pass finds all descendants.
+/// Returns the newest descendant of a message. A child has a larger number than its parent, so one
+/// pass finds all descendants.
 fn newest_descendant(nodes: &[MessageNode], ancestor: i64) -> i64 {
     let mut descendants = std::collections::HashSet::from([ancestor]);
     let mut newest = ancestor;

@@ -13,8 +13,8 @@ pub(super) const MAX_COMMENT_BYTES: usize = 8 * 1024;
 pub(super) const MAX_METADATA_BYTES: usize = 16 * 1024;
 
 refusals! {
-    /// The reason that a thread was not read, changed or copied. After a transient error of the store a change or a copy may have
-    /// been stored, otherwise nothing was.
+    /// The reason that a thread was not read, changed or copied. After a transient error of the
+    /// store, a change or a copy may have been stored; otherwise nothing was stored.
     #[derive(Debug, thiserror::Error)]
     pub enum ThreadError {
         /// The principal has no such thread.
@@ -65,7 +65,7 @@ refusals! {
         #[error("the thread has a running run: change the branch when it has ended")]
         #[refusal(CONFLICT, "run_is_running", Edit)]
         BranchIsRunning,
-        /// Other changes came in between, several times.
+        /// Other requests changed the thread at each try.
         #[error("the thread was changed by other requests at the same time; try again")]
         #[refusal(CONFLICT, "thread_changed", Edit)]
         Changed,
@@ -86,7 +86,7 @@ refusals! {
             /// The problem.
             problem: String,
         },
-        /// The copy would be larger than threads may be.
+        /// The copy would exceed the limits of a thread.
         #[error(
             "the thread has {messages} messages and {bytes} bytes, more than [threads] max_messages or max_bytes allow"
         )]

@@ -5,8 +5,8 @@ use agui_protocol::MessageId;
 use agui_store::{Feedback, ThreadKey, host::now};
 
 impl Threads {
-    /// Stores the owner's feedback on a message and logs it, without the comment. It replaces earlier feedback; without a
-    /// score and a comment it removes it.
+    /// Stores the owner's feedback on a message and logs it, without the comment. It replaces
+    /// earlier feedback; without a score and a comment it only removes the earlier one.
     ///
     /// # Errors
     /// A [`ThreadError`]; nothing was stored.
@@ -24,9 +24,10 @@ impl Threads {
         let thread = self.thread(key).await?;
         let feedback =
             Feedback { score, comment: comment.filter(|text| !text.trim().is_empty()), at: now() };
-        let stored = Some(&feedback).filter(|it| it.score.is_some() || it.comment.is_some());
+        let stored =
+            Some(&feedback).filter(|given| given.score.is_some() || given.comment.is_some());
         if !self
-            .runs
+            .core
             .store
             .call("set_feedback", |store| store.set_feedback(thread.number, message, stored))
             .await?

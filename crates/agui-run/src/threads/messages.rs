@@ -21,7 +21,7 @@ pub struct MessageList {
     #[schema(required, value_type = Option<String>)]
     pub before: Option<i64>,
     /// By message id: the ids of all messages in its place.
-    // In the order they were stored. Only of messages that have such alternatives.
+    // In the order in which they were stored. Messages without alternatives have no entry.
     #[schema(value_type = BTreeMap<String, Vec<MessageId>>)]
     pub alternatives: IndexMap<MessageId, Vec<MessageId>>,
     /// By message id.
@@ -46,8 +46,8 @@ pub struct ThreadOverview {
 }
 
 impl Threads {
-    /// Reads a page of at most `limit` messages of a thread, at the cursor `before`: without one, the newest messages of the
-    /// current branch, or with `run` those that this run made.
+    /// Reads a page of at most `limit` messages of a thread, at the cursor `before`: without one,
+    /// the newest messages of the current branch, or with `run` the messages of this run.
     ///
     /// # Errors
     /// A [`ThreadError`].
@@ -89,8 +89,8 @@ impl Threads {
         Ok(ThreadOverview { thread: view.thread, runs: view.runs, messages })
     }
 
-    /// Returns the id of the run that left the open interrupts of a thread's current branch; `None` if there are none. Another
-    /// branch may have the newest run.
+    /// Returns the id of the run that left the open interrupts of a thread's current branch; `None`
+    /// if no interrupt is open. Another branch may have the newest run.
     ///
     /// # Errors
     /// The error of the store.
@@ -108,7 +108,7 @@ impl Threads {
         thread: &Thread,
         query: &MessageQuery,
     ) -> Result<MessageList, StoreError> {
-        let page = self.runs.store.call("messages", |store| store.messages(thread, query)).await?;
+        let page = self.core.store.call("messages", |store| store.messages(thread, query)).await?;
         let mut list = MessageList { before: page.before, ..MessageList::default() };
         for MessageNode { message, parent, feedback, .. } in page.nodes {
             if let Some(siblings) = page.siblings.get(&parent) {

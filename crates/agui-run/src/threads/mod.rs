@@ -1,7 +1,7 @@
 //! The service over stored threads: list, view, search, edit, fork, import and export, feedback.
 //!
-//! [`Threads`] has the operations; each file adds those of one kind. Every operation names the owner, so one principal
-//! never sees a thread of another.
+//! [`Threads`] has the operations; each file adds one kind. Every operation names the owner, so one
+//! principal never sees a thread of another.
 
 mod copies;
 mod edits;

@@ -1,7 +1,8 @@
 //! A stored detached run as a recording, in the format of `docs/recordings.md`.
 //!
-//! The log has what clients get; a recording has what the agent has sent. The snapshots that the recorder adds are left
-//! out: that of the state after `RUN_STARTED`, and those of state and messages before interrupts.
+//! The log has the events that clients get; a recording has the events that the agent sent. So a
+//! recording has no snapshots of the server: of the state after `RUN_STARTED`, and of state and
+//! messages before interrupts.
 
 use super::{ThreadError, Threads};
 use crate::{Follower, log::mark::is_mark, persist::stored_request::StoredRequest};
@@ -25,7 +26,7 @@ const SECOND_EVENT: u64 = 2;
 pub struct RunRecording {
     threads: Threads,
     record: RunRecord,
-    /// A reader of a log counts as a follower.
+    /// The reader of the log, which counts as a follower.
     follower: Follower,
     name: String,
     /// The first line.
@@ -33,8 +34,9 @@ pub struct RunRecording {
     first_page: Option<EventPage>,
     /// The numbers of the events that the server may have added, with their types.
     added: Vec<(u64, &'static str)>,
-    /// Whether the client or a tool has sent data that are files now, so that the server has added a snapshot that names them.
-    has_sent_data: bool,
+    /// True if the client or a tool sent data that were stored as files, so that the server added a
+    /// snapshot that names them.
+    had_inline_media: bool,
     /// `None` if the store keeps no files.
     urls: Option<FileUrls>,
     /// The number of the last event that was read.
@@ -62,7 +64,7 @@ impl Threads {
             return Err(ThreadError::Running);
         }
         let start = self
-            .runs
+            .core
             .store
             .call("run_start", |store| store.run_start(&key.owner, record.number))
             .await?;
@@ -80,8 +82,8 @@ impl Threads {
         }
         let request = StoredRequest::from_json(&start.request)
             .map_err(|error| StoreError::Failed(Box::new(error)))?;
-        let (added, has_sent_data) =
-            (added_events(&record, request.adds_state), request.has_sent_data);
+        let added = added_events(&record, request.adds_state);
+        let had_inline_media = request.had_inline_media;
         let input = request.into_input(key.id.clone(), record.id.clone(), messages.into());
         let input = RunAgentInput { state: start.state, ..input };
         let name = name_of_stored_run(record.started_at, &key.id, &record.id, record.number);
@@ -95,7 +97,7 @@ impl Threads {
             head,
             first_page: None,
             added,
-            has_sent_data,
+            had_inline_media,
             urls,
             after: 0,
             ms: 0,
@@ -109,7 +111,7 @@ impl Threads {
 }
 
 impl RunRecording {
-    /// Returns the name of the file, as that of a recording in a folder.
+    /// Returns the name of the file, in the format of recordings in a folder.
     pub fn file_name(&self) -> &str {
         &self.name
     }
@@ -138,7 +140,7 @@ impl RunRecording {
             self.ms = ms;
             self.has_terminal |=
                 is_of_type(event, "RUN_FINISHED") || is_of_type(event, "RUN_ERROR");
-            self.has_sent_data |=
+            self.had_inline_media |=
                 is_of_type(event, "TOOL_CALL_RESULT") && event.contains("\"type\":\"data\"");
             if self.is_added(number, event) {
                 continue;
@@ -164,8 +166,9 @@ impl RunRecording {
 
     /// Returns whether the server has added an event.
     fn is_added(&self, number: u64, event: &str) -> bool {
-        let names_files =
-            || self.has_sent_data && number + 1 == self.record.events && event.contains(OWN_FILE);
+        let names_files = || {
+            self.had_inline_media && number + 1 == self.record.events && event.contains(OWN_FILE)
+        };
         self.added.iter().any(|(added, name)| *added == number && is_of_type(event, name))
             || is_of_type(event, "MESSAGES_SNAPSHOT") && names_files()
     }
@@ -175,7 +178,7 @@ impl RunRecording {
         let (owner, run) = (&self.follower.key.owner, self.record.number);
         let page = self
             .threads
-            .runs
+            .core
             .store
             .call("events", |store| store.events(owner, run, self.after, PAGE_BYTES));
         let page = page.await?.ok_or(ThreadError::LogRemoved)?;

@@ -3,29 +3,29 @@
 use std::sync::Arc;
 
 use super::ThreadError;
-use crate::{Runs, ThreadEvents, ThreadRuns};
+use crate::{Runs, ThreadCore, ThreadEvents};
 use agui_protocol::RunId;
 use agui_store::{RunRecord, Thread, ThreadKey, ThreadParts, ThreadView};
 
 /// The stored threads of a server. Cheap to clone.
 #[derive(Clone)]
 pub struct Threads {
-    /// What these operations share with the runs: the store, the queues, the cache.
-    pub runs: Arc<ThreadRuns>,
+    /// The store, the queues and the cache, which the runs use, too.
+    pub core: Arc<ThreadCore>,
     /// Starts the background tasks.
     pub(super) server: Arc<Runs>,
 }
 
 impl Threads {
-    /// The threads of a server.
+    /// Returns the threads of a server.
     pub fn of(server: &Arc<Runs>) -> Self {
-        Self { runs: server.threads.clone(), server: server.clone() }
+        Self { core: server.threads.clone(), server: server.clone() }
     }
 
     /// Reads the changes of an owner's threads from now on.
     pub fn follow_changes(&self, owner: Arc<str>) -> ThreadEvents {
         self.server.start_tasks();
-        self.runs.events.subscribe(owner)
+        self.core.events.subscribe(owner)
     }
 
     /// Reads the parts of a thread that `include` names.
@@ -34,7 +34,7 @@ impl Threads {
         key: &ThreadKey,
         include: ThreadParts,
     ) -> Result<ThreadView, ThreadError> {
-        self.runs
+        self.core
             .store
             .call("thread", |store| store.thread(key, include))
             .await?
@@ -52,7 +52,7 @@ impl Threads {
     /// Reads a run of a thread.
     pub(super) async fn run(&self, thread: &Thread, id: &RunId) -> Result<RunRecord, ThreadError> {
         let run = self
-            .runs
+            .core
             .store
             .call("run", |store| store.run(&thread.key.owner, thread.number, id))
             .await?;

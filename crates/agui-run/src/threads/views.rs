@@ -22,12 +22,13 @@ const RUN_END_TIMEOUT: Duration = Duration::from_secs(3);
 /// The time in which the server usually notices that a client has left.
 const LEAVE_NOTICE: Duration = Duration::from_millis(250);
 const RUN_END_POLL: Duration = Duration::from_millis(20);
-/// The number of threads that are listed at once, to delete all.
+/// The number of threads that are listed at once to delete all of them.
 const DELETED_PER_PAGE: usize = 100;
 /// The number of threads in which the thread of a run is searched.
 const MAX_SEARCHED_THREADS: usize = 200;
-/// The runs of which the logs are read together, and the bytes that these logs have at most.
+/// The number of runs whose logs are read together.
 const MAX_LOGS: usize = 50;
+/// The largest size of these logs together.
 const MAX_EVENT_BYTES: usize = 4 << 20;
 const PAGE_BYTES: usize = 256 * 1024;
 
@@ -45,7 +46,7 @@ impl Threads {
     /// # Errors
     /// The error of the store.
     pub async fn list(&self, owner: &str, page: &ThreadPage) -> Result<Vec<Thread>, StoreError> {
-        self.runs.store.call("threads", |store| store.threads(owner, page)).await
+        self.core.store.call("threads", |store| store.threads(owner, page)).await
     }
 
     /// Reads a thread with its messages and its state.
@@ -57,7 +58,8 @@ impl Threads {
         self.view(key, ThreadParts { messages: true, state: true, ..ThreadParts::default() }).await
     }
 
-    /// Returns a thread after its changes. The first reader reads it for all of them.
+    /// Returns a thread after its changes. The first reader reads it from the store for all
+    /// readers.
     pub async fn changed<'a>(
         &self,
         owner: &Arc<str>,
@@ -83,8 +85,9 @@ impl Threads {
         changes.thread.get_or_init(read).await
     }
 
-    /// Finds the thread whose newest run has this id, among the owner's 200 threads with the newest runs. If several
-    /// have such a run, it is the one with the newest. An index of run ids would have to be changed by each run.
+    /// Finds the thread whose newest run has this id, among the owner's 200 threads with the newest
+    /// runs. If several threads have such a run, returns the one with the newest run. An index of
+    /// run ids would have to be changed by each run.
     ///
     /// # Errors
     /// A [`ThreadError`].
@@ -94,7 +97,8 @@ impl Threads {
         found.map(|thread| thread.key.id).ok_or(ThreadError::NoRun)
     }
 
-    /// Follows the log of a run after the event with number `after`. Returns `None` if the run has ended and no event follows.
+    /// Follows the log of a run after the event with number `after`. Returns `None` if the run has
+    /// ended and no event follows.
     ///
     /// # Errors
     /// A [`ThreadError`].
@@ -110,7 +114,7 @@ impl Threads {
                 return Ok(None);
             }
             let page = self
-                .runs
+                .core
                 .store
                 .call("events", |store| store.events(&key.owner, record.number, after, 1))
                 .await?;
@@ -121,8 +125,8 @@ impl Threads {
         self.follower(key, &record, after).map(Some)
     }
 
-    /// Returns the events of the newest runs whose logs are stored, the oldest first, each as one line of JSON. A log with which they
-    /// would be longer than [`MAX_EVENT_BYTES`], and those before it, are left out.
+    /// Returns the events of the newest stored logs, the oldest first, each as one line of JSON. A
+    /// log that would exceed [`MAX_EVENT_BYTES`], and the logs before it, are left out.
     ///
     /// # Errors
     /// [`ThreadError::NoThread`] or [`ThreadError::Store`].
@@ -134,7 +138,7 @@ impl Threads {
             let mut log = Vec::new();
             loop {
                 let after = log.len() as u64;
-                let read = self.runs.store.call("events", |store| {
+                let read = self.core.store.call("events", |store| {
                     store.events(&key.owner, run.number, after, PAGE_BYTES)
                 });
                 let Some(page) = read.await?.filter(|page| !page.events.is_empty()) else { break };
@@ -166,17 +170,18 @@ impl Threads {
         after: u64,
     ) -> Result<Follower, ThreadError> {
         let permit = self
-            .runs
+            .core
             .followers
             .try_take(&key.owner, 1)
             .map_err(|_| ThreadError::TooManyFollowers)?;
-        let here = self.runs.queue.active(key).filter(|active| active.lease.run == run.number);
+        let here = self.core.queue.active(key).filter(|active| active.lease.run == run.number);
         let live = here.and_then(|active| active.log.clone());
-        Ok(Follower::from_stored_run(&self.runs.followed_logs, key.clone(), run, after, permit)
+        Ok(Follower::from_stored_run(&self.core.followed_logs, key.clone(), run, after, permit)
             .with_live(live))
     }
 
-    /// Waits for the end of a run whose client has left or is just leaving. A page that is reloaded leaves its run.
+    /// Waits for the end of a run whose client has left or is leaving. A page that is reloaded
+    /// leaves its run.
     pub async fn wait_for_leaving(&self, key: &ThreadKey) {
         self.wait_within(LEAVE_NOTICE, key).await;
     }
@@ -187,13 +192,13 @@ impl Threads {
     }
 
     async fn wait_within(&self, notice: Duration, key: &ThreadKey) {
-        if let Some(active) = self.runs.queue.active(key).filter(|active| active.log.is_none()) {
+        if let Some(active) = self.core.queue.active(key).filter(|active| active.log.is_none()) {
             active.wait_if_abandoned(notice, RUN_END_TIMEOUT).await;
         }
     }
 
-    /// Returns a thread with its messages, the newest runs as many as `runs` says with their states, and a follower of its running
-    /// detached run.
+    /// Returns a thread with its messages, its newest `runs` runs with their states, and a follower
+    /// of its running detached run.
     ///
     /// # Errors
     /// [`ThreadError::TooManyFollowers`] or [`ThreadError::Store`].
@@ -210,7 +215,7 @@ impl Threads {
             runs: runs.get(),
             run_states: runs > NonZeroUsize::MIN,
         };
-        let view = self.runs.store.call("thread", |store| store.thread(key, include)).await?;
+        let view = self.core.store.call("thread", |store| store.thread(key, include)).await?;
         let running =
             view.as_ref().filter(|view| view.thread.is_running).and_then(|view| view.runs.first());
         let running =
@@ -218,7 +223,7 @@ impl Threads {
         Ok(ThreadConnection { view, running })
     }
 
-    /// Cancels a run that is running or waiting. Returns the run if it had already ended.
+    /// Cancels a run that is running or queued. Returns the run if it had already ended.
     ///
     /// # Errors
     /// A [`ThreadError`].
@@ -227,11 +232,11 @@ impl Threads {
         key: &ThreadKey,
         run: &RunId,
     ) -> Result<Option<RunRecord>, ThreadError> {
-        if let Some(active) = self.runs.queue.active(key).filter(|active| active.run_id == *run) {
+        if let Some(active) = self.core.queue.active(key).filter(|active| active.run_id == *run) {
             active.control.cancel();
             return Ok(None);
         }
-        if self.runs.queue.cancel_waiting(key, run) {
+        if self.core.queue.cancel_queued(key, run) {
             return Ok(None);
         }
         self.cancel_stored(&self.thread(key).await?, run).await
@@ -242,7 +247,7 @@ impl Threads {
         thread: &Thread,
         run: &RunId,
     ) -> Result<Option<RunRecord>, ThreadError> {
-        if let Some(shared) = self.runs.store.shared() {
+        if let Some(shared) = self.core.store.shared() {
             return match shared.request_cancel(thread.number, run).await? {
                 CancelRequest::Requested => Ok(None),
                 CancelRequest::Ended(record) => Ok(Some(record)),
@@ -250,7 +255,7 @@ impl Threads {
             };
         }
         match self.run(thread, run).await? {
-            // A run of an earlier process, which is about to be closed.
+            // A run of an earlier process. Maintenance closes it.
             record if record.status == RunStatus::Running => Ok(None),
             record => Ok(Some(record)),
         }
@@ -267,7 +272,7 @@ impl Threads {
     async fn delete_found(&self, thread: Thread) -> Result<(), ThreadError> {
         if thread.is_running {
             match self
-                .runs
+                .core
                 .queue
                 .active(&thread.key)
                 .filter(|active| active.lease.run == thread.run)
@@ -290,7 +295,7 @@ impl Threads {
                 }
             }
         }
-        // All of it, even if the client leaves.
+        // Completes even if the client leaves.
         CompleteOnDrop::new(self.clone().delete_stored(thread)).await
     }
 
@@ -305,10 +310,10 @@ impl Threads {
             loop {
                 let page = threads.list(&owner, &ThreadPage::first(DELETED_PER_PAGE)).await?;
                 if page.is_empty() {
-                    let runs = &threads.runs;
+                    let core = &threads.core;
                     deleted +=
-                        runs.store.call("delete_all", |store| store.delete_all(&owner)).await?;
-                    if let Some(files) = &runs.files {
+                        core.store.call("delete_all", |store| store.delete_all(&owner)).await?;
+                    if let Some(files) = &core.files {
                         files.delete_objects().await?;
                     }
                     return Ok(deleted);
@@ -326,28 +331,28 @@ impl Threads {
     }
 
     async fn delete_stored(self, thread: Thread) -> Result<(), ThreadError> {
-        self.runs.cache.take(&thread.key);
-        let existed = self.runs.store.call("delete", |store| store.delete(thread.number)).await?;
+        self.core.cache.take(&thread.key);
+        let existed = self.core.store.call("delete", |store| store.delete(thread.number)).await?;
         // A run that did not end in time, or that began in the meantime.
         if let Some(active) = self
-            .runs
+            .core
             .queue
             .active(&thread.key)
             .filter(|active| active.lease.thread == thread.number)
         {
             active.control.stop(Stop::LeaseLost);
         }
-        self.runs.stored_bytes.forget(&thread.key.owner);
-        self.runs.remove_data(&thread.key).await;
-        self.runs.publish(&thread.key, ThreadChange::Deleted);
+        self.core.stored_bytes.forget(&thread.key.owner);
+        self.core.remove_data(&thread.key).await;
+        self.core.publish(&thread.key, ThreadChange::Deleted);
         if existed { Ok(()) } else { Err(ThreadError::NoThread) }
     }
 
-    /// Stores that a follower's client has received its run to the end.
+    /// Stores that a follower's client received its run to the end.
     pub async fn delivered(&self, follower: &Follower) {
         if !follower.set_delivered() {
             let (thread, run) = follower.numbers;
-            self.runs.set_delivered(&follower.key, thread, run, true).await;
+            self.core.set_delivered(&follower.key, thread, run, true).await;
         }
     }
 }
@@ -432,7 +437,7 @@ mod tests {
         assert!(store.insert(&key, &content("r")).await.unwrap());
         let threads =
             Threads::of(&RunsBuilder { store: Arc::new(store), ..Runs::builder() }.build());
-        threads.runs.set_data(data.clone());
+        threads.core.set_data(data.clone());
         let mut changes = threads.follow_changes(key.owner.clone());
         let mut delete = Box::pin(threads.delete(&key));
         assert!((&mut delete).now_or_never().is_none());

@@ -1,4 +1,4 @@
-//! A running run of this process, as other runs and requests of its thread see it.
+//! A running run of this process, for other runs and requests of its thread.
 
 use std::{
     sync::{
@@ -23,7 +23,7 @@ pub struct ActiveRun {
     phase: Phase,
 }
 
-/// The phase after the client has left, in which the end is being stored.
+/// The client has left, and the end is being stored.
 const CLIENT_LEFT: u8 = 1;
 const STORED: u8 = 2;
 
@@ -45,17 +45,18 @@ impl ActiveRun {
         self.phase.enter(STORED);
     }
 
-    /// Waits until the end of the run is stored, for at most `max`, if the client has left or leaves within `notice`. A client
-    /// that returns to a thread would otherwise read it before the run that it left has ended.
+    /// Waits until the end of the run is stored, for at most `max`, if the client has left or
+    /// leaves within `notice`. A client that returns to a thread would otherwise read it before the
+    /// run that it left has ended.
     pub(crate) async fn wait_if_abandoned(&self, notice: Duration, max: Duration) {
         if timeout(notice, self.phase.reached(CLIENT_LEFT)).await.is_ok() {
-            // After the timeout the caller reads the thread as it is.
+            // After the timeout the caller reads the thread without the end of the run.
             let _ = timeout(max, self.phase.reached(STORED)).await;
         }
     }
 }
 
-/// A number that only increases, and whose values can be waited for. It starts at 0.
+/// A number that starts at 0 and only increases. A task can wait for each of its values.
 #[derive(Debug, Default)]
 pub(crate) struct Phase {
     reached: AtomicU8,

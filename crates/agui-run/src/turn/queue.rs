@@ -1,6 +1,7 @@
 //! The queue of runs on each thread within this process: one run at a time, first come, first served.
 //!
-//! Between processes the lease in the store decides. The run that has the turn here tries to take the lease.
+//! Between processes the lease in the store decides: the run that has the turn here takes the
+//! lease.
 
 use std::{collections::HashMap, sync::Arc};
 
@@ -11,22 +12,24 @@ use crate::limits::start_error::StartError;
 use agui_protocol::RunId;
 use agui_store::ThreadKey;
 
-/// The runs of this process by thread. The first one of a thread has the turn, the others wait.
+/// The runs of this process by thread. The first one of a thread has the turn, the others are
+/// queued.
 #[derive(Debug, Default)]
 pub struct ThreadQueue(Mutex<HashMap<ThreadKey, Vec<Arc<QueuedRun>>>>);
 
-/// What a run brings.
+/// The reason for a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Entrant {
+pub enum RunTrigger {
     Message,
-    /// It supersedes no run: no interrupt is open while a run goes on, so the reply comes too late, or twice.
+    /// A reply to an interrupt. It supersedes no run: no interrupt is open during a run, so the
+    /// reply is late or repeated.
     Reply,
 }
 
 #[derive(Debug)]
 struct QueuedRun {
     run_id: RunId,
-    entrant: Entrant,
+    trigger: RunTrigger,
     phase: Phase,
     active: Mutex<Option<Arc<ActiveRun>>>,
 }
@@ -34,7 +37,7 @@ struct QueuedRun {
 const HAS_TURN: u8 = 1;
 const CANCELLED: u8 = 2;
 
-/// A run in the queue, where it stays until its end. Dropping it gives the turn to the next run.
+/// The place of a run in the queue until its end. Dropping it gives the turn to the next run.
 #[derive(Debug)]
 pub struct TurnGuard {
     queue: Arc<ThreadQueue>,
@@ -43,30 +46,31 @@ pub struct TurnGuard {
 }
 
 impl ThreadQueue {
-    /// Enters a run behind at most `max_waiting` others that wait.
+    /// Enters a run behind at most `max_queued` queued ones.
     ///
     /// # Errors
-    /// [`StartError::RunIsRunning`], [`StartError::QueueFull`], or [`StartError::ThreadIsBusy`] where no runs may wait.
+    /// [`StartError::RunIsRunning`], [`StartError::QueueFull`], or [`StartError::ThreadIsBusy`] if
+    /// `max_queued` is 0.
     pub fn enter(
         self: &Arc<Self>,
         key: &ThreadKey,
         run_id: &RunId,
-        entrant: Entrant,
-        max_waiting: usize,
+        trigger: RunTrigger,
+        max_queued: usize,
     ) -> Result<TurnGuard, StartError> {
         let mut threads = self.0.lock();
         let runs = threads.entry(key.clone()).or_default();
         if runs.iter().any(|run| run.run_id == *run_id) {
             return Err(StartError::RunIsRunning);
         }
-        if runs.len() > max_waiting {
-            return Err(if max_waiting == 0 {
+        if runs.len() > max_queued {
+            return Err(if max_queued == 0 {
                 StartError::ThreadIsBusy
             } else {
                 StartError::QueueFull
             });
         }
-        let run = Arc::new(QueuedRun::new(run_id, entrant));
+        let run = Arc::new(QueuedRun::new(run_id, trigger));
         if runs.is_empty() {
             run.phase.enter(HAS_TURN);
         }
@@ -74,9 +78,10 @@ impl ThreadQueue {
         Ok(TurnGuard { queue: self.clone(), key: key.clone(), run })
     }
 
-    /// Enters a run that has the lease already, before all others. One that has the turn waits for the lease.
+    /// Enters a run that has the lease already, before all others. A run that has the turn then
+    /// waits for the lease.
     pub(crate) fn enter_first(self: &Arc<Self>, key: &ThreadKey, run_id: &RunId) -> TurnGuard {
-        let run = Arc::new(QueuedRun::new(run_id, Entrant::Message));
+        let run = Arc::new(QueuedRun::new(run_id, RunTrigger::Message));
         run.phase.enter(HAS_TURN);
         self.0.lock().entry(key.clone()).or_default().insert(0, run.clone());
         TurnGuard { queue: self.clone(), key: key.clone(), run }
@@ -90,19 +95,19 @@ impl ThreadQueue {
         self.0.lock().values().filter_map(|runs| runs.first()?.active()).collect()
     }
 
-    /// Returns whether a run waits that may supersede the one that has the turn.
+    /// Returns whether a queued run may supersede the one that has the turn.
     pub(crate) fn has_superseding(&self, key: &ThreadKey) -> bool {
-        let is_superseding = |run: &Arc<QueuedRun>| run.entrant == Entrant::Message;
+        let is_superseding = |run: &Arc<QueuedRun>| run.trigger == RunTrigger::Message;
         self.0.lock().get(key).is_some_and(|runs| runs.iter().skip(1).any(is_superseding))
     }
 
-    /// Returns the number of runs that wait for others of their thread in this process.
-    pub fn waiting(&self) -> usize {
+    /// Returns the number of queued runs in this process.
+    pub(crate) fn queued(&self) -> usize {
         self.0.lock().values().map(|runs| runs.len().saturating_sub(1)).sum()
     }
 
     /// Cancels a run that has not begun. Returns whether the run was in the queue.
-    pub(crate) fn cancel_waiting(&self, key: &ThreadKey, run_id: &RunId) -> bool {
+    pub(crate) fn cancel_queued(&self, key: &ThreadKey, run_id: &RunId) -> bool {
         let threads = self.0.lock();
         let run = threads.get(key).and_then(|runs| runs.iter().find(|run| run.run_id == *run_id));
         let Some(run) = run.filter(|run| run.active().is_none()) else { return false };
@@ -112,8 +117,8 @@ impl ThreadQueue {
 }
 
 impl QueuedRun {
-    fn new(run_id: &RunId, entrant: Entrant) -> Self {
-        Self { run_id: run_id.clone(), entrant, phase: Phase::default(), active: Mutex::default() }
+    fn new(run_id: &RunId, trigger: RunTrigger) -> Self {
+        Self { run_id: run_id.clone(), trigger, phase: Phase::default(), active: Mutex::default() }
     }
 
     fn active(&self) -> Option<Arc<ActiveRun>> {
@@ -123,7 +128,7 @@ impl QueuedRun {
 
 impl TurnGuard {
     /// Waits until the run has the turn or is cancelled.
-    pub async fn turn(&self) {
+    pub(crate) async fn turn(&self) {
         self.run.phase.reached(HAS_TURN).await;
     }
 
@@ -136,7 +141,8 @@ impl TurnGuard {
     }
 
     pub(crate) fn activate(&self, run: Arc<ActiveRun>) {
-        // Under the queue's lock, so that a concurrent cancel finds the run either waiting or running.
+        // Under the queue's lock, so that a concurrent cancel finds the run either queued or
+        // running.
         let _threads = self.queue.0.lock();
         *self.run.active.lock() = Some(run);
     }
@@ -170,8 +176,9 @@ mod tests {
     #[test]
     fn runs_of_a_thread_take_turns_in_order() {
         let queue = Arc::new(ThreadQueue::default());
-        let enter =
-            |thread: &str, run: &str| queue.enter(&key(thread), &run.into(), Entrant::Message, 2);
+        let enter = |thread: &str, run: &str| {
+            queue.enter(&key(thread), &run.into(), RunTrigger::Message, 2)
+        };
         let first = enter("t", "1").unwrap();
         assert!(first.turn().now_or_never().is_some());
         let second = enter("t", "2").unwrap();
@@ -181,14 +188,14 @@ mod tests {
         let third = enter("t", "3").unwrap();
         assert!(matches!(enter("t", "4"), Err(StartError::QueueFull)));
         assert!(matches!(
-            queue.enter(&key("t"), &"4".into(), Entrant::Message, 0),
+            queue.enter(&key("t"), &"4".into(), RunTrigger::Message, 0),
             Err(StartError::ThreadIsBusy)
         ));
         assert!(queue.has_superseding(&key("t")) && !queue.has_superseding(&key("other")));
         let other = ThreadKey { owner: "key:b".into(), ..key("t") };
         assert!(
             queue
-                .enter(&other, &"1".into(), Entrant::Message, 0)
+                .enter(&other, &"1".into(), RunTrigger::Message, 0)
                 .unwrap()
                 .turn()
                 .now_or_never()
@@ -206,12 +213,12 @@ mod tests {
     }
 
     #[test]
-    fn a_waiting_run_can_be_cancelled() {
+    fn a_queued_run_can_be_cancelled() {
         let queue = Arc::new(ThreadQueue::default());
-        let [first, second] =
-            ["1", "2"].map(|run| queue.enter(&key("t"), &run.into(), Entrant::Message, 2).unwrap());
-        assert!(!queue.cancel_waiting(&key("t"), &"3".into()));
-        assert!(queue.cancel_waiting(&key("t"), &"2".into()));
+        let [first, second] = ["1", "2"]
+            .map(|run| queue.enter(&key("t"), &run.into(), RunTrigger::Message, 2).unwrap());
+        assert!(!queue.cancel_queued(&key("t"), &"3".into()));
+        assert!(queue.cancel_queued(&key("t"), &"2".into()));
         assert!(second.turn().now_or_never().is_some() && second.is_cancelled());
         drop(first);
         assert!(second.is_cancelled(), "a turn does not undo the cancel");

@@ -15,7 +15,7 @@ use super::super::SandboxOptions;
 
 const SERVER_GROUP: &str = "agui-server";
 const CONTROLLERS: [&str; 2] = ["memory", "pids"];
-/// The processes of bubblewrap, which count too.
+/// The processes of bubblewrap, which the limit counts, too.
 const BWRAP_PROCESSES: u64 = 2;
 const REMOVAL_ATTEMPTS: u32 = 200;
 const REMOVAL_INTERVAL: Duration = Duration::from_millis(10);
@@ -26,12 +26,13 @@ pub(super) struct Cgroups {
     parent: PathBuf,
 }
 
-/// One for the process, because the server moves itself.
+/// One value for the whole process, because the server moves itself into a cgroup.
 static CGROUPS: OnceLock<Result<Cgroups, String>> = OnceLock::new();
 
 impl Cgroups {
-    /// Returns the cgroup of this process, prepared for commands, or why it cannot be used.
-    pub(super) fn of_this_process() -> Result<&'static Self, &'static str> {
+    /// Returns the cgroup of this process, prepared for commands, or the reason why it cannot be
+    /// used.
+    pub(super) fn for_this_process() -> Result<&'static Self, &'static str> {
         CGROUPS.get_or_init(|| Self::prepare(own_cgroup()?)).as_ref().map_err(String::as_str)
     }
 
@@ -39,7 +40,7 @@ impl Cgroups {
         let shown = parent.display().to_string();
         let available = fs::read_to_string(parent.join("cgroup.controllers")).unwrap_or_default();
         if let Some(missing) =
-            CONTROLLERS.iter().find(|name| !available.split_whitespace().any(|it| it == **name))
+            CONTROLLERS.iter().find(|name| !available.split_whitespace().any(|word| word == **name))
         {
             return Err(format!("the cgroup {shown} has no controller `{missing}`"));
         }
@@ -75,7 +76,7 @@ impl Cgroups {
     }
 }
 
-/// The cgroup of one command. Dropping it kills what is in it, and removes it.
+/// The cgroup of one command. Dropping it kills its processes, and removes it.
 #[derive(Debug)]
 pub(super) struct CommandCgroup {
     pub(super) path: PathBuf,
@@ -138,7 +139,7 @@ fn folder_of(groups: &str, mounts: &str) -> Option<PathBuf> {
     let (root, folder) = mount?;
     let inner = Path::new(group).strip_prefix(root).ok()?;
     let folder = Path::new(folder).join(inner);
-    // An earlier server of this unit may have left it.
+    // An earlier server of this unit may have left this child.
     Some(if folder.ends_with(SERVER_GROUP) { folder.parent()?.to_owned() } else { folder })
 }
 

@@ -1,7 +1,7 @@
 //! The isolation of a command: bubblewrap's arguments, and the limits of the kernel.
 //!
-//! A command is not root, has no capabilities and cannot get any. A seccomp filter takes the system calls away that
-//! create namespaces and mounts, and those whose memory nothing bounds.
+//! A command is not root, has no capabilities and cannot get any. A seccomp filter blocks system
+//! calls that create namespaces and mounts, and system calls that take unbounded memory.
 //!
 //! If this server is not root, a user namespace isolates the command. If it is root, a user namespace would map the
 //! command to the system's root, to which `--nproc` does not apply; so each workspace has a user of its own instead.
@@ -44,7 +44,7 @@ pub(super) struct Isolation {
     is_root: bool,
     can_disable_userns: bool,
     filter: NamelessFile,
-    /// The cgroups that bound memory and processes, or why there are none.
+    /// The cgroups that bound memory and processes, or the reason for their absence.
     pub(super) cgroups: Result<&'static Cgroups, &'static str>,
 }
 
@@ -72,8 +72,8 @@ impl Isolation {
         let help =
             help.map_err(|error| format!("{} cannot be started: {error}", bwrap.display()))?;
         let can_disable_userns = String::from_utf8_lossy(&help.stdout).contains("--disable-userns");
-        let cgroups = Cgroups::of_this_process();
-        let filter = NamelessFile::of_filter(if cgroups.is_ok() {
+        let cgroups = Cgroups::for_this_process();
+        let filter = NamelessFile::from_filter(if cgroups.is_ok() {
             MemoryBound::Cgroup
         } else {
             MemoryBound::Watch
@@ -113,7 +113,7 @@ impl Isolation {
             "/usr/bin/prlimit".to_owned(),
             format!("--nproc={}", limits.processes),
             format!("--fsize={}", command.file_bytes),
-            // CPU time, in case a process survives the time limit.
+            // CPU time ends a process that survives the time limit.
             format!("--cpu={}", limits.timeout.as_secs().saturating_add(1)),
         ]);
         if command.cgroup.is_none() {
@@ -132,7 +132,8 @@ impl Isolation {
     fn options(&self, command: &IsolatedCommand<'_>) -> Arguments {
         let mut arguments = Arguments::default();
         arguments.add("--seccomp 3");
-        // Own namespaces for all but the user; the sandbox ends with this server and has no access to its terminal.
+        // The sandbox has namespaces of its own, except for the user. It ends with this server, and
+        // has no access to its terminal.
         arguments
             .add("--unshare-ipc --unshare-net --unshare-pid --unshare-uts --unshare-cgroup-try");
         arguments
@@ -165,7 +166,8 @@ impl Isolation {
         }
         arguments.add("--proc /proc --dev /dev");
         if command.cgroup.is_none() {
-            // A shared mapping of `/dev/zero` is memory of no process. Reading `/dev/full` gives the same bytes.
+            // A shared mapping of `/dev/zero` is memory of no process. `/dev/full` has the same
+            // bytes.
             arguments.add("--dev-bind /dev/full /dev/zero");
         }
         let workspace = command.workspace;

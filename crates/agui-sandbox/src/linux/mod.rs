@@ -33,11 +33,11 @@ pub struct Sandbox {
     options: SandboxOptions,
     isolation: Isolation,
     workspaces: Arc<Workspaces>,
-    /// One for each command that may run.
+    /// A permit for each command that may run.
     permits: Arc<Permits>,
 }
 
-/// Whether a command may add files to its workspace.
+/// The right of a command to add files to its workspace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Growth {
     Allowed,
@@ -70,8 +70,9 @@ impl Sandbox {
         Ok(Arc::new(Self { options, isolation, workspaces: Arc::new(workspaces), permits }))
     }
 
-    /// Returns why no cgroup bounds the memory of commands; `None` if cgroups do. Without one the server watches the memory,
-    /// and commands have no sockets and no shared memory.
+    /// Returns the reason why no cgroup bounds the memory of commands; `None` if cgroups do.
+    /// Without cgroups the server watches the memory, and commands have no sockets and no shared
+    /// memory.
     pub fn lack_of_cgroups(&self) -> Option<&str> {
         self.isolation.cgroups.err()
     }
@@ -106,7 +107,7 @@ impl Sandbox {
         self.run_printing(words, input, growth, self.options.max_output_bytes, cx).await
     }
 
-    /// Runs a command of which so many bytes of output are kept.
+    /// Runs a command, and keeps at most `max_output_bytes` of its output.
     async fn run_printing(
         &self,
         words: &[&str],

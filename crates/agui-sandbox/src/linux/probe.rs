@@ -111,7 +111,7 @@ fn run(
     })
 }
 
-/// Returns the file with bubblewrap's options as well, which must stay open.
+/// Starts a command. Also returns the file with bubblewrap's options, which must stay open.
 fn start(
     isolation: &Isolation,
     options: &SandboxOptions,
@@ -123,7 +123,7 @@ fn start(
     Ok((process.spawn().map_err(cannot_start)?, arguments))
 }
 
-/// Waits until a process ends, or until `is_done`, which returns `None`.
+/// Waits until a process ends. Returns `None` if `is_done` before.
 fn wait(child: &mut Child, is_done: impl Fn() -> bool) -> Result<Option<ExitStatus>, String> {
     let deadline = Instant::now() + PROBE_TIMEOUT;
     loop {

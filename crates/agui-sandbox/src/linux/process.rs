@@ -37,7 +37,8 @@ pub(super) struct CommandOutput {
     pub(super) truncated: bool,
 }
 
-/// Runs a command. A full `growing` workspace ends it. Of what it prints, `max_output_bytes` are kept. Dropping the future kills all processes in its sandbox.
+/// Runs a command, and keeps at most `max_output_bytes` of its output. A full `growing` workspace
+/// ends it. Dropping the future kills all processes in its sandbox.
 pub(super) async fn run(
     process: std::process::Command,
     input: Option<String>,
@@ -53,7 +54,9 @@ pub(super) async fn run(
     let mut child = process.spawn()?;
     let (mut stdout, mut stderr) =
         (Capture::new(max_output_bytes), Capture::new(options.max_output_bytes));
-    let (stdin, out, err) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
+    let stdin = child.stdin.take();
+    let out = child.stdout.take();
+    let err = child.stderr.take();
     let id = child.id();
     let end = {
         let pipes = async {
@@ -95,7 +98,7 @@ async fn write_input(stdin: Option<ChildStdin>, input: Option<String>) {
     let _ = stdin.shutdown().await;
 }
 
-/// Keeps the beginning of an output. It reads the rest, too, because a command stops at a full pipe.
+/// The beginning of an output. The rest is read, too, because a command stops at a full pipe.
 struct Capture {
     kept: Vec<u8>,
     limit: usize,

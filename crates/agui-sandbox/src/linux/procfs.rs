@@ -2,10 +2,10 @@
 
 use std::{collections::HashSet, fs, io, path::Path};
 
-/// What a send buffer holds at most by default, in bytes.
+/// The default size of a send buffer, in bytes.
 const DEFAULT_SEND_BUFFER: u64 = 212_992;
 
-/// What the processes of a command hold that its workspace does not show.
+/// The memory and files of a command's processes that its workspace does not show.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct ProcessUsage {
     /// Memory, in bytes. Shared pages count for each process.
@@ -24,7 +24,7 @@ pub(super) fn usage_of_tree(id: u32) -> ProcessUsage {
     for (index, process) in process_tree(id).into_iter().enumerate() {
         usage.memory = usage.memory.saturating_add(memory_of(process).unwrap_or_default());
         let mut open = OpenFiles::default();
-        // Bubblewrap's own two processes are not the command's. After another error the process has ended.
+        // The first two processes are bubblewrap's. After another error the process has ended.
         if let Err(error) = open.inspect(process, &mut seen)
             && index >= 2
             && error.kind() == io::ErrorKind::PermissionDenied
@@ -56,7 +56,7 @@ impl OpenFiles {
 
     fn add(&mut self, descriptor: &Path, seen: &mut HashSet<(u64, u64)>) {
         use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _};
-        // It was closed meanwhile if this fails.
+        // If this fails, the descriptor was closed.
         let Ok(file) = fs::metadata(descriptor) else { return };
         let is_unlinked =
             file.is_file() && file.nlink() == 0 && Some(file.dev()) != memory_file_device();
@@ -70,8 +70,8 @@ impl OpenFiles {
     }
 }
 
-/// Returns the device number of all files that `memfd_create` makes. They are memory, which the cgroup bounds; without one
-/// commands cannot make them.
+/// Returns the device number of all files that `memfd_create` makes. They are memory, which a
+/// cgroup bounds; without a cgroup, commands cannot make them.
 fn memory_file_device() -> Option<u64> {
     use std::sync::OnceLock;
 

@@ -18,14 +18,14 @@ use rustix::{
 };
 
 const FOLDER: OFlags = OFlags::DIRECTORY.union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
-/// The prefix of the names at the top, which no command chose.
+/// The prefix of the new names at the top.
 const PREFIX: &str = ".moved-";
 
-/// Removes a folder and what is in it.
+/// Removes a folder with its content.
 pub(super) fn remove_folder(trash: &Path) -> io::Result<()> {
     make_accessible(CWD, trash)?;
     let top = openat(CWD, trash, FOLDER | OFlags::RDONLY, Mode::empty())?;
-    // A command can have chosen such names, too.
+    // Unique, because a command can have chosen names with the prefix.
     let prefix = format!("{PREFIX}{}-", uuid::Uuid::new_v4().simple());
     let (mut waiting, mut moved) = (Vec::new(), 0_u64);
     let mut empty = |folder: Dir, waiting: &mut Vec<String>| -> io::Result<()> {

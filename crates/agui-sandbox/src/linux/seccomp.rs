@@ -16,7 +16,7 @@ use seccompiler::{
     SeccompRule, sock_filter,
 };
 
-/// What bounds the memory of commands.
+/// The mechanism that bounds the memory of commands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum MemoryBound {
     Cgroup,
@@ -69,8 +69,9 @@ const BLOCKED: [i64; 41] = [
     libc::SYS_unshare,
     libc::SYS_userfaultfd,
 ];
-/// Memory that belongs to no process, or whose amount cannot be read from outside. Blocked unless a cgroup bounds
-/// it. Of sockets only `socketpair` remains, because each pair holds at most its two send buffers.
+/// Calls that take memory of no process, or an unknown amount. Blocked unless a cgroup bounds it.
+/// `socketpair` is the only call for sockets that remains, because a pair holds at most its two
+/// send buffers.
 const UNACCOUNTED_MEMORY: [i64; 8] = [
     libc::SYS_memfd_create,
     libc::SYS_memfd_secret,
@@ -92,7 +93,8 @@ const NAMESPACE_FLAGS: [i32; 7] = [
     libc::CLONE_NEWUTS,
 ];
 const MAP_TYPE: i32 = 0x0f;
-/// Numbers from here on are calls of the x32 architecture, which have the architecture number of x86_64.
+/// Calls from this number on belong to the x32 architecture, which has the architecture number of
+/// x86_64.
 const FIRST_X32_CALL: u32 = 0x4000_0000;
 const SECCOMP_RET_ERRNO: u32 = 0x0005_0000;
 /// `BPF_LD | BPF_W | BPF_ABS`
@@ -112,7 +114,7 @@ impl NamelessFile {
         file.write_all(bytes).map(|()| Self(file))
     }
 
-    pub(super) fn of_filter(bound: MemoryBound) -> Result<Self, String> {
+    pub(super) fn from_filter(bound: MemoryBound) -> Result<Self, String> {
         let program = program(bound)
             .map_err(|error| format!("the filter of system calls cannot be compiled: {error}"))?;
         let bytes: Vec<u8> = program.iter().flat_map(encode).collect();

@@ -24,14 +24,14 @@ const REMOVE: &str =
 [ -h \"$1\" ] || [ ! -d \"$1\" ] || chmod -R u+rwX -- \"$1\"
 case $1 in ./|./.) exec find . -mindepth 1 -delete;; *) exec rm -rf -- \"$1\";; esac";
 
-/// `$2` is the most bytes to print. Links lead nowhere but into the read-only system, whose files are nothing to share, and a pipe or a
-/// device has no end.
+/// Prints at most `$2` bytes of a regular file. A link can only lead into the read-only system,
+/// whose files are not worth sharing, and a pipe or a device has no end.
 const PRINT: &str = "path=$(realpath -e -- \"$1\") || exit 1
 case $path in /workspace/*) ;; *) echo \"share_file: the file is not in the workspace\" >&2; exit 1;; esac
 [ -f \"$path\" ] || { echo \"share_file: not a regular file\" >&2; exit 1; }
 exec head -c \"$2\" -- \"$path\"";
 
-/// The types of files whose bytes do not show them, by the end of the name.
+/// Media types that the bytes of a file do not show, by the end of its name.
 const TYPES: [(&str, &str); 9] = [
     ("csv", "text/csv"),
     ("docx", "application/vnd.openxmlformats-officedocument.wordprocessingml.document"),
@@ -60,7 +60,7 @@ impl Sandbox {
                 let call = move |arguments, cx| command(sandbox.clone(), arguments, cx);
                 let repeat =
                     if READING.contains(&&*spec.name) { Repeat::Safe } else { Repeat::Never };
-                Arc::new(FnTool::of_spec(spec, call).needs_approval(approval).repeat(repeat))
+                Arc::new(FnTool::from_spec(spec, call).needs_approval(approval).repeat(repeat))
                     as Arc<dyn Tool>
             })
             .collect()
@@ -185,7 +185,7 @@ impl Sandbox {
         Err(ToolError::new(line.split_once(": ").map_or(line, |(_, reason)| reason)))
     }
 
-    /// Returns the status that a command has ended with, or why it was stopped.
+    /// Returns the exit status of a command, or the reason why it was stopped.
     fn status(&self, end: CommandEnd) -> Result<ExitStatus, String> {
         let options = &self.options;
         Err(match end {
@@ -209,7 +209,7 @@ impl Sandbox {
 type Command =
     fn(Arc<Sandbox>, JsonObject, ToolContext) -> BoxFuture<'static, Result<String, ToolError>>;
 
-/// Returns the descriptions of the tools, and how each is carried out.
+/// Returns the tools' descriptions and commands.
 fn specs() -> [(ToolSpec, Command); 6] {
     let path = |description: &str| json!({ "type": "string", "minLength": 1, "maxLength": 1000, "description": description });
     let spec = |name: &str, description: &str, properties: Value, required: &[&str]| {
@@ -276,7 +276,9 @@ fn listed_files(output: &CommandOutput) -> Value {
         .split('\0')
         .filter_map(|line| {
             let mut parts = line.splitn(3, '\t');
-            let (kind, size, path) = (parts.next()?, parts.next()?, parts.next()?);
+            let kind = parts.next()?;
+            let size = parts.next()?;
+            let path = parts.next()?;
             let kind = match kind {
                 "f" => "file",
                 "d" => "folder",

@@ -1,6 +1,7 @@
 //! Watches a command while it runs: its memory, its workspace and the disk.
 //!
-//! A command can exceed a limit between two looks. Each look at the workspace takes at most a tenth of the time.
+//! A command can exceed a limit between two measurements. Measuring the workspace takes at most a
+//! tenth of the time.
 
 use std::{path::Path, time::Duration};
 
@@ -14,7 +15,7 @@ use super::{
 };
 
 const POLL_INTERVAL: Duration = Duration::from_millis(100);
-/// The time between two looks is this many times the duration of a look, or longer.
+/// The pause between two measurements is at least this many times the duration of one.
 const PAUSE_FACTOR: u32 = 10;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -25,8 +26,8 @@ pub(super) enum ExceededLimit {
     Disk,
 }
 
-/// Completes when a command exceeds a limit. `id` is the process id of its bubblewrap. A workspace that cannot grow is
-/// `None`. A cgroup bounds the memory itself.
+/// Completes when a command exceeds a limit. `id` is the process id of its bubblewrap. A workspace
+/// that cannot grow is `None`. With a cgroup, the kernel bounds the memory.
 pub(super) async fn exceeded(
     id: Option<u32>,
     workspace: Option<&Path>,
@@ -51,9 +52,11 @@ pub(super) async fn exceeded(
     }
 }
 
-/// Returns the bytes by which a workspace may grow. `unlinked` is what open files take that are not in it any more.
+/// Returns the bytes by which a workspace may grow. `unlinked` are the bytes of open files that
+/// were removed from it.
 ///
-/// The disk counts as full when less is free than a workspace may take, so that commands leave some of it to the server.
+/// The disk counts as full when less is free than a workspace may take, so that commands leave some
+/// space to the server.
 pub(super) async fn remaining_space(
     workspace: &Path,
     options: &SandboxOptions,

@@ -1,7 +1,7 @@
-//! Measures what a workspace takes on disk.
+//! Measures the size of a workspace on disk.
 //!
-//! A command arranges its files as it likes, so each folder is opened relative to its parent: a path can be longer than
-//! `PATH_MAX`. What cannot be measured counts as too large.
+//! A command arranges its files as it likes, so each folder is opened relative to its parent: a
+//! path can be longer than `PATH_MAX`. A workspace that cannot be measured counts as too large.
 
 use std::{io, path::Path};
 
@@ -55,7 +55,7 @@ fn measure(workspace: &Path, limit: u64) -> Result<u64, Errno> {
         match openat(folder.fd()?, name, open, Mode::empty()) {
             Ok(_) if levels.len() >= MAX_DEPTH => return Err(Errno::DQUOT),
             Ok(folder) => levels.push(Dir::new(folder)?),
-            // It was removed or replaced meanwhile.
+            // The entry was removed or replaced.
             Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => {}
             Err(error) => return Err(error),
         }

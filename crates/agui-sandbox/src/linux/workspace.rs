@@ -1,7 +1,7 @@
 //! Workspaces: one folder for each conversation of each principal.
 //!
-//! Beside the folder `HASH` lies `HASH.json`, which names the conversation, so that a workspace can be removed when its
-//! thread is gone.
+//! Beside the folder `HASH` lies `HASH.json`, which names the conversation, so that a workspace can
+//! be removed when its thread is deleted.
 
 use std::{
     collections::HashMap,
@@ -25,7 +25,7 @@ use agui_base::{private_file::create_private_folder, text::hex};
 const FIRST_USER_ID: u32 = 0x7000_0000;
 /// The prefix of folders that are being removed.
 const TRASH_PREFIX: &str = ".removed-";
-/// How long a removal waits for commands that are being killed.
+/// The time that a removal waits for commands that are being killed.
 const KILL_TIMEOUT: Duration = Duration::from_secs(10);
 const KILL_POLL: Duration = Duration::from_millis(5);
 
@@ -66,7 +66,7 @@ impl Workspaces {
         let name = folder_name(owner);
         let path = self.folder.join(&name);
         let workspace = {
-            // Under the lock, so that no removal comes between.
+            // The folder is created under the lock, so that no removal can intervene.
             let mut in_use = self.in_use.lock();
             in_use.retain(|_, used| used.strong_count() > 0);
             let used = in_use.get(&name).and_then(Weak::upgrade).unwrap_or_default();
@@ -80,7 +80,8 @@ impl Workspaces {
         Ok(workspace)
     }
 
-    /// Lists the conversations that have workspaces. Removes what earlier processes left half removed or without a record.
+    /// Lists the conversations that have workspaces. Removes folders that earlier processes left
+    /// half removed or without a record.
     pub(super) fn owners(&self) -> io::Result<Vec<WorkspaceOwner>> {
         let mut owners = Vec::new();
         let entries = match fs::read_dir(&self.folder) {
@@ -114,7 +115,7 @@ impl Workspaces {
             let in_use = self.in_use.lock();
             let is_used = in_use.get(name).is_some_and(|used| used.strong_count() > 0);
             let record = path.with_extension("json");
-            // The workspace may have been opened meanwhile.
+            // Another call may have opened the workspace.
             if is_used || read_record(&record)?.is_some() {
                 return Ok(());
             }
@@ -130,7 +131,8 @@ impl Workspaces {
         self.folder.join(format!("{TRASH_PREFIX}{}", uuid::Uuid::new_v4().simple()))
     }
 
-    /// Removes a workspace. It is out of reach at once; then this waits until its commands have ended.
+    /// Removes a workspace. Its folder is renamed at once; then this waits until its commands have
+    /// ended.
     pub(super) fn remove(&self, owner: &WorkspaceOwner) -> io::Result<()> {
         let name = folder_name(owner);
         let path = self.folder.join(&name);
@@ -184,7 +186,8 @@ fn ignore_absent(result: io::Result<()>) -> io::Result<()> {
         .or_else(|error| if error.kind() == io::ErrorKind::NotFound { Ok(()) } else { Err(error) })
 }
 
-/// Returns `None` if the record is absent or invalid. Other errors, such as too many open files, say nothing about it.
+/// Returns `None` if the record is absent or invalid. After other errors, such as too many open
+/// files, the record may be valid.
 fn read_record(path: &Path) -> io::Result<Option<WorkspaceOwner>> {
     match fs::read(path) {
         Ok(record) => Ok(serde_json::from_slice(&record).ok()),
@@ -296,7 +299,7 @@ mod tests {
             .unwrap();
         let path = workspace.path.to_owned();
         drop(workspace);
-        // Reading a link to itself fails, also for root.
+        // Root cannot read a link to itself either.
         let record = path.with_extension("json");
         fs::remove_file(&record).unwrap();
         std::os::unix::fs::symlink(&record, &record).unwrap();

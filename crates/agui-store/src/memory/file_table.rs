@@ -29,7 +29,7 @@ type FileKey = (Arc<str>, i64);
 pub(super) struct FileEntry {
     pub(super) file: StoredFile,
     pub(super) bytes: Bytes,
-    /// When it was made, or a thread that used it was deleted.
+    /// The time at which the file was stored, or the last thread that used it was deleted.
     pub(super) unused_since: Millis,
 }
 
@@ -58,7 +58,7 @@ impl FileTable {
         self.by_digest.remove(&(key.0.clone(), entry.file.digest));
     }
 
-    /// Removes the files that are not to be kept. Returns their number.
+    /// Removes the files that `is_kept` rejects. Returns their number.
     pub(super) fn retain(&mut self, is_kept: impl Fn(&FileEntry) -> bool) -> u64 {
         let removed = self.files.iter().filter(|(_, entry)| !is_kept(entry));
         let removed: Vec<_> = removed.map(|(key, _)| key.clone()).collect();
@@ -66,29 +66,29 @@ impl FileTable {
         removed.len() as u64
     }
 
-    /// Returns the sums of an owner's files, or of all.
+    /// Returns the sums of an owner's files, or of all files.
     pub(super) fn sums(&self, owner: &str) -> FileSums {
         self.sums.get(owner).copied().unwrap_or_default()
     }
 
-    pub(super) fn of_file(&self, file: &StoredFile) -> Option<&FileEntry> {
+    pub(super) fn get(&self, file: &StoredFile) -> Option<&FileEntry> {
         self.files.get(&(file.owner.clone(), file.number))
     }
 
-    pub(super) fn of_digest(&mut self, owner: &str, digest: &str) -> Option<&mut FileEntry> {
+    pub(super) fn find_digest(&mut self, owner: &str, digest: &str) -> Option<&mut FileEntry> {
         let owner = Arc::from(owner);
         let number = *self.by_digest.get(&(Arc::clone(&owner), digest.to_owned()))?;
         self.files.get_mut(&(owner, number))
     }
 
-    /// Returns the file with an id: of this owner, or of any one.
+    /// Returns the file with an id, of this owner or of any owner.
     pub(super) fn find(&mut self, owner: Option<&str>, id: &str) -> Option<&mut FileEntry> {
         let key = self.by_id.get(id).filter(|key| owner.is_none_or(|owner| *key.0 == *owner))?;
         self.files.get_mut(key)
     }
 
-    /// Returns the files of an owner before the one with a number, the newest first.
-    pub(super) fn of_owner(&self, owner: &str, before: i64) -> impl Iterator<Item = &StoredFile> {
+    /// Returns the files of an owner with numbers below `before`, the newest first.
+    pub(super) fn owned_by(&self, owner: &str, before: i64) -> impl Iterator<Item = &StoredFile> {
         let owner: Arc<str> = owner.into();
         let range = (owner.clone(), i64::MIN)..(owner, before);
         self.files.range(range).rev().map(|(_, entry)| &entry.file)

@@ -24,7 +24,8 @@ use super::{
 };
 use agui_protocol::{MessageId, ResumeEntry, RunId};
 
-/// Keeps everything in memory, without a limit: only [`sweep`](Store::sweep) and [`delete`](Store::delete) remove anything.
+/// Keeps everything in memory, without a limit. Only [`sweep`](Store::sweep) and
+/// [`delete`](Store::delete) remove anything.
 #[derive(Debug, Default)]
 pub struct MemoryStore(Mutex<Tables>);
 
@@ -55,7 +56,7 @@ impl Store for MemoryStore {
         let replaced = entry
             .runs
             .iter()
-            .position(|it| it.record.id == *run.run_id)
+            .position(|earlier| earlier.record.id == *run.run_id)
             .map(|at| entry.runs.remove(at));
         if let Some(replaced) = &replaced {
             tables.threads_of_runs.remove(&replaced.record.number);
@@ -71,7 +72,7 @@ impl Store for MemoryStore {
         let lease = Lease { thread: number, run: run_number, holder: run.holder.clone() };
         entry.lease = Some(lease.clone());
         let mut begun = RunEntry::new(number, run_number, run, thread.head, entry.state);
-        // An answer stays given.
+        // A reply stays when its run is replaced.
         begun
             .answered
             .splice(..0, replaced.iter().flat_map(|replaced| replaced.answered.iter().cloned()));
@@ -320,7 +321,8 @@ impl Store for MemoryStore {
     async fn run_start(&self, _owner: &str, run: i64) -> StoreResult<Option<RunStart>> {
         let tables = self.0.lock();
         let entry = tables.threads_of_runs.get(&run).and_then(|thread| tables.threads.get(thread));
-        let run = entry.and_then(|entry| entry.runs.iter().find(|it| it.record.number == run));
+        let is_run = |entry: &&RunEntry| entry.record.number == run;
+        let run = entry.and_then(|entry| entry.runs.iter().find(is_run));
         Ok(entry.zip(run.and_then(|run| run.start.as_ref())).map(|(entry, start)| RunStart {
             head: start.head,
             state: entry.stored_state(start.state).map(|(_, state)| state),

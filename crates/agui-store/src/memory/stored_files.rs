@@ -21,7 +21,7 @@ const MAX_BYTES: u64 = 1 << 30;
 impl FileStore for MemoryStore {
     async fn put(&self, file: &NewFile<'_>) -> StoreResult<PutFile> {
         let files = &mut self.0.lock().files;
-        if let Some(entry) = files.of_digest(file.owner, file.digest) {
+        if let Some(entry) = files.find_digest(file.owner, file.digest) {
             entry.unused_since = entry.unused_since.max(file.now);
             return Ok(PutFile::Existed(entry.file.clone()));
         }
@@ -47,7 +47,7 @@ impl FileStore for MemoryStore {
 
     async fn file_bytes(&self, file: &StoredFile, range: Range<u64>) -> StoreResult<Option<Bytes>> {
         let tables = self.0.lock();
-        let Some(entry) = tables.files.of_file(file) else { return Ok(None) };
+        let Some(entry) = tables.files.get(file) else { return Ok(None) };
         let [start, end] = [range.start, range.end].map(|at| at.min(entry.file.bytes) as usize);
         Ok(Some(entry.bytes.slice(start.min(end)..end)))
     }
@@ -59,7 +59,7 @@ impl FileStore for MemoryStore {
         limit: usize,
     ) -> StoreResult<Vec<StoredFile>> {
         let tables = self.0.lock();
-        Ok(tables.files.of_owner(owner, before.unwrap_or(i64::MAX)).take(limit).cloned().collect())
+        Ok(tables.files.owned_by(owner, before.unwrap_or(i64::MAX)).take(limit).cloned().collect())
     }
 
     async fn delete_file(

@@ -22,7 +22,7 @@ pub(super) struct Tables {
     /// The last number of a thread, a run or a state.
     pub(super) last_number: i64,
     pub(super) files: FileTable,
-    /// Those of an owner, by their names.
+    /// The sealed values of each owner.
     pub(super) sealed: HashMap<String, Vec<SealedValue>>,
 }
 
@@ -50,7 +50,7 @@ pub(super) struct RunEntry {
     pub(super) start: Option<StartEntry>,
 }
 
-/// What a detached run was given: the last message, the number of the state, the rest as JSON.
+/// The input of a detached run: the last message, the number of the state, the rest as JSON.
 #[derive(Debug)]
 pub(super) struct StartEntry {
     pub(super) head: i64,
@@ -68,12 +68,12 @@ impl Tables {
         self.threads.get(self.numbers.get(key)?)
     }
 
-    /// Returns why the run does not begin; `None` if it may.
+    /// Returns the reason why the run does not begin, or `None` if it may begin.
     pub(super) fn refusal(&self, run: &NewRun<'_>) -> Option<BeginOutcome> {
         let entry = self.thread(run.key);
         if let Some(entry) = entry
             && let Some(lease) = &entry.lease
-            && let Some(busy) = entry.runs.iter().find(|it| it.record.number == lease.run)
+            && let Some(busy) = entry.runs.iter().find(|run| run.record.number == lease.run)
         {
             let lost = (lease.holder != *run.holder).then(|| lease.clone());
             return Some(BeginOutcome::Busy { run: busy.record.clone(), lost });
@@ -167,7 +167,7 @@ impl ThreadEntry {
             .new
             .iter()
             .map(|(message, _)| *message)
-            .chain(branch.updated.iter().map(|(_, it)| *it));
+            .chain(branch.updated.iter().map(|(_, message)| *message));
         self.files.extend(named_files(messages));
         let mut parent = branch.base;
         for (message, run) in &branch.new {
@@ -223,7 +223,7 @@ impl ThreadEntry {
 
     fn set_delivered(&self, nodes: &mut [MessageNode]) {
         // Runs are in the order of their numbers.
-        let position = |run: i64| self.runs.binary_search_by_key(&run, |it| it.record.number);
+        let position = |run: i64| self.runs.binary_search_by_key(&run, |entry| entry.record.number);
         for node in nodes {
             if let MessageOrigin::Run { run, delivered } = &mut node.origin {
                 *delivered = position(*run).map_or(true, |at| self.runs[at].record.delivered);

@@ -1,4 +1,4 @@
-//! Begins a run with one statement. If that writes nothing, a second one finds out why.
+//! Begins a run with one statement. If it writes nothing, a second statement finds the reason.
 
 use sqlx::{Row as _, postgres::PgRow};
 
@@ -41,7 +41,7 @@ pub(super) async fn begin(pool: &PostgresPool, run: &NewRun<'_>) -> StoreResult<
     found.map_or(Ok(BeginOutcome::Changed), |row| refusal(&row, &new))
 }
 
-/// Returns why nothing was written, from the row of the thread and its newest run.
+/// Returns the reason why nothing was written, from the row of the thread and its newest run.
 fn refusal(row: &PgRow, new: &BeginColumns) -> StoreResult<BeginOutcome> {
     let run = rows::run(row)?;
     if let Some(holder) = row.try_get::<Option<String>, _>("holder")? {

@@ -12,10 +12,10 @@ use crate::{
 
 const APPEND: &str = include_str!("sql/append.sql");
 const EVENTS: &str = include_str!("sql/events.sql");
-/// The number of batches of a run that the statement reads at most.
+/// The maximum number of batches of a run that the statement reads.
 const MAX_BATCHES: usize = 256;
 
-/// Returns for each batch whether its events are in the log, and the runs that are followed.
+/// Returns one boolean per batch, `true` if its events are in the log, and the followed runs.
 pub(super) async fn append(
     pool: &PostgresPool,
     batches: &[EventBatch],
@@ -23,14 +23,15 @@ pub(super) async fn append(
     let batches = batches.iter().map(BatchColumns::new).collect::<Result<Vec<_>, _>>()?;
     let numbers = |of: fn(&BatchColumns) -> i64| batches.iter().map(of).collect::<Vec<_>>();
     let texts = |of: fn(&BatchColumns) -> &str| batches.iter().map(of).collect::<Vec<_>>();
-    // Arrays and no JSON, which would escape each line once more.
-    let query =
-        sqlx::query(APPEND).bind(numbers(|it| it.lease.thread)).bind(numbers(|it| it.lease.run));
-    let query = query
-        .bind(texts(|it| &it.lease.holder))
-        .bind(numbers(|it| it.first))
-        .bind(numbers(|it| it.last));
-    let query = query.bind(texts(|it| &it.body)).bind(texts(|it| &it.times));
+    // Arrays in place of JSON, which would escape each line again.
+    let query = sqlx::query(APPEND)
+        .bind(numbers(|batch| batch.lease.thread))
+        .bind(numbers(|batch| batch.lease.run))
+        .bind(texts(|batch| &batch.lease.holder))
+        .bind(numbers(|batch| batch.first))
+        .bind(numbers(|batch| batch.last))
+        .bind(texts(|batch| &batch.body))
+        .bind(texts(|batch| &batch.times));
     let (mut appended, mut followed) = (vec![false; batches.len()], Vec::new());
     for row in pool.all(query).await? {
         let position = usize::try_from(row.try_get::<i64, _>(0)? - 1).unwrap_or(usize::MAX);
@@ -68,7 +69,9 @@ pub(super) async fn read(
         let (status, count) =
             (rows::status(rows::text(row, "status")?), rows::count(row, "count")?);
         let mut page = EventPage::new(after.get(&run).copied().unwrap_or_default(), status, count);
-        let (mut space, mut bytes, mut is_cut) = (max_bytes, 0, rows.len() == MAX_BATCHES);
+        let mut space = max_bytes;
+        let mut bytes = 0;
+        let mut is_cut = rows.len() == MAX_BATCHES;
         for row in rows {
             // A run without further events has one row, of NULLs.
             if row.try_get::<Option<i64>, _>("first")?.is_none() {

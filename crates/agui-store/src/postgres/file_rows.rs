@@ -1,4 +1,5 @@
-//! The rows of files in the transactions of others: which threads use them, and the deletion of an owner's.
+//! The rows of files in transactions of threads: the uses by threads, and the deletion of an
+//! owner's files.
 
 use std::collections::BTreeSet;
 
@@ -13,7 +14,7 @@ const DELETE_ALL: &str = "SELECT number FROM agui_files WHERE owner = $1 LIMIT $
 const DELETE_FILES: &str = include_str!("sql/delete_files.sql");
 pub(super) const MAX_DELETED_FILES: i64 = 50;
 
-/// Returns the sums of an owner's files, or of all.
+/// Returns the sums of an owner's files, or of all files.
 pub(super) async fn file_sums(operation: &mut Operation, owner: &str) -> StoreResult<FileSums> {
     sums(operation.first(sqlx::query(SUMS).bind(owner)).await?)
 }

@@ -6,8 +6,8 @@ use crate::{
     text::name_to_text,
 };
 
-/// A search looks through this many of the latest threads first. The index finds no word in order of threads, and would
-/// read all threads with a common one.
+/// A search looks through this many of the latest threads first. The index is not in the order of
+/// threads, so it would read all threads that have a common word.
 const NEWEST_THREADS: i64 = 1000;
 
 const THREADS: &str = include_str!("sql/threads.sql");

@@ -63,7 +63,7 @@ const SET_FEEDBACK: &str = "
     UPDATE agui_messages SET feedback = $3 WHERE thread = $1
         AND number = (SELECT MAX(number) FROM agui_messages WHERE thread = $1 AND id = $2) RETURNING number";
 
-/// Without those of rows that are damaged, whose sum could be too large.
+/// Damaged rows are left out, because their sum could be too large.
 const BYTES_OF_OWNER: &str = "
     SELECT COALESCE(SUM(bytes), 0)::bigint FROM agui_threads WHERE owner = $1 AND bytes BETWEEN 0 AND 1099511627776";
 const BYTES_OF_ALL: &str = "
@@ -85,7 +85,7 @@ const TAKE_OVER: &str = "
 const RENEW: &str = include_str!("sql/renew.sql");
 const FOLLOW: &str = include_str!("sql/follow.sql");
 
-/// Without a holder, so that the process does not renew the lease.
+/// The holder is removed, so that the process does not renew the lease.
 const RELEASE: &str = "
     UPDATE agui_threads SET holder = '', lease_until = 0 WHERE number = $1 AND run = $2 AND holder = $3 RETURNING number";
 
@@ -127,8 +127,7 @@ impl PostgresStore {
     /// itself: one connection to it gets the notifications of other processes, which a pooler does not deliver. The role's own
     /// settings apply.
     ///
-    /// # Errors
-    /// As those of [`open`](Self::open).
+    /// # Errors The same as of [`open`](Self::open).
     ///
     /// # Panics
     /// Outside of a tokio runtime.
@@ -145,7 +144,8 @@ impl PostgresStore {
         Self { pool, notifier, signals, _tasks: tasks }
     }
 
-    /// Notifies this process as well: it may follow a run in the store that it has taken over.
+    /// Notifies this process as well: it may follow a lost run in the store whose lease it has
+    /// taken.
     fn notify(&self, topics: Vec<Topic>) {
         topics.iter().for_each(|topic| self.signals.raise(*topic));
         self.notifier.notify(topics);

@@ -1,9 +1,10 @@
 //! Notifies other processes of committed changes.
 //!
-//! Changes of 10 ms are sent with one statement: a `NOTIFY` inside each transaction costs 90 % of the
-//! throughput, because Postgres commits such transactions one at a time. A failed notification is not repeated, because
-//! receivers also poll, and not written to the disk, which would cost as much as a change. Receivers of announcements do not
-//! poll, so the next notification that succeeds says that some were lost.
+//! Changes of 10 ms are sent with one statement: a `NOTIFY` inside each transaction costs 90 % of
+//! the throughput, because Postgres commits such transactions one at a time. A failed notification
+//! is not repeated, because receivers also poll, and is not written to the disk, which would cost
+//! as much as a change. Receivers of announcements do not poll, so the next notification that
+//! succeeds says that some were lost.
 
 use std::{
     collections::{BTreeSet, HashSet},
@@ -29,7 +30,8 @@ const MAX_PAYLOAD_BYTES: usize = 7_900;
 
 /// The number of announcements that may wait.
 const MAX_ANNOUNCED: usize = 4096;
-/// Stands between the sender and the text of an announcement. The text is empty if announcements were lost.
+/// Separates the sender from the text of an announcement. The text is empty if announcements were
+/// lost.
 const ANNOUNCEMENT: char = '!';
 
 const NOTIFY: &str = "
@@ -44,7 +46,7 @@ pub(super) struct Notifier {
     wake: Notify,
 }
 
-/// The runs of which an append was notified, and since when. Cleared after [`SIGNAL_COVERS`].
+/// The runs with a notified append, and the time of the first one. Cleared after [`SIGNAL_COVERS`].
 #[derive(Debug)]
 struct Appended {
     runs: HashSet<i64>,
@@ -55,7 +57,7 @@ struct Appended {
 struct Waiting {
     changed: BTreeSet<Topic>,
     announced: Vec<String>,
-    /// True if announcements were lost, and the other processes do not know it yet.
+    /// True if announcements were lost and the other processes have not been told.
     is_incomplete: bool,
 }
 
@@ -93,7 +95,7 @@ impl Notifier {
         }
     }
 
-    /// Sends a text. One that is too long, or that comes while too many wait, is lost.
+    /// Sends a text. A text that is too long, or that comes while too many wait, is lost.
     pub(super) fn announce(&self, text: String) {
         let is_short = text.len() <= MAX_PAYLOAD_BYTES - self.sender.len();
         self.add(|waiting| match is_short && waiting.announced.len() < MAX_ANNOUNCED {
@@ -130,7 +132,7 @@ impl Notifier {
         payloads
     }
 
-    /// Does not collect, because this process may be at its end.
+    /// Sends without collecting more changes, because this process may be at its end.
     pub(super) async fn notify_at_once(
         &self,
         pool: &PostgresPool,

@@ -21,17 +21,18 @@ const LOCK: &str = "SELECT pg_advisory_xact_lock(4702121837)";
 const HAS_TABLES: &str = "SELECT to_regclass('agui_schema') IS NOT NULL";
 const VERSION: &str = "SELECT version FROM agui_schema";
 
-/// Whether the pooler keeps prepared statements: then this one has the name that PgBouncer gives it.
+/// Returns whether the pooler keeps prepared statements: then PgBouncer has given a name to this
+/// one.
 const KEEPS_STATEMENTS: &str =
     "SELECT EXISTS (SELECT 1 FROM pg_prepared_statements WHERE name LIKE 'PGBOUNCER%')";
 /// The statements rely on it. A pooler keeps no setting of a connection.
 const ISOLATION: &str = "SELECT current_setting('default_transaction_isolation')";
 
-/// With a `listen_url`, `url` is that of a pooler.
+/// With a `listen_url`, `url` is the URL of a pooler.
 pub(super) async fn open(url: &str, listen_url: Option<&str>) -> Result<PostgresPool, OpenError> {
     let (options, direct) = (options(url)?, options(listen_url.unwrap_or(url))?);
     let place = place(&direct);
-    // Not through the pool, which would retry and lose the cause of the error.
+    // Connects without the pool, which would retry and lose the cause of the error.
     let mut conn = connect(&direct, &place).await?;
     let prepared = timeout(CONNECT_TIMEOUT, prepare(&mut conn, &place));
     prepared.await.unwrap_or_else(|_| Err(no_response(&place)))?;

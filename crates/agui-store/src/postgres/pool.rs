@@ -1,6 +1,7 @@
 //! The connection pool, and the timeout of operations.
 //!
-//! Reads and large writes have permits of their own, fewer than there are connections, so that other writes always find one.
+//! Reads and large writes have permits of their own, fewer than there are connections, so that
+//! other writes always find a connection.
 
 use std::{io, sync::Arc, time::Duration};
 
@@ -20,7 +21,8 @@ use crate::{
 use agui_base::permits::{Permit, Permits};
 
 pub(super) const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
-/// Longer than `statement_timeout`, so that it only ends operations on a server that does not respond.
+/// The timeout of an operation. Longer than `statement_timeout`, so that it only ends operations on
+/// a server that does not respond.
 const OPERATION_TIMEOUT: Duration = Duration::from_secs(8);
 /// The interval at which Postgres checks that the client of a running statement is connected. Servers before version 14, and
 /// on some systems, have no such setting, and end the statement by its timeout.
@@ -29,21 +31,22 @@ const CHECK_INTERVAL: &str = "SET client_connection_check_interval = '250ms'";
 const MAX_CONNECTIONS: u32 = 12;
 /// The steps of uploads, and other writes of many bytes, that run at once. An owner has half of them.
 const MAX_LARGE_WRITES: usize = 2;
-/// The bytes from which on a write is a large one.
+/// A write of at least this many bytes is large.
 pub(super) const LARGE_WRITE_BYTES: u64 = 1 << 20;
 const TEST_AFTER_IDLE: Duration = Duration::from_secs(1);
-/// Much shorter than [`CONNECT_TIMEOUT`], so that an operation can try several connections.
+/// The timeout of one attempt to connect. Much shorter than [`CONNECT_TIMEOUT`], so that an
+/// operation can try several connections.
 const TEST_TIMEOUT: Duration = Duration::from_millis(500);
 
-/// What is between this process and the database.
+/// The way from this process to the database.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum DatabaseRoute {
     Direct,
-    /// A pooler that gives a connection to the database for a transaction, such as PgBouncer in transaction mode. It keeps no
-    /// settings, which are those of the role then.
+    /// A pooler that gives a connection to the database for a transaction, such as PgBouncer in
+    /// transaction mode. It keeps no settings, so the role's settings apply.
     Pooler,
-    /// The same, of a version that does not keep prepared statements: PgBouncer before 1.21. A statement is prepared and executed
-    /// within one transaction, which takes four round trips in place of one.
+    /// A pooler that does not keep prepared statements: PgBouncer before 1.21. A statement is
+    /// prepared and executed within one transaction, which takes four round trips in place of one.
     OldPooler,
 }
 
@@ -112,13 +115,14 @@ impl PostgresPool {
         self.operation_within(kind.time_limit(), Some(permit)).await
     }
 
-    /// Waits for the turn of this owner, and begins a step of an upload.
+    /// Waits for a permit of this owner, and begins a step of an upload.
     pub(super) async fn upload(&self, owner: &str) -> StoreResult<Operation> {
         let permit = self.large_writes.take(&owner.into(), 1).await;
         self.operation_within(OPERATION_TIMEOUT, Some(permit)).await
     }
 
-    /// Begins a write of so many bytes. A large one waits for the turn of its owner, so that small ones find a connection.
+    /// Begins a write of `bytes` bytes. A large write waits for a permit of its owner, so that
+    /// small writes find a connection.
     pub(super) async fn write(&self, owner: &str, bytes: u64) -> StoreResult<Operation> {
         if bytes < LARGE_WRITE_BYTES { self.operation().await } else { self.upload(owner).await }
     }

@@ -89,7 +89,9 @@ pub(super) async fn thread(
         sqlx::query(THREAD).bind(&*key.owner).bind(&*name_to_text(&key.id)).bind(include.state);
     let thread =
         operation.first(query).await?.map(|row| rows::thread_with_state(&row)).transpose()?;
-    let (mut nodes, mut runs, mut states) = (Vec::new(), Vec::new(), Vec::new());
+    let mut nodes = Vec::new();
+    let mut runs = Vec::new();
+    let mut states = Vec::new();
     if let Some(thread) = &thread {
         let limit = i64::try_from(include.runs).unwrap_or(i64::MAX);
         if include.messages {
@@ -114,7 +116,7 @@ pub(super) async fn thread(
     .await
 }
 
-/// Parses rows that can be large, where other tasks do not wait for it.
+/// Parses rows that can be large, on a thread where no other task waits.
 pub(super) async fn parse<T: Send + 'static>(
     operation: Operation,
     parse: impl FnOnce() -> StoreResult<T> + Send + 'static,
@@ -136,7 +138,7 @@ pub(super) async fn messages(
     let limit = i64::try_from(query.limit).unwrap_or(i64::MAX - 1);
     let select = match query.run {
         None => sqlx::query(BRANCH).bind(thread).bind(query.newest).bind(limit),
-        // One more, which shows whether there is a page before this one.
+        // One message more, which shows whether there is a page before this one.
         Some(run) => {
             sqlx::query(MESSAGES_OF_RUN).bind(thread).bind(query.newest).bind(limit + 1).bind(run)
         }
@@ -211,7 +213,7 @@ fn replies(rows: &[PgRow]) -> StoreResult<Vec<ResumeEntry>> {
     Ok(of_runs.collect::<StoreResult<Vec<Vec<ResumeEntry>>>>()?.concat())
 }
 
-/// The number of rows that a check reads at once, which can be large.
+/// The number of rows that a check reads at once. A row can be large.
 const FETCH: &str = "FETCH 50 FROM agui_checked";
 
 pub(super) async fn damaged_rows(pool: &PostgresPool) -> StoreResult<Vec<String>> {
@@ -222,7 +224,7 @@ pub(super) async fn damaged_rows(pool: &PostgresPool) -> StoreResult<Vec<String>
         let declare = format!("DECLARE agui_checked NO SCROLL CURSOR FOR\n{sql}");
         operation.all(sqlx::query(AssertSqlSafe(declare))).await?;
         loop {
-            // Not prepared for the next table, whose rows have other columns.
+            // The statement is not cached, because the next table has other columns.
             let rows = operation.all(sqlx::query(FETCH).persistent(false)).await?;
             for row in &rows {
                 found.extend(inspect(table, row)?);

@@ -27,7 +27,7 @@ const SURPLUS_LOGS: &str =
     "SELECT number FROM agui_runs WHERE has_log ORDER BY ended_at DESC OFFSET $1";
 const DELETE_LOGS: &str = include_str!("sql/delete_logs.sql");
 
-/// Other servers notice that a run has lost its lease when they write for it.
+/// Other servers notice the loss of a run's lease when they write for it.
 pub(super) async fn delete_all(pool: &PostgresPool, owner: &str) -> StoreResult<u64> {
     let find = |limit| sqlx::query(THREADS_OF_OWNER).bind(owner.to_owned()).bind(limit);
     delete_found(pool, u64::MAX, false, find).await

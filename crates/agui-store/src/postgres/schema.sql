@@ -58,7 +58,8 @@ CREATE TABLE agui_words (
 -- waits 200 ms while the list is added to the index. With a list of 256 KB or none, a message costs 0.5 ms or more.
 CREATE INDEX agui_words_found ON agui_words USING GIN (words);
 
--- Has few characters, because each word has them. The searches of owners with the same ones select by owner as well.
+-- Has few characters, because each word has them. Two owners can share them, so searches select by
+-- owner as well.
 CREATE FUNCTION agui_owner_word(owner TEXT) RETURNS TEXT LANGUAGE SQL IMMUTABLE PARALLEL SAFE
     AS $$ SELECT left(encode(sha256(convert_to(owner, 'UTF8')), 'hex'), 6) $$;
 
@@ -102,7 +103,7 @@ CREATE TABLE agui_events (
     PRIMARY KEY (run, last)
 );
 
--- Files of owners. The row is reserved before the chunks are stored, and nobody sees it until then.
+-- Files of owners. The row is reserved before the chunks are stored, and is hidden until then.
 CREATE TABLE agui_files (
     number BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     owner TEXT COLLATE "C" NOT NULL,    -- as in agui_threads
@@ -165,7 +166,7 @@ CREATE FUNCTION agui_note_deleted_object() RETURNS trigger LANGUAGE plpgsql AS $
     INSERT INTO agui_deleted_objects (object_key) VALUES (OLD.object_key) ON CONFLICT DO NOTHING;
     RETURN NULL;
 END $$;
--- Keys are short. One that was damaged could be too long for the index.
+-- Keys are short. A damaged key could be too long for the index.
 CREATE TRIGGER agui_files_deleted AFTER DELETE ON agui_files FOR EACH ROW WHEN (LENGTH(OLD.object_key) <= 1024)
     EXECUTE FUNCTION agui_note_deleted_object();
 
@@ -182,7 +183,8 @@ CREATE TABLE agui_secrets (
     value TEXT NOT NULL                 -- hex
 );
 
--- What detached runs were given. A row is kept as long as the run's log. Beside agui_runs, because it can be large.
+-- The input of detached runs. A row is kept as long as the run's log. Beside agui_runs, because it
+-- can be large.
 CREATE TABLE agui_run_starts (
     run BIGINT PRIMARY KEY,
     head BIGINT NOT NULL,               -- the last message before the run; 0 if there is none

@@ -24,13 +24,15 @@ use crate::{
 };
 use agui_base::text::{from_hex, hex};
 
-/// So that of concurrent uploads of the same bytes one is shown. The first number is arbitrary.
+/// Serializes the ends of uploads, so that only one of concurrent uploads of the same bytes is
+/// shown. The first number is arbitrary.
 const LOCK_OWNER: &str = "SELECT pg_advisory_xact_lock(470212, hashtext($1))";
-/// A file that its owner puts again is kept as long as a new one.
+/// A file that its owner uploads again is kept as long as a new one.
 const FIND_SAME: &str = "
     UPDATE agui_files SET unused_since = CASE WHEN unused_since < $3 THEN $3 ELSE unused_since END
     WHERE owner = $1 AND digest = $2 AND stored RETURNING *";
-/// Concurrent uploads see each other's bytes. The transaction that has the lock makes three short statements.
+/// Makes concurrent uploads see each other's bytes. The transaction with the lock runs three short
+/// statements.
 const LOCKED_SUMS: &str = "SELECT files, bytes FROM agui_file_sums WHERE owner = $1 FOR UPDATE";
 const RESERVE: &str = include_str!("sql/reserve_file.sql");
 const INSERT_CHUNK: &str = "
@@ -159,7 +161,7 @@ impl FileStore for PostgresStore {
         if let Some(secret) = found {
             return Ok(secret);
         }
-        // It is damaged: the URLs of before end, and other servers get new ids.
+        // The secret is damaged: earlier URLs end, and other servers get new ids.
         let new = new_secret();
         self.pool.all(sqlx::query(REPLACE_SECRET).bind(name).bind(hex(&new))).await?;
         Ok(new)
@@ -225,7 +227,8 @@ async fn find_same(
 async fn reserve_new(operation: &mut Operation, file: &NewFile<'_>) -> StoreResult<PutFile> {
     let new = StoredFile::new(0, file);
     let of_all = sums(operation.first(sqlx::query(LOCKED_SUMS).bind(ALL_OWNERS)).await?)?;
-    // Not by the same statement: it would not see a row that is inserted while it waits for the lock.
+    // A statement of its own: the one above would not see a row that is inserted while it waits for
+    // the lock.
     let of_owner = file_sums(operation, file.owner).await?;
     if let Some(limit) = file.limits.exceeded_by(new.bytes, of_owner, of_all) {
         return Ok(PutFile::Full(limit));

@@ -1,4 +1,4 @@
-//! Reads and writes a thread with everything that is stored of it except logs.
+//! Reads and writes a thread with all its stored data except logs.
 
 use std::time::Duration;
 
@@ -20,7 +20,8 @@ use crate::{
 };
 
 const INSERT: &str = include_str!("sql/insert.sql");
-/// The longest time in which a thread is written with its index: twice that of 9 MB of Chinese on a loaded server.
+/// Time limit of writing a thread with its index: twice the time of 9 MB of Chinese on a loaded
+/// server.
 const INSERT_TIMEOUT: Duration = Duration::from_secs(60);
 
 const THREAD: &str = "SELECT * FROM agui_threads WHERE owner = $1 AND id = $2";

@@ -3,8 +3,8 @@
 //! Each word begins with [`OWNER`], which the statements replace by a hash of the owner. So the index has the words of an
 //! owner side by side, and a search reads only these.
 //!
-//! A Chinese or Japanese character forms a word together with the next one. So a search for two of them looks up one rare
-//! word, where it would otherwise compare the positions of two common ones.
+//! A Chinese or Japanese character forms a word together with the next one. So a search for two
+//! characters looks up one rare word, and does not compare the positions of two common words.
 
 use super::pool::Operation;
 use crate::{
@@ -25,14 +25,15 @@ const OWNER: char = '@';
 /// Longer words are cut. Postgres allows 2,046 bytes.
 const MAX_WORD_CHARS: usize = 250;
 
-/// The words of a title, and of a message if a search looks at it, as a `tsvector`.
+/// The words of a title, and of a searched message, as a `tsvector`.
 pub(super) const INDEXING: Indexing =
     Indexing { message: message_vector, title: |title| Some(vector(&title.to_lowercase())) };
 
-/// As [`INDEXING`], for messages that [`index`] adds.
+/// Does the same as [`INDEXING`], for messages that [`index`] adds.
 pub(super) const INDEXING_LATER: Indexing = Indexing { message: |_| None, ..INDEXING };
 
-/// Adds all messages of a new thread to the index. No statement has so many that it reaches its timeout.
+/// Adds all messages of a new thread to the index. Each statement adds a limited number, so that it
+/// does not reach its timeout.
 pub(super) async fn index(
     operation: &mut Operation,
     thread: i64,
@@ -66,11 +67,12 @@ pub(super) fn query(terms: &[String]) -> Option<String> {
     (!phrases.is_empty()).then(|| phrases.join(" & "))
 }
 
-/// Returns the `tsquery` for neighbouring words. The last word of the last phrase may be the beginning of one. A single
-/// character of a script without spaces is the beginning of the words that it forms.
+/// Returns the `tsquery` for neighbouring words. The last word of the last phrase may be the
+/// beginning of a word. A single character of a script without spaces is the beginning of the words
+/// that it forms.
 fn phrase(separated: &str, is_last: bool) -> Option<String> {
     let mut words = indexed_words(separated);
-    // The word before the last character has that character too.
+    // The word before the last character also has that character.
     if words.len() > 1 && is_pair(&words[words.len() - 2]) {
         words.pop();
     }

@@ -116,7 +116,7 @@ pub(super) fn begin(tx: &mut Tx<'_>, new: &BeginColumns) -> StoreResult<BeginOut
     })
 }
 
-/// Returns why the run does not begin; `None` if it may.
+/// Returns the reason why the run does not begin, or `None` if it may begin.
 fn refusal(
     tx: &Tx<'_>,
     new: &BeginColumns,
@@ -138,14 +138,14 @@ fn refusal(
     Ok(size.exceeds(new.max_size).then_some(BeginOutcome::TooLarge(size)))
 }
 
-/// An answer stays given if the run that brought it is replaced. A damaged list counts as empty.
+/// A reply stays if the run that brought it is replaced. A damaged list counts as empty.
 fn answers_of_both(before: Option<&str>, new: Option<&str>) -> Option<String> {
     let (Some(before), Some(new)) = (before, new) else { return before.or(new).map(str::to_owned) };
     let replies: [Vec<Value>; 2] = [before, new].map(|list| parse_json(list).unwrap_or_default());
     list_to_json(&replies.concat())
 }
 
-/// Deletes an ended run. Returns the replies that it brought; `None` if there is no such run.
+/// Deletes an ended run. Returns the replies that it brought, or `None` if there is no such run.
 fn delete_same_id(tx: &Tx<'_>, thread: i64, id: &str) -> StoreResult<Option<Option<String>>> {
     let params = named_params! { ":thread": thread, ":id": id };
     let same: Option<(i64, Option<String>)> =

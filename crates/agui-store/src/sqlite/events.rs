@@ -1,7 +1,9 @@
-//! The logs of runs, in the order of time: a row is a batch of events of one run, and what one write brings stands together at the
-//! end of the table. A row names the run's row before it, and a row of `agui_log_ends` the last one.
+//! The logs of runs, in the order of time. A row is a batch of events of one run, and each write
+//! appends its rows to the end of the table. A row refers to the run's row before it, and a row of
+//! `agui_log_ends` refers to the last one.
 //!
-//! A log is therefore read from its end: back to what is wanted in steps of [`EVENTS_PER_SKIP`] events, then row by row.
+//! So a log is read from its end: back to the wanted events in steps of [`EVENTS_PER_SKIP`] events,
+//! then row by row.
 
 use rusqlite::{CachedStatement, Connection, Row};
 
@@ -32,7 +34,8 @@ const BETWEEN: &str = "SELECT number FROM agui_events WHERE number >= ? AND numb
 const DELETE: &str = "DELETE FROM agui_events WHERE number = ? AND run = ?";
 const DELETE_END: &str = "DELETE FROM agui_log_ends WHERE run = ?";
 
-/// The end of a log. All numbers are those of rows, but for `last`, which is that of an event.
+/// The end of a log. All numbers are numbers of rows, except `last`, which is the number of an
+/// event.
 #[derive(Default)]
 struct LogEnd {
     row: i64,
@@ -57,7 +60,8 @@ fn readable(row: &Row<'_>, column: &str) -> StoreResult<i64> {
     Ok(rows::optional_number(row, column)?.unwrap_or_default())
 }
 
-/// Appends batches whose leases are held. Returns which are.
+/// Appends the batches whose leases are held. Returns one boolean per batch, `true` if its lease is
+/// held.
 pub(super) fn append(tx: &Tx<'_>, batches: &[BatchColumns]) -> StoreResult<Vec<bool>> {
     let mut select = tx.conn.prepare_cached(HELD_END)?;
     let mut append = Append::prepare(tx.conn)?;
@@ -100,13 +104,14 @@ impl<'c> Append<'c> {
     }
 }
 
-/// Where a row of a log stands.
+/// The place of a row of a log.
 struct Place {
     number: i64,
     last: i64,
     /// The run's row before it; 0 if there is none.
     previous: i64,
-    /// An older row of the run, after which at most [`EVENTS_PER_SKIP`] events and one batch come; 0 if there is none.
+    /// An older row of the run, at most [`EVENTS_PER_SKIP`] events and one batch before this one; 0
+    /// if there is none.
     skip: i64,
 }
 
@@ -118,7 +123,8 @@ impl Place {
         })
     }
 
-    /// Finds a row that this one names. It is older: a damaged number must not lead around for ever.
+    /// Finds a row that this one refers to. It must be older, so that a damaged number makes no
+    /// endless loop.
     fn older(&self, conn: &Connection, number: i64, run: i64) -> StoreResult<Option<Self>> {
         if number < self.number { Self::find(conn, number, run) } else { Ok(None) }
     }
@@ -158,8 +164,8 @@ pub(super) fn read(
     Ok(Some(page))
 }
 
-/// Returns the rows from this one back to the oldest that has an event or later ones, the newest first. Batches may repeat events, of
-/// which the first one counts.
+/// Returns the rows from this one back to the oldest with an event or later events, the newest
+/// first. Batches may repeat events. The first copy counts.
 fn rows_back_to(conn: &Connection, run: i64, newest: Place, event: i64) -> StoreResult<Vec<i64>> {
     let (mut numbers, mut place) = (Vec::new(), Some(newest));
     while let Some(found) = place {
@@ -182,7 +188,7 @@ pub(super) fn rows_of(conn: &Connection, runs: &[i64]) -> StoreResult<Vec<(i64, 
         let oldest = numbers.last().copied().unwrap_or(end.row + 1);
         found.extend(numbers.into_iter().map(|number| (number, *run)));
         if oldest > end.oldest {
-            // A row between them is damaged, or a deletion was interrupted.
+            // A row between the two is damaged, or a deletion was interrupted.
             let others = all(conn, BETWEEN, (end.oldest, oldest, run), |row| Ok(row.get(0)?))?;
             found.extend(others.into_iter().map(|number| (number, *run)));
         }
@@ -191,7 +197,7 @@ pub(super) fn rows_of(conn: &Connection, runs: &[i64]) -> StoreResult<Vec<(i64, 
     Ok(found)
 }
 
-/// Deletes rows of logs. A number may be that of another run's row since it was read.
+/// Deletes rows of logs. After its number was read, a row may have become another run's row.
 pub(super) fn delete_rows(tx: &Tx<'_>, rows: &[(i64, i64)]) -> StoreResult<()> {
     rows.iter().try_for_each(|row| tx.execute(DELETE, *row).map(drop))
 }

@@ -1,4 +1,5 @@
-//! The rows of files in the transactions of others: which threads use them, and the rows of deleted ones.
+//! The rows of files in transactions of threads: the uses by threads, and the rows of deleted
+//! files.
 
 use std::collections::BTreeSet;
 
@@ -36,7 +37,7 @@ const PURGE: [&str; 3] = [
 /// Four chunks are one megabyte.
 const MAX_PURGED_ROWS: i64 = 4;
 
-/// Returns the sums of an owner's files, or of all.
+/// Returns the sums of an owner's files, or of all files.
 pub(super) fn file_sums(conn: &Connection, owner: &str) -> StoreResult<FileSums> {
     Ok(one(conn, SUMS, [owner], |row| rows::file_sums(row))?.unwrap_or_default())
 }

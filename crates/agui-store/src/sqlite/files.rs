@@ -13,8 +13,8 @@ use std::{
 use crate::OpenError;
 use agui_base::private_file::private_file_options;
 
-/// The files of an open database. Everything that has a connection holds it, because it holds the locks, and because
-/// closing a file releases all locks that SQLite has on it in this process.
+/// The files of an open database. Each user of a connection keeps this value, because it has the
+/// locks, and because closing a file releases all locks that SQLite has on it in this process.
 #[derive(Debug)]
 pub(super) struct DatabaseFiles {
     /// The canonical path of the database.
@@ -26,7 +26,8 @@ pub(super) struct DatabaseFiles {
 /// The suffixes of the files that a database consists of while it is open. All of them have data.
 const SUFFIXES: [&str; 3] = ["", "-wal", "-shm"];
 
-/// Identifies a file whatever its name. `None` if there is no such file, or the system has no such numbers.
+/// Identifies a file under any name. `None` if there is no such file, or the system has no such
+/// numbers.
 pub(super) type FileId = Option<(u64, u64)>;
 
 impl DatabaseFiles {
@@ -38,7 +39,7 @@ impl DatabaseFiles {
         Ok(Self { path, lock_file, database })
     }
 
-    /// Waits until what was written to the database is on the disk.
+    /// Waits until all writes to the database are on the disk.
     pub(super) fn sync(&self) -> io::Result<()> {
         self.database.as_ref().map_or(Ok(()), File::sync_data)
     }
@@ -53,8 +54,8 @@ impl DatabaseFiles {
     }
 }
 
-/// Closing the files would not be enough: a process that is being started has copies of them until it runs its program, and a
-/// lock lasts as long as a copy.
+/// Unlocks explicitly. A process that is being started has copies of the open files until it runs
+/// its program, and a lock lasts as long as a copy.
 impl Drop for DatabaseFiles {
     fn drop(&mut self) {
         let unlocked =
@@ -90,8 +91,9 @@ fn lock_path(path: &Path) -> Result<File, OpenError> {
     }
 }
 
-/// Locks one byte far behind the end of the database and behind the bytes that SQLite locks. `flock` would not do: network
-/// file systems turn it into a lock of all bytes, which SQLite then waits for.
+/// Locks one byte far behind the end of the database and behind the bytes that SQLite locks.
+/// `flock` is unsuitable: network file systems turn it into a lock of all bytes, and SQLite would
+/// wait for that lock.
 #[cfg(all(target_os = "linux", target_pointer_width = "64"))]
 fn lock_database(path: &Path) -> Result<Option<File>, OpenError> {
     let file = File::options()

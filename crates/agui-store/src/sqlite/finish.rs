@@ -1,4 +1,4 @@
-//! Ends a run, and writes the messages and the state of one that begins or ends.
+//! Ends a run, and writes the messages and the state of a run that begins or ends.
 
 use rusqlite::named_params;
 
@@ -109,7 +109,8 @@ pub(super) fn write_branch(
     Ok(())
 }
 
-/// Returns the number of a state: `part` is 0 for the state that a run starts from, 1 for the one it ends with.
+/// Returns the number of a state: `part` is 0 for the state at the run's start, 1 for the state at
+/// its end.
 pub(super) fn state_number(run: i64, part: i64) -> i64 {
     2 * run + part
 }

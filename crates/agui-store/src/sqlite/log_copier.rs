@@ -1,6 +1,7 @@
-//! Copies the write-ahead log into the file when it is long. A thread of its own copies the first and largest part, for which the disk
-//! takes a tenth of a second: operations go on meanwhile, and upkeep waits. The writer copies what they have added, so that the log is
-//! written from its beginning again.
+//! Copies the write-ahead log into the file when it is long. A thread of its own copies the first
+//! and largest part, which takes the disk a tenth of a second. Operations continue meanwhile, and
+//! upkeep waits. Then the writer copies what the operations have added, so that the log is written
+//! from its beginning again.
 
 use std::{
     io,
@@ -24,7 +25,7 @@ pub(super) struct LogCopier {
 }
 
 impl LogCopier {
-    /// `conn` is that of the writer.
+    /// `conn` is the connection of the writer.
     pub(super) fn new(conn: &mut Connection, files: Arc<DatabaseFiles>) -> io::Result<Self> {
         let pages = Arc::new(AtomicU64::new(0));
         let counted = pages.clone();
@@ -36,14 +37,14 @@ impl LogCopier {
         Ok(Self { pages, files, copying: None })
     }
 
-    /// Whether the thread copies. Not until the writer has copied the rest, which it does not on a full disk: the upkeep that waits
-    /// meanwhile may be what empties the disk.
+    /// Returns whether the thread copies. `false` while only the writer's part is left: on a full
+    /// disk the writer does not copy, and the waiting upkeep may be what empties the disk.
     pub(super) fn is_copying(&self) -> bool {
         self.copying.as_ref().is_some_and(|copying| !copying.is_finished())
     }
 
-    /// Begins to copy a log of `max_pages`, and ends that when the thread has copied its part, or when the log is twice as long.
-    /// Fails if the writer's part fails.
+    /// Begins to copy a log of `max_pages`. Ends the copy when the thread has copied its part, or
+    /// when the log is twice as long. Fails if the writer's part fails.
     pub(super) fn copy_when_long(&mut self, conn: &Connection, max_pages: u64) -> StoreResult<()> {
         let pages = self.pages.load(Ordering::Relaxed);
         if pages >= 2 * max_pages || self.copying.as_ref().is_some_and(JoinHandle::is_finished) {
@@ -52,9 +53,9 @@ impl LogCopier {
         if pages >= max_pages && self.copying.is_none() {
             let files = self.files.clone();
             let copy_most = move || {
-                // The writer copies what this cannot, and reports why.
+                // If this fails, the writer copies all, and reports its own failure.
                 if connect(&files.path).is_ok_and(|conn| copy(&conn).is_ok()) {
-                    // SQLite leaves that to the copy after which the log begins again.
+                    // SQLite syncs only after the copy that lets the log begin again.
                     let _ = files.sync();
                 }
             };
@@ -63,7 +64,7 @@ impl LogCopier {
         Ok(())
     }
 
-    /// Copies what is not copied, after the thread.
+    /// Copies the rest, after the thread.
     pub(super) fn copy_rest(&mut self, conn: &Connection) -> StoreResult<()> {
         self.wait();
         copy(conn)

@@ -1,9 +1,9 @@
 //! The store in an SQLite file, which belongs to one process.
 //!
-//! One thread runs all writes, those that wait together in one transaction ([`writer`]). An operation returns after the commit. Reads
-//! have a few connections of their own ([`reader`]) and do not wait for the writer. A commit survives the end of the
-//! process (write-ahead log, `synchronous = NORMAL`). A power failure may lose the last commits, but does not damage
-//! the file.
+//! One thread runs all writes, and waiting writes share one transaction ([`writer`]). An operation
+//! returns after the commit. Reads have a few connections of their own ([`reader`]) and do not wait
+//! for the writer. A commit survives the end of the process (write-ahead log, `synchronous =
+//! NORMAL`). A power failure may lose the last commits, but does not damage the file.
 //!
 //! The tables are in `schema.sql`. To change them, raise `SCHEMA_VERSION` in `open`.
 
@@ -68,7 +68,7 @@ const RAISE_VERSION: &str =
 
 const THREADS: &str = include_str!("sql/threads.sql");
 
-/// Without those of rows that are damaged, whose sum could be too large.
+/// Damaged rows are left out, because their sum could be too large.
 const BYTES_OF_OWNER: &str = "
     SELECT COALESCE(SUM(bytes), 0) FROM agui_threads WHERE owner = ?1 AND bytes BETWEEN 0 AND 1099511627776";
 const BYTES_OF_ALL: &str = "
@@ -156,7 +156,7 @@ impl Store for SqliteStore {
 
     async fn append(&self, batches: &[EventBatch]) -> StoreResult<Vec<bool>> {
         let batches = batches.iter().map(BatchColumns::new).collect::<Result<Vec<_>, _>>()?;
-        // Of several owners: a log has at most 256 KiB that wait.
+        // The batches are of several owners: a log has at most 256 KiB that wait.
         let bytes = batches.iter().map(|batch| batch.body.len() as u64).sum();
         self.writer
             .run_for(JobOwner::Server, bytes, JobKind::Operation, move |tx| {
@@ -196,7 +196,9 @@ impl Store for SqliteStore {
     }
 
     async fn threads(&self, owner: &str, page: &ThreadPage) -> StoreResult<Vec<Thread>> {
-        let (by, page, owner) = (owner, page.clone(), owner.to_owned());
+        let by = owner;
+        let page = page.clone();
+        let owner = owner.to_owned();
         if page.query.is_some() {
             return self.search(by, page).await;
         }
@@ -230,7 +232,9 @@ impl Store for SqliteStore {
     }
 
     async fn messages(&self, thread: &Thread, query: &MessageQuery) -> StoreResult<MessagePage> {
-        let (owner, thread, query) = (&*thread.key.owner, thread.number, *query);
+        let owner = &*thread.key.owner;
+        let thread = thread.number;
+        let query = *query;
         self.readers
             .read(ReadKind::Page, owner, move |conn| reader::messages(conn, thread, query))
             .await
@@ -343,7 +347,7 @@ impl Store for SqliteStore {
             }
             Ok(found)
         };
-        // Not by a reader, whose time is limited.
+        // The writer's connection, because the time of readers is limited.
         self.writer.run(JobKind::Ending, move |tx| check(tx.conn)).await
     }
 
@@ -356,7 +360,7 @@ impl Store for SqliteStore {
     }
 
     async fn sweep(&self, retention: &Retention, now: Millis) -> StoreResult<SweepResult> {
-        // Also on a full disk, where deletions use the reserve.
+        // Deletes also on a full disk, where deletions use the reserve.
         self.writer.run(JobKind::Purging, move |tx| tx.execute(SWEEP_SEALED, [now])).await?;
         self.remove_surplus(retention, now).await
     }
@@ -396,7 +400,7 @@ impl Store for SqliteStore {
         self.writer.run(JobKind::Ending, take_over).await
     }
 
-    /// Half of what the file can have: the search index, the logs and free pages take the rest.
+    /// Half of the file's limit: the search index, the logs and free pages take the rest.
     fn capacity(&self) -> Option<u64> {
         self.capacity.map(|bytes| bytes / 2)
     }

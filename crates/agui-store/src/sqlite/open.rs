@@ -54,7 +54,7 @@ fn open(path: &Path) -> Result<SqliteStore, OpenError> {
     let path = &files.path;
     let reserve = DiskReserve::new(path);
     let (conn, numbers) = match open_tables(path) {
-        // The cause may be a full disk, which SQLite does not say of all its files.
+        // The cause may be a full disk, which SQLite does not report for all its files.
         Err(OpenError::File { .. } | OpenError::Tables { .. }) if reserve.give_up() => {
             open_tables(path)?
         }

@@ -1,7 +1,8 @@
-//! The operations that wait for the writer: which of them one transaction takes.
+//! The operations that wait for the writer, and the choice of those that one transaction takes.
 //!
-//! Owners take [`Turns`], and pay with the bytes that they write. A transaction takes a bounded number of bytes, or one larger
-//! operation: so an operation waits for one large operation of other owners, however many wait. One of 9 MB takes about 60 ms.
+//! Owners are served in the [`GrantOrder`], at the cost of the bytes that they write. A transaction
+//! takes a bounded number of bytes, or one larger operation. So an operation waits for one large
+//! operation of other owners at most. An operation of 9 MB takes about 60 ms.
 
 use std::{
     collections::{HashMap, VecDeque, hash_map::Entry},
@@ -9,16 +10,16 @@ use std::{
 };
 
 use crate::read_permits::SERVER;
-use agui_base::turns::Turns;
+use agui_base::grant_order::GrantOrder;
 
-/// The most operations of a transaction.
+/// Operations of a transaction.
 pub(super) const MAX_GROUP: usize = 128;
-/// The most bytes of a transaction with several operations.
+/// Bytes of a transaction with several operations.
 const MAX_GROUP_BYTES: u64 = 1 << 20;
-/// What an operation costs beside its bytes.
+/// The cost of an operation beside its bytes.
 const OPERATION_COST: u64 = 1024;
 
-/// Whose operation it is.
+/// The owner of an operation.
 #[derive(Debug, Clone)]
 pub(super) enum JobOwner {
     Server,
@@ -36,13 +37,13 @@ impl From<&str> for JobOwner {
 /// Jobs in the queues of their owners, each with its bytes.
 pub(super) struct Pending<J> {
     queues: HashMap<Arc<str>, VecDeque<(u64, J)>>,
-    turns: Turns,
+    order: GrantOrder,
     server: Arc<str>,
 }
 
 impl<J> Pending<J> {
     pub(super) fn new() -> Self {
-        Self { queues: HashMap::new(), turns: Turns::default(), server: SERVER.into() }
+        Self { queues: HashMap::new(), order: GrantOrder::default(), server: SERVER.into() }
     }
 
     pub(super) fn is_empty(&self) -> bool {
@@ -53,7 +54,7 @@ impl<J> Pending<J> {
     pub(super) fn push(&mut self, owner: Option<Arc<str>>, bytes: u64, job: J) {
         let owner = owner.unwrap_or_else(|| self.server.clone());
         if !self.queues.contains_key(&owner) {
-            self.turns.add(owner.clone());
+            self.order.add(owner.clone());
         }
         self.queues.entry(owner).or_default().push_back((bytes, job));
     }
@@ -62,7 +63,7 @@ impl<J> Pending<J> {
     pub(super) fn next_group(&mut self) -> Vec<J> {
         let (mut group, mut group_bytes) = (Vec::new(), 0);
         while group.len() < MAX_GROUP
-            && let Some((at, owner)) = self.turns.next(|_| true)
+            && let Some((at, owner)) = self.order.next(|_| true)
             && let Entry::Occupied(mut queue) = self.queues.entry(owner.clone())
         {
             let bytes = queue.get().front().map_or(0, |(bytes, _)| *bytes);
@@ -70,13 +71,13 @@ impl<J> Pending<J> {
             if group_bytes > MAX_GROUP_BYTES && !group.is_empty() {
                 break;
             }
-            self.turns.take(at);
-            self.turns.charge(&owner, bytes + OPERATION_COST);
+            self.order.take(at);
+            self.order.charge(&owner, bytes + OPERATION_COST);
             group.extend(queue.get_mut().pop_front().map(|(_, job)| job));
             if queue.get().is_empty() {
                 queue.remove();
             } else {
-                self.turns.add(owner);
+                self.order.add(owner);
             }
         }
         group
@@ -124,7 +125,7 @@ mod tests {
         assert_eq!(
             sizes,
             [3, 1, 128, 128, 128, 13],
-            "the fourth turn is that of the one that has waited the longest"
+            "the fourth grant is for the owner that has waited the longest"
         );
     }
 }

@@ -72,11 +72,13 @@ impl Readers {
         work: impl FnOnce(&Connection) -> StoreResult<T> + Send + 'static,
     ) -> StoreResult<T> {
         let permit = self.permits.take(kind, owner).await;
-        // Dropped with this future, which interrupts the read.
-        let (idle, files, caller) = (self.idle.clone(), self.files.clone(), Arc::new(()));
+        let idle = self.idle.clone();
+        let files = self.files.clone();
+        // Dropping this future drops `caller`, which interrupts the read.
+        let caller = Arc::new(());
         let waiting = Arc::downgrade(&caller);
         let read = tokio::task::spawn_blocking(move || {
-            // Until the end of the work, also if it is interrupted.
+            // The permit is kept until the end of the work, also if it is interrupted.
             let _permit = permit;
             let pooled = idle.lock().pop();
             let mut conn = match pooled {
@@ -155,7 +157,7 @@ pub(super) fn thread(
     key: &ThreadKey,
     include: ThreadParts,
 ) -> StoreResult<Option<ThreadView>> {
-    // In one transaction, so that all parts are of one moment.
+    // One transaction, so that all parts are of one moment.
     let tx = conn.unchecked_transaction()?;
     let params = (&key.owner, name_to_text(&key.id), include.state);
     let thread = one(&tx, THREAD, params, |row| rows::thread_with_state(row))?;
@@ -187,7 +189,7 @@ pub(super) fn messages(
             all(&tx, BRANCH, branch, |row| rows::node(row))?
         }
         Some(run) => {
-            // One more, which shows whether there is a page before this one.
+            // One message more, which shows whether there is a page before this one.
             let of_run = named_params! { ":thread": thread, ":newest": newest, ":limit": limit + 1, ":run": run };
             all(&tx, MESSAGES_OF_RUN, of_run, |row| rows::node(row))?
         }

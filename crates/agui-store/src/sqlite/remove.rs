@@ -28,9 +28,9 @@ use crate::{
 const MAX_UNLINKED: u64 = 200;
 const MAX_PURGED_ROWS: i64 = 20;
 const MAX_UNLINKED_LOGS: usize = 20;
-/// The logs that are deleted together. Each page of events has those of many.
+/// The logs that are deleted together. Each page has events of many logs.
 const MAX_PURGED_LOGS: i64 = 200;
-/// As many events are deleted in one step of a few milliseconds.
+/// The events that are deleted in one step of a few milliseconds.
 const MAX_PURGED_BATCHES: usize = 500;
 
 const UNLINK: &str = "
@@ -91,7 +91,7 @@ impl SqliteStore {
         let removed = async {
             self.purge_logs(LOGS_OF_THREAD, thread).await?;
             self.keep_up(JobKind::Purging, &owner, move |tx| purge_step(tx, Some(thread))).await?;
-            self.truncate_log(ConcurrentReads::GoOn).await
+            self.truncate_log(ConcurrentReads::Proceed).await
         };
         left_to_sweep(removed.await);
         Ok(true)
@@ -102,7 +102,7 @@ impl SqliteStore {
         self.unlink(UNLINK_FILES, owner.to_owned(), u64::MAX).await?;
         let removed = async {
             self.purge().await?;
-            self.truncate_log(ConcurrentReads::GoOn).await
+            self.truncate_log(ConcurrentReads::Proceed).await
         };
         left_to_sweep(removed.await);
         Ok(deleted)
@@ -189,8 +189,9 @@ impl SqliteStore {
         Ok(logs.len() as u64)
     }
 
-    /// Deletes the events of logs that a statement finds, in the order of time: so each page is changed about once, and what is left
-    /// by the end of the process is found again from the ends of the logs.
+    /// Deletes the events of logs that a statement finds, in the order of time, so that each page
+    /// is changed about once. If the process ends meanwhile, the remaining events are found again
+    /// from the ends of the logs.
     async fn purge_logs(&self, sql: &'static str, thread: i64) -> StoreResult<()> {
         loop {
             let find = move |conn: &Connection| {
@@ -217,7 +218,7 @@ impl SqliteStore {
     }
 }
 
-/// The thread is deleted once it is unlinked. What is left to do is remembered in the database.
+/// The thread counts as deleted once it is unlinked. The database remembers the remaining work.
 pub(super) fn left_to_sweep(removed: StoreResult<()>) {
     if let Err(error) = removed {
         tracing::warn!(
@@ -227,7 +228,8 @@ pub(super) fn left_to_sweep(removed: StoreResult<()>) {
     }
 }
 
-/// Deletes rows of a thread, or of all unlinked ones, for the time of a step. Returns whether there may be more.
+/// Deletes rows of a thread, or of all unlinked threads, for the time of a step. Returns whether
+/// there may be more.
 fn purge_step(tx: &Tx<'_>, only: Option<i64>) -> StoreResult<bool> {
     for_one_step(|_| {
         let found = match only {

@@ -1,6 +1,6 @@
-//! Space that is kept on a disk that becomes full: a file beside the database. It is given up for the writes that delete something
-//! or end runs. Others are refused from then on, or as soon as the write-ahead log cannot be copied, until the disk has room for two
-//! such files.
+//! Reserved space for a disk that becomes full: a file beside the database. The file is removed for
+//! writes that delete something or end runs. Other writes are refused from then on, or as soon as
+//! the write-ahead log cannot be copied, until the disk has room for two such files.
 
 use std::{
     fs, io,
@@ -15,12 +15,12 @@ use agui_base::private_file::private_file_options;
 
 /// Twice the longest write-ahead log: the file grows by at most one when it is copied, and the rest is for transactions.
 const MAX_BYTES: u64 = 128 << 20;
-/// The log is short then, but a transaction is not.
+/// The log is short on a small disk, but a transaction is not.
 const MIN_BYTES: u64 = 256 << 10;
-/// On a small disk the file has this part of it.
+/// The part of a small disk that the file takes.
 const DISK_PART: u64 = 32;
 const RETRY_INTERVAL: Duration = Duration::from_secs(1);
-/// A disk that has more free than this many reserves needs none.
+/// A disk with more free space than this many reserves needs no reserve.
 const PLENTY: u64 = 16;
 
 /// The space of a disk, in bytes.
@@ -34,9 +34,10 @@ pub(super) struct DiskSpace {
 pub(super) struct DiskReserve {
     pub(super) database: PathBuf,
     path: PathBuf,
-    /// 0 if the system does not say how large the disk is. Then there is no reserve.
+    /// The size of the reserve; 0, which means no reserve, if the size of the disk is unknown.
     bytes: u64,
-    /// When to try to take it; `None` while it is held. It lacks if it was given up, or if the log needs it.
+    /// The time of the next attempt to take the reserve; `None` while it is held. It is missing if
+    /// it was removed, or if the log needs its space.
     next_try: Mutex<Option<Instant>>,
 }
 
@@ -50,8 +51,9 @@ impl DiskReserve {
         Self { database: database.to_owned(), path, bytes, next_try }
     }
 
-    /// The pages of the write-ahead log from which it is copied into the file: 8,000 (32 MB), or on a small disk a quarter of
-    /// the reserve. A log that is copied too late has twice as many, and those of one transaction.
+    /// The pages of the write-ahead log from which it is copied into the file: 8,000 (32 MB), or on
+    /// a small disk a quarter of the reserve. A log that is copied too late has twice as many
+    /// pages, plus the pages of one transaction.
     pub(super) fn log_pages(&self) -> u64 {
         const PAGE_BYTES: u64 = 4096;
         match self.bytes {
@@ -60,8 +62,8 @@ impl DiskReserve {
         }
     }
 
-    /// Returns whether there is space for all writes: whether the reserve is held, or not needed. If it is needed, tries to take it,
-    /// at most once a second.
+    /// Returns whether there is space for all writes: the reserve is held, or not needed. Tries to
+    /// take a needed reserve at most once a second.
     pub(super) fn has_space(&self) -> bool {
         let mut next_try = self.next_try.lock();
         match *next_try {
@@ -77,8 +79,8 @@ impl DiskReserve {
         }
     }
 
-    /// Returns whether nearly nothing is free beside the reserve. A small write, which overwrites a part of the log, may succeed then,
-    /// but a message may not.
+    /// Returns whether nearly no space is free beside the reserve. Then a small write, which
+    /// overwrites a part of the log, may succeed, but a message may not.
     pub(super) fn is_disk_full(&self) -> bool {
         disk_space(&self.database).is_some_and(|space| space.available < self.bytes / 16)
     }
@@ -87,7 +89,7 @@ impl DiskReserve {
         disk_space(&self.path).is_some_and(|space| space.available >= reserves * self.bytes)
     }
 
-    /// Returns whether there was space to give up.
+    /// Removes the reserve. Returns whether it was held.
     pub(super) fn give_up(&self) -> bool {
         self.refuse_writes();
         fs::remove_file(&self.path).is_ok()
@@ -105,7 +107,7 @@ impl DiskReserve {
         }
     }
 
-    /// Leaves as much free as it takes, so that it is not given up again at once.
+    /// Leaves as much space free as the reserve takes, so that it is not removed again at once.
     fn take(&self) -> io::Result<bool> {
         if !self.is_available(2) {
             return Ok(false);
@@ -119,7 +121,7 @@ impl DiskReserve {
     }
 }
 
-/// Returns the space of the disk that has a file, or its folder.
+/// Returns the space of the disk with a file, or with its folder.
 #[cfg(all(target_os = "linux", target_pointer_width = "64"))]
 pub(super) fn disk_space(path: &Path) -> Option<DiskSpace> {
     let disk = nix::sys::statvfs::statvfs(path.parent()?).ok()?;

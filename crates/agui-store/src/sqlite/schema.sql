@@ -98,7 +98,8 @@ CREATE TABLE agui_log_ends (
     oldest INTEGER NOT NULL         -- the oldest row in agui_events
 );
 
--- What detached runs were given. A row is kept as long as the run's log. Beside agui_runs, because it can be large.
+-- The input of detached runs. A row is kept as long as the run's log. Beside agui_runs, because it
+-- can be large.
 CREATE TABLE agui_run_starts (
     run INTEGER PRIMARY KEY,
     head INTEGER NOT NULL,          -- the last message before the run; 0 if there is none
@@ -106,7 +107,7 @@ CREATE TABLE agui_run_starts (
     request TEXT NOT NULL           -- JSON: the input without messages and state
 );
 
--- Files of owners. The row is reserved before the chunks are stored, and nobody sees it until then.
+-- Files of owners. The row is reserved before the chunks are stored, and is hidden until then.
 CREATE TABLE agui_files (
     number INTEGER PRIMARY KEY AUTOINCREMENT,
     owner TEXT NOT NULL,            -- as in agui_threads; '' if unlinked (stored_files.rs)
@@ -188,7 +189,7 @@ CREATE TABLE agui_sealed (
     PRIMARY KEY (owner, name)
 ) WITHOUT ROWID;
 
--- What is promised and not done yet (truncate.rs). An unlinked thread is to be purged, which its own row says.
+-- The owed work (truncate.rs). The row of an unlinked thread says that it has to be purged.
 CREATE TABLE agui_owed (
     what TEXT PRIMARY KEY,          -- 'truncation': the write-ahead log may have deleted text
     number INTEGER NOT NULL         -- how often it was promised

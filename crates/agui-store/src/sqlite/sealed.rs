@@ -48,7 +48,9 @@ impl SealedStore for SqliteStore {
         value: &SealedValue,
         expected: ExpectedValue,
     ) -> StoreResult<bool> {
-        let (by, owner, new) = (owner, owner.to_owned(), value.clone());
+        let by = owner;
+        let owner = owner.to_owned();
+        let new = value.clone();
         let put = move |tx: &mut Tx<'_>| {
             let SealedValue { name, value, version, until } = &new;
             let sql = match expected {
@@ -76,7 +78,9 @@ impl SealedStore for SqliteStore {
         name: Option<&str>,
         version: Option<i64>,
     ) -> StoreResult<u64> {
-        let (by, owner, name) = (owner, owner.to_owned(), name.map(str::to_owned));
+        let by = owner;
+        let owner = owner.to_owned();
+        let name = name.map(str::to_owned);
         self.writer
             .write(by, move |tx| Ok(tx.execute(DELETE, (&owner, &name, version))? as u64))
             .await

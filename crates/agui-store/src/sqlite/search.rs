@@ -1,13 +1,15 @@
-//! The search index: a search first indexes what its owner has written since the last one, so that runs do not pay for it.
+//! The search index: a search first indexes what its owner has written since the last search, so
+//! that runs do not pay for it.
 //!
-//! Each word begins with [`owner_word`]. So the index has the words of an owner side by side, and a search reads only these.
-//! A row of `agui_words` has the words of a title or a message. The table holds no text, so a row is removed by naming its
-//! words once more: those of the stored message, which is therefore indexed again when it is updated and removed from the
-//! index before it is deleted. `secure-delete` removes the words from the file at once.
+//! Each word begins with [`owner_word`]. So the index has the words of an owner side by side, and a
+//! search reads only these. A row of `agui_words` has the words of a title or a message. The table
+//! holds no text, so a row is removed by naming the words of the stored message. So a message is
+//! removed from the index before it is updated or deleted. `secure-delete` removes the words from
+//! the file at once.
 //!
-//! Measured on one core with 100,000 threads of 4 messages each: a search takes 1 to 20 ms, where LIKE takes 500 ms; one that
-//! also selects by archive or agent, and excludes all 400,000 matches, takes 170 ms. A row costs 40 µs if many are written
-//! together.
+//! Measured on one core with 100,000 threads of 4 messages each: a search takes 1 to 20 ms, where
+//! LIKE takes 500 ms; a search that also selects by archive or agent, and excludes all 400,000
+//! matches, takes 170 ms. A row costs 40 µs if many are written together.
 
 use std::time::Instant;
 
@@ -30,7 +32,7 @@ use agui_protocol::Message;
 /// The row ids of a thread are `number << MESSAGE_BITS` for the title, and the following ones for its messages.
 const MESSAGE_BITS: u32 = 24;
 const MAX_INDEXED_MESSAGE: i64 = (1 << MESSAGE_BITS) - 1;
-/// The number of matching threads from which a page is made, those that were created last.
+/// The number of matching threads from which a page is made, the last created ones.
 const MAX_MATCHING_THREADS: i64 = 5000;
 
 const NEXT_THREAD: &str = "
@@ -64,7 +66,7 @@ const INDEXED_MESSAGE: &str = "
     SELECT t.owner, m.body FROM agui_threads AS t JOIN agui_messages AS m ON m.thread = t.number AND m.number = ?2
     WHERE t.number = ?1 AND t.indexed >= ?2";
 
-/// Returns `None` if there is something to index first.
+/// Returns `None` if something has to be indexed first.
 pub(super) fn find(
     conn: &Connection,
     owner: &str,
@@ -83,8 +85,9 @@ pub(super) fn find(
     all(conn, FIND, params, |row| rows::thread(row)).map(Some)
 }
 
-/// Runs a step of indexing. If a damaged row makes it fail, the index is emptied, and the step runs again: the words of such a
-/// row cannot be named, and must not stay in the file. Searches fill the index again.
+/// Runs a step of indexing. If a damaged row makes the step fail, the index is emptied and the step
+/// runs again, because the words of a damaged row cannot be named and must not stay in the file.
+/// Searches fill the index again.
 fn mended<T>(tx: &Tx<'_>, step: impl Fn() -> StoreResult<T>) -> StoreResult<T> {
     match step() {
         Err(StoreError::Failed(error)) => {
@@ -99,8 +102,8 @@ fn mended<T>(tx: &Tx<'_>, step: impl Fn() -> StoreResult<T>) -> StoreResult<T> {
     }
 }
 
-/// Indexes what an owner has written, for the time of a step, and at least one message. Returns whether there may be
-/// more.
+/// Indexes an owner's messages, for the time of a step, and at least one. Returns whether there may
+/// be more.
 pub(super) fn index_step(tx: &Tx<'_>, owner: &str) -> StoreResult<bool> {
     let word = owner_word(owner);
     for_one_step(|begin| mended(tx, || index_some(tx, owner, &word, begin)))
@@ -109,7 +112,7 @@ pub(super) fn index_step(tx: &Tx<'_>, owner: &str) -> StoreResult<bool> {
 /// Indexes messages of one thread. Returns whether there was one.
 fn index_some(tx: &Tx<'_>, owner: &str, word: &str, begin: Instant) -> StoreResult<bool> {
     let pending = one(tx.conn, NEXT_THREAD, [owner], |row| {
-        // A damaged title is indexed as none.
+        // A damaged title is not indexed.
         let title = rows::optional_text(row, "title")?.map(str::to_owned);
         let indexed_title: Option<String> = row.get("indexed_title")?;
         Ok((row.get::<_, i64>("number")?, row.get::<_, i64>("indexed")?, title, indexed_title))
@@ -130,7 +133,7 @@ fn index_some(tx: &Tx<'_>, owner: &str, word: &str, begin: Instant) -> StoreResu
             return Ok(true);
         }
     }
-    // The number of messages, even if there are fewer.
+    // The stored number of messages, even if fewer exist.
     tx.execute(SET_ALL_INDEXED, [number])?;
     Ok(true)
 }
@@ -199,7 +202,7 @@ fn write_message(
 ) -> StoreResult<()> {
     let text = match parse_json::<Message>(body) {
         Ok(message) => searched_text(&message),
-        // It was not added, or has been damaged since then.
+        // The row was not added, or was damaged later.
         Err(problem) if sql == REMOVE => return Err(StoreError::Failed(problem.into())),
         Err(_) => None,
     };
@@ -208,35 +211,35 @@ fn write_message(
 }
 
 fn write(tx: &Tx<'_>, sql: &str, row: i64, owner: &str, text: &str) -> StoreResult<()> {
-    let words = of_owner(owner, &indexed(text));
+    let words = with_owner(owner, &indexed(text));
     if !words.is_empty() {
         tx.execute(sql, (row, words))?;
     }
     Ok(())
 }
 
-/// Returns the expression that finds rows of an owner with all terms; `None` if no term has a word. The last word of the last
-/// term may be the beginning of one.
+/// Returns the expression that finds rows of an owner with all terms, or `None` if no term has a
+/// word. The last word of the last term may be the beginning of a word.
 pub(super) fn expression(owner: &str, terms: &[String]) -> Option<String> {
     let (owner, last_term) = (owner_word(owner), terms.len().saturating_sub(1));
     let phrase = |(at, term): (usize, &String)| {
         let words = separated(term);
         let last = words.rsplit(' ').next().filter(|last| !last.is_empty())?;
         let prefix = if at == last_term && is_completed(last) { " *" } else { "" };
-        Some(format!("\"{}\"{prefix}", of_owner(&owner, &words)))
+        Some(format!("\"{}\"{prefix}", with_owner(&owner, &words)))
     };
     let phrases: Vec<_> = terms.iter().enumerate().filter_map(phrase).collect();
     (!phrases.is_empty()).then(|| phrases.join(" AND "))
 }
 
-/// Returns separated words as the index has those of an owner.
-fn of_owner(owner: &str, words: &str) -> String {
+/// Returns separated words in the form that the index has for an owner.
+fn with_owner(owner: &str, words: &str) -> String {
     let words = words.split(' ').filter(|word| !word.is_empty());
     words.map(|word| format!("{owner}{word}")).collect::<Vec<_>>().join(" ")
 }
 
-/// Returns the beginning of each word of an owner. It has few characters, because each word has them. The searches of owners
-/// with the same ones select by owner as well.
+/// Returns the beginning of each word of an owner. It has few characters, because each word has
+/// them. Two owners can share a beginning, so searches select by owner as well.
 fn owner_word(owner: &str) -> String {
     hex(&Sha256::digest(owner)[..3])
 }

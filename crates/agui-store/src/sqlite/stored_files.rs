@@ -1,5 +1,5 @@
-//! Files in SQLite. Each chunk is a transaction of its own that comes after all operations that wait, so a run waits for at most
-//! one chunk.
+//! Files in SQLite. Each chunk is a transaction of its own after all waiting operations, so a run
+//! waits for at most one chunk.
 //!
 //! A deleted file is first *unlinked*, as a thread is ([`super::remove`]); its chunks are purged in steps.
 
@@ -38,7 +38,7 @@ const RESERVE: &str = include_str!("sql/reserve_file.sql");
 const INSERT_CHUNK: &str = "
     INSERT INTO agui_file_chunks (file, number, digest, body)
     SELECT number, :chunk, :digest, :body FROM agui_files WHERE number = :number AND owner <> '' AND stored = 0";
-/// Not if another upload of the same bytes was faster.
+/// Writes nothing if another upload of the same bytes was faster.
 const SHOW: &str = "
     UPDATE agui_files AS f SET stored = 1 WHERE number = ?1 AND owner <> '' AND NOT EXISTS (
         SELECT 1 FROM agui_files AS other WHERE other.owner = f.owner AND other.digest = f.digest AND other.stored = 1)";
@@ -50,7 +50,7 @@ const EXISTS: &str = "SELECT 1 FROM agui_files WHERE number = ? AND owner <> ''"
 const CHUNKS: &str = "
     SELECT number, digest, body FROM agui_file_chunks WHERE file = ?1 AND number BETWEEN ?2 AND ?3 ORDER BY number";
 
-/// Those of unlinked threads do not count.
+/// Uses by unlinked threads do not count.
 const USES: &str = "
     SELECT COUNT(*) FROM agui_file_uses AS u JOIN agui_threads AS t ON t.number = u.thread
     WHERE u.file = ? AND t.owner <> ''";
@@ -64,7 +64,7 @@ const UNLINK_UNUSED: &str = "
 const UNLINK_INTERRUPTED: &str = "
     UPDATE agui_files SET owner = '', id = number, digest = '', name = NULL, unused_since = NULL
     WHERE number IN (SELECT number FROM agui_files WHERE unused_since < ?1 AND stored = 0 LIMIT ?2)";
-/// A file that lost one of its threads, and has others.
+/// A file that lost one of its threads and has others.
 const KEEP_USED: &str = "
     UPDATE agui_files SET unused_since = NULL
     WHERE unused_since < ?1 AND EXISTS (SELECT 1 FROM agui_file_uses AS u WHERE u.file = agui_files.number)";
@@ -182,7 +182,7 @@ impl FileStore for SqliteStore {
             {
                 return Ok(found);
             }
-            // It is damaged: the URLs of before end, and other servers get new ids.
+            // The secret is damaged: earlier URLs end, and other servers get new ids.
             let new = new_secret();
             tx.execute(REPLACE_SECRET, [name, &hex(&new)]).map(|_| new)
         };
@@ -218,7 +218,7 @@ impl SqliteStore {
                 };
                 Ok(tx.execute(INSERT_CHUNK, params)? > 0)
             };
-            // Owners take turns.
+            // The permit makes owners alternate.
             let _permit = self.upkeep.take(&new.owner.into(), 1).await;
             if !self.writer.run(JobKind::Upkeep, insert).await? {
                 return Err(StoreError::Unavailable(
@@ -241,7 +241,7 @@ impl SqliteStore {
     async fn purge_files(&self, owner: &str) {
         let purged = async {
             self.keep_up(JobKind::Purging, owner, purge_step).await?;
-            self.truncate_log(ConcurrentReads::GoOn).await
+            self.truncate_log(ConcurrentReads::Proceed).await
         };
         left_to_sweep(purged.await);
     }

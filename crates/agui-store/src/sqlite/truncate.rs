@@ -1,7 +1,8 @@
 //! Empties the write-ahead log, so that no deleted text remains in it.
 //!
-//! A truncation is owed from the transaction that deletes something until the log was emptied after the purge. The debt is a row
-//! of `agui_owed`, so a process that is killed leaves it to the next one. A sweep, once a minute, pays what is owed.
+//! A truncation is owed from the transaction that deletes something until the log was emptied after
+//! the purge. The debt is a row of `agui_owed`, so a killed process leaves it to the next one. A
+//! sweep, once a minute, runs owed truncations.
 
 use std::time::Duration;
 
@@ -29,12 +30,13 @@ const OWED: &str = "
     FROM agui_owed WHERE what = 'truncation'";
 const SETTLE: &str = "DELETE FROM agui_owed WHERE what = 'truncation' AND number = ?";
 
-/// Whether a truncation lets reads wait that need the log.
+/// Says whether reads that need the log wait for a truncation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ConcurrentReads {
-    /// If they take longer than [`READERS_TIMEOUT`], the truncation stays owed.
-    GoOn,
-    /// New ones wait until the running ones have ended and the log is empty. Those of other programs do not.
+    /// Reads run. If they take longer than [`READERS_TIMEOUT`], the truncation stays owed.
+    Proceed,
+    /// New reads wait until the running reads have ended and the log is empty. Reads of other
+    /// programs do not wait.
     Wait,
 }
 
@@ -44,10 +46,10 @@ pub(super) fn owe(tx: &Tx<'_>) -> StoreResult<()> {
 }
 
 impl SqliteStore {
-    /// Empties the log if that is owed. It stays owed if that was not possible.
+    /// Empties the log if a truncation is owed. It stays owed if emptying was not possible.
     pub(super) async fn truncate_log(&self, readers: ConcurrentReads) -> StoreResult<()> {
         // One truncation at a time.
-        let Ok(_turn) = self.truncating.try_lock() else { return Ok(()) };
+        let Ok(_guard) = self.truncating.try_lock() else { return Ok(()) };
         let owed = |row: &Row<'_>| Ok((row.get::<_, i64>(0)?, row.get::<_, bool>(1)?));
         let owed = self
             .readers
@@ -56,7 +58,7 @@ impl SqliteStore {
         let Some((number, is_purging)) = owed else { return Ok(()) };
         let mut permits = Vec::new();
         if readers == ConcurrentReads::Wait {
-            // The longest reads first, so that the short ones wait for no long one.
+            // The longest reads first, so that short reads do not wait for long ones.
             for kind in [ReadKind::Thread, ReadKind::Search, ReadKind::Page] {
                 permits.push(self.readers.permits.take_all(kind).await);
             }
@@ -81,7 +83,7 @@ impl SqliteStore {
                     .run(JobKind::Ending, move |tx| tx.execute(SETTLE, [number]).map(drop))
                     .await?;
             }
-            (false, ConcurrentReads::GoOn) => {
+            (false, ConcurrentReads::Proceed) => {
                 tracing::debug!("a reader needs the write-ahead log, which has deleted text")
             }
             (false, ConcurrentReads::Wait) => tracing::warn!(

@@ -1,4 +1,4 @@
-//! Reads a thread with everything that is stored of it except logs, and creates threads with their content.
+//! Reads a thread with all its stored data except logs, and creates threads with their content.
 
 use rusqlite::{Connection, Row, named_params};
 

@@ -30,7 +30,7 @@ use crate::{StoreError, StoreResult};
 const OWNER: &str = "SELECT owner FROM agui_threads WHERE number = ?";
 /// The time that one step of upkeep occupies the writer.
 pub(super) const STEP_TIME: Duration = Duration::from_millis(4);
-/// The interval in which upkeep asks whether the log is copied.
+/// The interval at which upkeep checks whether the log is copied.
 const COPY_POLL: Duration = Duration::from_millis(1);
 
 /// Sends operations to the writing thread. Dropping it waits until all of them are done.
@@ -110,7 +110,7 @@ impl SqliteWriter {
         self.run_for(JobOwner::Server, 0, kind, work).await
     }
 
-    /// Does the same with an operation of an owner that writes so many bytes.
+    /// Does the same with an operation of an owner that writes `bytes` bytes.
     pub(super) async fn run_for<T: Send + 'static>(
         &self,
         owner: JobOwner,
@@ -153,7 +153,7 @@ pub(super) enum JobKind {
     Ending,
     /// A few milliseconds of work that no operation waits for, or a chunk of a file.
     Upkeep,
-    /// The same, and it deletes something.
+    /// Upkeep that deletes something.
     Purging,
 }
 
@@ -167,8 +167,8 @@ impl JobKind {
     }
 }
 
-/// Repeats a part of upkeep for the time of a step, until it returns that nothing is left. It gets the time of the begin. Returns
-/// whether there may be more.
+/// Repeats a part of upkeep for the time of a step, until it reports that nothing is left. It gets
+/// the start time. Returns whether there may be more.
 pub(super) fn for_one_step(do_some: impl Fn(Instant) -> StoreResult<bool>) -> StoreResult<bool> {
     let begin = Instant::now();
     while begin.elapsed() < STEP_TIME {
@@ -225,8 +225,9 @@ fn run_jobs(tx: &mut Tx<'_>, waiting: &Receiver<WriteJob>) {
         if !group.is_empty() {
             run_group(tx, group);
         }
-        // While the disk is full, the log is not copied: to copy a part of it could take all space, and give back none. It is full as
-        // soon as it lacks space for what the log has: if the log became longer, the reserve would not suffice for it.
+        // While the disk is full, the log is not copied, because copying a part could take all
+        // space and free none. The disk counts as full once it lacks space for the log's content:
+        // for a longer log the reserve would not suffice.
         if tx.reserve.has_space()
             && let Err(error) = tx.log.copy_when_long(tx.conn, tx.reserve.log_pages())
             && error.is_disk_full()
@@ -241,7 +242,7 @@ fn run_jobs(tx: &mut Tx<'_>, waiting: &Receiver<WriteJob>) {
     }
 }
 
-/// Returns the owner of a job; `None` if it is the server's, or its thread was deleted.
+/// Returns the owner of a job, or `None` for the server's jobs and for jobs of deleted threads.
 fn owner_of(tx: &Tx<'_>, owner: &JobOwner) -> Option<Arc<str>> {
     match owner {
         JobOwner::Server => None,
@@ -272,7 +273,8 @@ fn run_group(tx: &mut Tx<'_>, mut group: Vec<WriteJob>) {
     }
 }
 
-/// Runs a job in a transaction of its own. On a full disk, one that may use the reserve runs again with it.
+/// Runs a job in a transaction of its own. On a full disk, a job that may use the reserve runs
+/// again with it.
 fn run_alone(tx: &mut Tx<'_>, mut job: WriteJob) {
     let may_use_reserve = job.kind.may_use_reserve();
     let mut attempt =
@@ -289,8 +291,8 @@ fn run_alone(tx: &mut Tx<'_>, mut job: WriteJob) {
     job.complete(result);
 }
 
-/// Copies the log into the file, so that it is written from its beginning again, if the disk has room for what the file grows
-/// by.
+/// Copies the log into the file, so that the log is written from its beginning again, if the disk
+/// has room for the growth of the file.
 fn copy_log(tx: &mut Tx<'_>) {
     const SIZE: &str = "SELECT page_count * page_size FROM pragma_page_count, pragma_page_size";
     let size =
@@ -298,7 +300,7 @@ fn copy_log(tx: &mut Tx<'_>) {
     let grows =
         fs::metadata(&tx.reserve.database).map_or(0, |file| size.saturating_sub(file.len()));
     if disk_space(&tx.reserve.database).is_some_and(|space| space.available >= grows) {
-        // An operation that lacks the space that this gives says so.
+        // An operation that lacks the freed space reports it.
         let _ = tx.log.copy_rest(tx.conn);
     }
 }

@@ -30,12 +30,12 @@ pub fn ask_user() -> FnTool {
                        something that only the user knows or decides. Ask for all that belongs together at once, \
                        with a schema.";
     let parameters = object_schema(properties, &["question"]);
-    FnTool::of_spec(ToolSpec::new("ask_user", description, parameters), call).repeat(Repeat::Safe)
+    FnTool::from_spec(ToolSpec::new("ask_user", description, parameters), call).repeat(Repeat::Safe)
 }
 
 async fn call(mut arguments: JsonObject, cx: ToolContext) -> Result<String, ToolError> {
     let schema = arguments.remove("schema").unwrap_or_else(|| json!({ "type": "string" }));
-    Validator::of_value(&schema)
+    Validator::from_value(&schema)
         .map_err(|problem| ToolError::new(format!("the schema cannot be used: {problem}")))?;
     let text = arguments.get("question").and_then(Value::as_str).unwrap_or_default();
     let reply = cx.ask(Question::new(text).key("answer").response_schema(schema)).await?;

@@ -25,7 +25,7 @@ pub fn current_time() -> FnTool {
         "additionalProperties": false
     });
     let description = "Tells the current date, weekday and time, in UTC or in a given time zone.";
-    FnTool::of_spec(ToolSpec::new("current_time", description, parameters), call)
+    FnTool::from_spec(ToolSpec::new("current_time", description, parameters), call)
         .repeat(Repeat::Safe)
 }
 

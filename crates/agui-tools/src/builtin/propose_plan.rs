@@ -30,7 +30,7 @@ pub fn propose_plan() -> FnTool {
     let description = "Shows the user the steps of your plan and waits for a review. The user accepts the plan, \
                        edits or disables steps, or rejects it with a reason. Carry out only the steps of the result.";
     let parameters = object_schema(properties, &["steps"]);
-    FnTool::of_spec(ToolSpec::new("propose_plan", description, parameters), call)
+    FnTool::from_spec(ToolSpec::new("propose_plan", description, parameters), call)
         .repeat(Repeat::Safe)
 }
 
@@ -74,7 +74,7 @@ fn review_schema() -> Value {
     })
 }
 
-/// Returns the result for the model. Everything but a clear yes with at least one step rejects the plan.
+/// Returns the result for the model. Only a clear yes with at least one step accepts the plan.
 fn review(proposed: &[String], reply: &Value) -> Value {
     if reply.get("approved") != Some(&Value::Bool(true)) {
         let reason =
@@ -109,7 +109,7 @@ mod tests {
     #[tokio::test]
     async fn a_plan_is_accepted_edited_or_rejected() {
         let proposed = ["Search".to_owned(), "Report".to_owned()];
-        let validator = Validator::of_value(&review_schema()).unwrap();
+        let validator = Validator::from_value(&review_schema()).unwrap();
         let step = |text: &str, status: &str| json!({ "description": text, "status": status });
         for (reply, expected) in [
             (
@@ -140,7 +140,7 @@ mod tests {
             validator.check_value(&"key:ann".into(), &reply).await.unwrap();
             assert_eq!(review(&proposed, &reply), expected);
         }
-        // Replies that the schema refuses are no approval either.
+        // A reply that the schema refuses does not accept the plan either.
         for unclear in
             [json!("yes"), json!(null), json!({ "approved": "true" }), json!({ "steps": [] })]
         {

@@ -8,7 +8,7 @@ use agui_protocol::JsonObject;
 /// Fills a template with arguments: those without a place go into the query.
 ///
 /// # Errors
-/// If the template is not valid. The inner error is that of the arguments.
+/// If the template is invalid. The inner error is about the arguments.
 pub fn fill(template: &str, arguments: &JsonObject) -> Result<Result<Url, String>, String> {
     let template = UrlTemplate::parse(template)?;
     let is_placed = |name: &str| {

@@ -4,7 +4,8 @@
 //! into the query if the method has no body. A list in the query is repeated (`tag=a&tag=b`); a missing argument
 //! leaves its whole pair out.
 //!
-//! **Only the configured host.** Scheme, host and port are those of the configuration for all arguments, redirects are
+//! **Only the configured host.** Arguments cannot change the configured scheme, host and port,
+//! redirects are
 //! not followed, and proxies from the environment are not used. Secrets in headers reach neither a log nor a model:
 //! they are removed from responses that repeat them.
 

@@ -64,8 +64,9 @@ pub struct HttpToolOptions {
     pub login_token_url: Option<String>,
     /// With `login`: the endpoint that revokes tokens when a person disconnects the account (RFC 7009).
     pub(crate) login_revocation_url: Option<String>,
-    /// With `login`: the issuer of the authorization server, as its metadata name it. The redirect address is then that of this issuer
-    /// alone, which `agui-server check` prints. Default: the address that all logins without it share.
+    /// With `login`: the issuer of the authorization server, as its metadata name it. The redirect
+    /// address then belongs to this issuer alone; `agui-server check` prints it. Default: the
+    /// address that all logins without it share.
     pub login_issuer: Option<String>,
     /// With `login`: the id of this server as a client of the authorization server.
     pub login_client_id: Option<String>,
@@ -82,8 +83,8 @@ pub struct HttpToolOptions {
     /// The calls that a person has to approve.
     #[serde(default)]
     pub approval: ApprovalRule,
-    /// Whether a call may run again if its server was lost while it ran. Default: `safe` for GET and HEAD, `keyed` for PUT
-    /// and DELETE, `never` for POST and PATCH.
+    /// The rule for a call whose server was lost before its result was stored. Default: `safe` for
+    /// GET and HEAD, `keyed` for PUT and DELETE, `never` for POST and PATCH.
     pub repeat: Option<Repeat>,
     /// The time limit of a call.
     #[serde(default = "default_timeout", rename = "timeout_secs", with = "units::Seconds")]
@@ -105,7 +106,7 @@ pub enum ToolKind {
     Http,
 }
 
-/// What of a JSON response is the result, by JSON Pointers.
+/// The part of a JSON response that is the result, by JSON Pointers.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(
@@ -123,7 +124,7 @@ pub enum ResponseSelection {
 }
 
 impl ResponseSelection {
-    /// Returns whether all are JSON Pointers, and whether there is one.
+    /// Returns whether there is a JSON Pointer, and none is invalid.
     fn is_valid(&self) -> bool {
         let is_pointer = |pointer: &String| pointer.is_empty() || pointer.starts_with('/');
         match self {
@@ -153,7 +154,7 @@ impl HttpMethod {
         matches!(self, Self::Post | Self::Put | Self::Patch)
     }
 
-    /// By the method's semantics: <https://www.rfc-editor.org/rfc/rfc9110#section-9.2>
+    /// Follows the method's semantics: <https://www.rfc-editor.org/rfc/rfc9110#section-9.2>.
     pub(super) fn repeat(self) -> Repeat {
         match self {
             Self::Get | Self::Head => Repeat::Safe,
@@ -244,8 +245,9 @@ impl HttpToolOptions {
         )])
     }
 
-    /// Returns the service as one that people log in at, with the client's secret from the environment, and its name, by which
-    /// tools share a login: the host, which gets the tokens. `None` without `login`.
+    /// Returns the service as one that people log in at, with the client's secret from the
+    /// environment, and its name, by which tools share a login: the host, which gets the tokens.
+    /// `None` without `login`.
     pub fn login_server(&self) -> Result<Option<(String, LoginServer)>, InvalidOption> {
         let (Some(LoginKind::Person), Some(endpoint), Some(token_endpoint), Some(id)) = (
             self.login,
@@ -381,7 +383,7 @@ mod tests {
             error,
             "login_client_secret_env: the environment variable AGUI_NOT_THERE is not set"
         );
-        // Nothing would add the token.
+        // `new` has no logins, so nothing would add the token.
         let error = super::super::HttpTool::new("t", read(LOGIN).unwrap()).unwrap_err().to_string();
         assert!(error.starts_with("login: only a server with a configuration"), "{error}");
     }

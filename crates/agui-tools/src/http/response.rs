@@ -17,7 +17,8 @@ const MAX_ERROR_CHARS: usize = 500;
 const TEXT_SUBTYPES: [&str; 8] =
     ["json", "xml", "javascript", "x-www-form-urlencoded", "yaml", "x-yaml", "x-ndjson", "toml"];
 
-/// Converts a response, of which at most `limit` bytes are read. `selection` is the part of a JSON response that is the result.
+/// Converts a response. At most `limit` bytes are read; `selection` is the result within a JSON
+/// response.
 pub(super) async fn to_content(
     response: Response,
     selection: Option<&ResponseSelection>,

@@ -21,7 +21,8 @@ use agui_agent::host::owner_of;
 use agui_base::{InvalidOption, trace::TRACEPARENT, upstream};
 use agui_protocol::{JsonObject, MessageContent};
 
-/// By the draft of the IETF: <https://datatracker.ietf.org/doc/draft-ietf-httpapi-idempotency-key-header/>
+/// Header of the IETF's draft:
+/// <https://datatracker.ietf.org/doc/draft-ietf-httpapi-idempotency-key-header/>.
 const IDEMPOTENCY_KEY: &str = "idempotency-key";
 
 /// A tool that calls a web service.
@@ -45,7 +46,7 @@ impl HttpTool {
         Self::build(name.into(), options, None)
     }
 
-    /// Like [`new`](Self::new), with the logins at the service if people log in there.
+    /// Like [`new`](Self::new), for a service that people may log in at.
     pub fn build(
         name: String,
         options: HttpToolOptions,
@@ -66,7 +67,8 @@ impl HttpTool {
             upstream::direct_client(&upstream::ClientOptions::default()).map_err(|error| {
                 invalid("url")(format!("the HTTP client cannot be created: {error}"))
             })?;
-        let (secrets, caller_headers) = (Secrets::of_headers(&headers), options.caller_headers()?);
+        let secrets = Secrets::from_headers(&headers);
+        let caller_headers = options.caller_headers()?;
         let spec = ToolSpec { name, description: options.description.clone(), parameters };
         Ok(Self { spec, options, headers, caller_headers, template, secrets, client, login })
     }
@@ -98,7 +100,7 @@ impl HttpTool {
     /// Sends a request with the token of the run's person, and once more with another token if the service refuses it with 401.
     ///
     /// # Errors
-    /// Without a token that the service takes, the question to log in.
+    /// If the service takes no token, the question to log in.
     async fn sent_with_token(
         &self,
         request: impl Fn() -> Result<RequestBuilder, ToolError>,
@@ -158,10 +160,11 @@ impl Tool for HttpTool {
         arguments: JsonObject,
         cx: &ToolContext,
     ) -> Result<MessageContent, ToolError> {
-        let mut of_caller = self.caller_headers.of_call(cx)?;
+        let mut of_caller = self.caller_headers.for_call(cx)?;
         let mut secrets = self.secrets.clone();
-        secrets.extend(&Secrets::of_headers(&of_caller));
-        // Also for the first attempt: the server has to know the key when the second one comes.
+        secrets.extend(&Secrets::from_headers(&of_caller));
+        // The first attempt needs the key, too: the server has to know it when the second one
+        // comes.
         if self.repeat(&arguments) != Repeat::Safe
             && !self.headers.contains_key(IDEMPOTENCY_KEY)
             && let Ok(key) = HeaderValue::try_from(cx.idempotency_key())
@@ -229,7 +232,8 @@ fn parameters(options: &HttpToolOptions, template: &UrlTemplate) -> Result<Value
     }
     schema.entry("type").or_insert_with(|| "object".into());
     schema.entry("properties").or_insert_with(|| json!({}));
-    // Without this, a model could add arguments that the service takes and the configuration does not name.
+    // Otherwise a model could add arguments that the service takes and the configuration does not
+    // name.
     schema.entry("additionalProperties").or_insert(Value::Bool(false));
     Ok(Value::Object(schema))
 }

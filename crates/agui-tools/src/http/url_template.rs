@@ -15,14 +15,14 @@ use agui_base::text::path_segment;
 use agui_protocol::JsonObject;
 
 const MAX_URL_BYTES: usize = 16 * 1024;
-/// Arguments that are still encoded after so many decodings are refused.
+/// Arguments that are still encoded after this number of decodings are refused.
 const MAX_DECODINGS: usize = 4;
 
 #[derive(Debug)]
 pub(super) struct UrlTemplate {
     origin: Url,
     segments: Vec<Vec<UrlPiece>>,
-    /// The query's pairs; one without a value has no `=`.
+    /// The query's pairs. A pair without a value has no `=`.
     query: Vec<(String, Option<Vec<UrlPiece>>)>,
 }
 
@@ -89,7 +89,7 @@ impl UrlTemplate {
         self.origin.host_str().unwrap_or_default()
     }
 
-    /// Returns the host, with its port unless that is the one of the scheme.
+    /// Returns the host, with its port unless it is the default of the scheme.
     pub(super) fn authority(&self) -> String {
         self.origin.authority().to_owned()
     }
@@ -189,7 +189,9 @@ fn split_places(text: &str) -> Result<Vec<UrlPiece>, String> {
 }
 
 fn fill_segment(pieces: &[UrlPiece], arguments: &JsonObject) -> Result<String, String> {
-    let (mut plain, mut encoded, mut has_place) = (String::new(), String::new(), false);
+    let mut plain = String::new();
+    let mut encoded = String::new();
+    let mut has_place = false;
     for piece in pieces {
         match piece {
             UrlPiece::Fixed(text) => {
@@ -230,7 +232,7 @@ fn has_dot_segment(mut text: String) -> bool {
         }
         text = decoded;
     }
-    // Nobody encodes so often for a good reason.
+    // There is no good reason for so many encodings.
     true
 }
 
@@ -263,7 +265,7 @@ fn push_pairs(
     Ok(())
 }
 
-/// Returns the text of a value, or those of a list.
+/// Returns the text of a value, or the texts of a list.
 fn texts(argument: &str, value: &Value) -> Result<Vec<String>, String> {
     let values = value.as_array().map_or(slice::from_ref(value), Vec::as_slice);
     let text = |value: &Value| match value {

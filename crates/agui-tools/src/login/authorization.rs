@@ -1,4 +1,4 @@
-//! Where and how a person logs in, and where tokens are from.
+//! The authorization server at which a person logs in, and the source of tokens.
 
 use reqwest::Url;
 use serde::{Deserialize, Serialize};
@@ -16,21 +16,21 @@ pub struct Authorization {
     pub scopes: Vec<String>,
     /// `None` if it is not known.
     pub issuer: Option<String>,
-    /// Each return of a browser says who the issuer is (RFC 9207).
+    /// True if each return of a browser names the issuer (RFC 9207).
     pub(crate) names_issuer: bool,
-    /// The end of the redirect address, which no other authorization server has; `None` for a configured client whose issuer is
-    /// not configured.
+    /// The end of the redirect address, which no other authorization server has; `None` for a
+    /// configured client whose issuer is not configured.
     pub callback: Option<String>,
     pub source: TokenSource,
 }
 
-/// Where tokens are from, and the client that asks for them.
+/// The endpoints that give tokens, and the client that asks for them.
 #[derive(Clone, Serialize, Deserialize)]
 pub struct TokenSource {
     pub token_endpoint: String,
     pub revocation_endpoint: Option<String>,
     pub client: ClientCredentials,
-    /// What the tokens are for (RFC 8707).
+    /// The resource that the tokens are for (RFC 8707).
     pub resource: Option<String>,
 }
 
@@ -62,7 +62,7 @@ impl Authorization {
         redirect_uri(base, self.callback.as_deref())
     }
 
-    /// Returns the URL at which a browser begins a login. `challenge` is that of PKCE, with S256.
+    /// Returns the URL at which a browser begins a login. `challenge` is PKCE's, with S256.
     pub(super) fn url(
         &self,
         base: &str,
@@ -72,7 +72,7 @@ impl Authorization {
         let mut url =
             Url::parse(&self.endpoint).map_err(|error| LoginError::Failed(error.to_string()))?;
         let (scope, redirect_uri) = (self.scopes.join(" "), self.redirect_uri(base));
-        // OpenID Connect gives a refresh token only then.
+        // OpenID Connect gives a refresh token only with this prompt.
         let prompt = self.scopes.iter().any(|scope| scope == "offline_access").then_some("consent");
         let parameters = [
             ("response_type", Some("code")),
@@ -90,8 +90,9 @@ impl Authorization {
         Ok(url.into())
     }
 
-    /// Returns whether a return of a browser is from this authorization server, as far as it says so: another one that was made to
-    /// answer knows other redirect addresses of its client (RFC 9700, section 4.4.2).
+    /// Returns whether a browser returns from this authorization server, by the issuer that it
+    /// names and by the redirect address: an attacker's server knows other addresses (RFC 9700,
+    /// section 4.4.2).
     pub(super) fn is_issuer(&self, named: Option<&str>, callback: Option<&str>) -> bool {
         let is_named = match (named, &self.issuer) {
             (Some(named), Some(issuer)) => named == issuer,

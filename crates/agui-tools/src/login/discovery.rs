@@ -1,4 +1,4 @@
-//! From the URL of a server to its authorization server, and this server as a client there.
+//! Finds the authorization server of a server's URL, and registers this server as a client there.
 
 use reqwest::{
     Client, StatusCode, Url,
@@ -15,7 +15,7 @@ use super::{
 };
 use agui_agent::host::LoginError;
 use agui_base::{
-    host::Host,
+    host_names::Host,
     text::shortened,
     upstream::{
         public_hosts::NamedHosts,
@@ -35,13 +35,13 @@ pub(super) struct Discovery {
     pub(super) issuer: Option<String>,
     /// The server's own host, and `hosts`.
     pub(super) named: NamedHosts,
-    /// `None`: this server registers itself.
+    /// The configured client; `None` if this server registers itself.
     pub(super) client: Option<ClientCredentials>,
     pub(super) scopes: Vec<String>,
     pub(super) http: Client,
 }
 
-/// RFC 7591.
+/// The response to a registration (RFC 7591).
 #[derive(Deserialize)]
 struct Registered {
     client_id: String,
@@ -50,7 +50,8 @@ struct Registered {
 }
 
 impl Discovery {
-    /// Finds the authorization server, as which client this server asks it, and for what. `base` is the URL of this server.
+    /// Finds the authorization server, this server's client there, and the scopes. `base` is the
+    /// URL of this server.
     pub(super) async fn authorization(&self, base: &str) -> Result<Authorization, LoginError> {
         let (metadata, scopes, resource) = self.find().await?;
         // A configured client is registered with the address that it had before its issuer was configured.
@@ -68,7 +69,7 @@ impl Discovery {
             callback,
             source: TokenSource {
                 token_endpoint: metadata.token_endpoint,
-                // A wrong one is not worth a failure.
+                // An invalid endpoint is ignored: it is only needed for revocation.
                 revocation_endpoint: metadata
                     .revocation_endpoint
                     .filter(|url| self.check(url).is_ok()),
@@ -83,9 +84,9 @@ impl Discovery {
         self.find().await.map(|(metadata, ..)| metadata.issuer)
     }
 
-    /// Returns the authorization server, the scopes to ask for, and what the tokens are for.
+    /// Returns the authorization server, the scopes to ask for, and the resource.
     async fn find(&self) -> Result<(IssuerMetadata, Vec<String>, String), LoginError> {
-        // What a refusal of the server says about authorization.
+        // A refusal of the server names its metadata.
         let refused =
             send(self.http.get(self.url.clone()).header(ACCEPT, "text/event-stream")).await?;
         let header = refused.headers().get(WWW_AUTHENTICATE).and_then(|value| value.to_str().ok());
@@ -111,7 +112,7 @@ impl Discovery {
         let wanted = wanted.split_whitespace().map(str::to_owned).collect();
         let choices = [self.scopes.clone(), wanted, resource.scopes_supported];
         let mut scopes = choices.into_iter().find(|scopes| !scopes.is_empty()).unwrap_or_default();
-        // Without it, many give no refresh token.
+        // Without this scope, many servers give no refresh token.
         let offline = "offline_access".to_owned();
         if metadata.scopes_supported.contains(&offline) && !scopes.contains(&offline) {
             scopes.push(offline);
@@ -154,7 +155,7 @@ impl Discovery {
                 let other = shortened(&found.resource, MAX_ERROR_CHARS);
                 Err(failed(format!("the metadata of the server are those of {other}")))
             }
-            // As before RFC 9728: the server is its own authorization server.
+            // Before RFC 9728, a server was its own authorization server.
             None => Ok(ResourceMetadata {
                 resource: own.to_string(),
                 authorization_servers: vec![own.origin().ascii_serialization()],
@@ -163,8 +164,8 @@ impl Discovery {
         }
     }
 
-    /// Checks that an authorization server may be used. `login_hosts` say who gets the codes and the secret of a configured client:
-    /// not the server itself, unless it is listed.
+    /// Checks that an authorization server may be used. The hosts in `login_hosts` get the codes
+    /// and the secret of a configured client: the server itself does not, unless it is listed.
     fn check_issuer(&self, issuer: &str) -> Result<Url, LoginError> {
         let url = self.check(issuer)?;
         let is_listed =
@@ -203,8 +204,9 @@ impl Discovery {
         Err(failed(format!("the authorization server {issuer} {problem}")))
     }
 
-    /// Checks that the endpoints of an issuer are its own: one that sends people to another authorization server would get the code
-    /// for that. Pages and token endpoint may stand apart, as those of Google and Cognito do.
+    /// Checks that the endpoints of an issuer are its own: an issuer that sends people to another
+    /// authorization server would get that server's code. Pages and token endpoint may have
+    /// different hosts, as at Google and Cognito.
     fn check_endpoints(&self, issuer: &Url, metadata: &IssuerMetadata) -> Result<(), LoginError> {
         let token = self.check(&metadata.token_endpoint)?;
         let registration =
@@ -235,7 +237,8 @@ impl Discovery {
         Ok(())
     }
 
-    /// Registers this server as a client. Each login does: authorization servers forget their clients, and do not say so.
+    /// Registers this server as a client, for each login: authorization servers forget their
+    /// clients without notice.
     async fn register(
         &self,
         metadata: &IssuerMetadata,
@@ -296,7 +299,8 @@ fn parameter(header: &str, name: &str) -> Option<String> {
     value.split('"').next().filter(|value| !value.is_empty()).map(str::to_owned)
 }
 
-/// Returns whether tokens for a resource are for a server: it is the server, or a part of the server's path.
+/// Returns whether tokens for a resource are valid at a server: the resource is the server, or a
+/// part of the server's path.
 fn is_resource_of(server: &Url, resource: &str) -> bool {
     let Ok(resource) = Url::parse(resource) else { return false };
     let path = resource.path().trim_end_matches('/');

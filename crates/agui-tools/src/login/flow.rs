@@ -15,7 +15,7 @@ use super::{
     token_request::{ask_for_token, form},
     tokens::{StoredLogin, login_name},
 };
-use agui_agent::host::{Connected, LoginError, Logins, OpenedLink, Returned};
+use agui_agent::host::{ConnectedAccount, LoginError, Logins, OpenedLink, Returned};
 use agui_base::{complete_on_drop::CompleteOnDrop, text::shortened};
 use agui_store::{Millis, host::now, sealed::ExpectedValue};
 
@@ -40,7 +40,7 @@ const BUSY: LoginError = LoginError::Refused(
     "The authorization server is being asked. Wait a moment, and open the link again.",
 );
 
-/// What a link says; sealed, so that only this server makes one.
+/// The content of a link, which is sealed, so that only this server can make one.
 #[derive(Serialize, Deserialize)]
 struct Link {
     owner: String,
@@ -60,9 +60,11 @@ struct Flow {
 #[derive(Serialize, Deserialize)]
 enum Stage {
     Opened,
-    /// The button was pressed, and the authorization server is being found. It is asked for one client for a link.
+    /// The button was pressed, and the authorization server is being found. This server registers
+    /// at most one client for a link.
     Asking,
-    /// The return of the browser is checked against it, and the code is changed with it.
+    /// The browser was sent to the authorization server. Its return is checked against these
+    /// values, with which the code is exchanged.
     Sent {
         verifier: String,
         authorization: Box<Authorization>,
@@ -81,7 +83,7 @@ impl LoginService {
             until: now() + LOGIN_TIME,
         };
         let base = self.base().filter(|base| !base.is_empty())?;
-        Some(format!("{base}/connections/start?link={}", self.sealer.seal_text(LINK, &link)?))
+        Some(format!("{base}/accounts/start?link={}", self.sealer.seal_text(LINK, &link)?))
     }
 
     /// Reads a link that is valid.
@@ -101,7 +103,7 @@ impl LoginService {
         if matches!(flow.stage, Stage::Used) { Err(USED) } else { Ok(Some((flow, version))) }
     }
 
-    /// Returns the new version; `None` if the login was changed meanwhile.
+    /// Returns the new version; `None` if the login was changed by another request.
     async fn set_stage(
         &self,
         link: &Link,
@@ -110,12 +112,13 @@ impl LoginService {
         expected: ExpectedValue,
     ) -> Result<Option<i64>, LoginError> {
         let flow = Flow { browser: digest(browser), stage };
-        // Longer than the link, which must not be opened again.
+        // Kept longer than the link, which must not be opened again.
         let until = Some(link.until + LOGIN_TIME);
         self.write(&link.owner, &flow_name(&link.id), &flow, until, expected).await
     }
 
-    /// Returns where a login begins, and keeps it. `version` is that of the login whose button was pressed.
+    /// Returns the URL at which a login begins, and stores its stage. `version` is the version of
+    /// the login whose button was pressed.
     async fn begin(
         &self,
         link: Link,
@@ -185,7 +188,7 @@ impl Logins for LoginService {
             return Err(NOT_SHOWN);
         }
         let browser = browser.to_owned();
-        // It goes on without the browser: somebody who presses twice ends the first request.
+        // This continues without the browser: a second press ends the browser's first request.
         CompleteOnDrop::new(async move { self.begin(link, &browser, flow.stage, version).await })
             .await
     }
@@ -235,12 +238,12 @@ impl Logins for LoginService {
         Ok(link.server)
     }
 
-    async fn list(&self, owner: &str) -> Result<Vec<Connected>, LoginError> {
+    async fn list(&self, owner: &str) -> Result<Vec<ConnectedAccount>, LoginError> {
         let mut all = Vec::new();
         for server in self.servers.keys() {
             if let Some((login, _)) = self.read::<StoredLogin>(owner, &login_name(server)).await? {
                 let ends_at = login.expires_at.filter(|_| login.refresh.is_none());
-                all.push(Connected {
+                all.push(ConnectedAccount {
                     server: server.clone(),
                     since: login.since,
                     scope: login.scope,
@@ -260,7 +263,7 @@ impl Logins for LoginService {
         if let (Some((endpoint, login)), Ok(server)) = (endpoint, self.server(server)) {
             let (http, host) = (server.http.clone(), server.host.clone());
             let client = server.client_of(&login.source).clone();
-            // Who revokes does not wait for another server.
+            // The revoking request does not wait for the other server.
             tokio::spawn(async move {
                 for token in login.refresh.iter().chain([&login.access]) {
                     let request = form(&http, &endpoint, &client, &[("token", token)]);
@@ -282,8 +285,8 @@ fn flow_name(id: &str) -> String {
     format!("flow:{id}")
 }
 
-/// Returns what the button of a page sends. Only who has the browser's cookie can know it, and each press of a button changes the
-/// version of the login.
+/// Returns the value that a page's button sends. Only the browser with the cookie can know it, and
+/// each press of a button changes the version of the login.
 fn button(browser: &str, version: i64) -> String {
     digest(&format!("{browser} {version}"))
 }
@@ -310,7 +313,7 @@ mod tests {
         let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
         let (login, other) = (replica(&store).service, replica(&store).service);
         let url = login.link("key:ann", "notes").unwrap();
-        let link = url.strip_prefix("http://localhost/connections/start?link=").unwrap();
+        let link = url.strip_prefix("http://localhost/accounts/start?link=").unwrap();
         let press = |button: &str, browser: &'static str| {
             let (login, button) = (login.clone(), button.to_owned());
             async move { text(login.authorize(link, &button, browser).await.unwrap_err()) }
@@ -325,7 +328,7 @@ mod tests {
             (&*opened.owner, &*opened.server, &*opened.host),
             ("key:ann", "notes", "127.0.0.1")
         );
-        // Also on another server of the store.
+        // Another server of the store does the same.
         other.open(link, "first").await.unwrap();
         assert!(
             text(other.open(link, "second").await.unwrap_err())
@@ -382,7 +385,7 @@ mod tests {
             (known, true, known, known, "no token"),
             (known, false, None, known, "no token"),
             (None, false, known, None, "no token"),
-            // At the address of another server.
+            // The address belongs to another server.
             (known, false, None, evil, other),
             (known, true, known, None, other),
             (None, false, None, known, other),

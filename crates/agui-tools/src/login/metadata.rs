@@ -1,4 +1,4 @@
-//! The metadata that servers publish for logins: their members, their places, and how they are read.
+//! Reads the metadata that servers publish for logins.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use agui_base::{text::error_chain, upstream::body::read_whole};
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
 const MAX_METADATA_BYTES: usize = 64 * 1024;
 
-/// RFC 8414, and OpenID Connect Discovery.
+/// Metadata of an authorization server (RFC 8414, OpenID Connect Discovery).
 #[derive(Deserialize)]
 pub(super) struct IssuerMetadata {
     pub(super) issuer: String,
@@ -28,7 +28,7 @@ pub(super) struct IssuerMetadata {
     pub(super) names_issuer: bool,
 }
 
-/// RFC 9728.
+/// Metadata of a protected resource (RFC 9728).
 #[derive(Deserialize)]
 pub(super) struct ResourceMetadata {
     pub(super) resource: String,
@@ -38,7 +38,8 @@ pub(super) struct ResourceMetadata {
     pub(super) scopes_supported: Vec<String>,
 }
 
-/// Returns the URLs at which metadata may be. `is_exact`: those of a path are not at the root.
+/// Returns the URLs at which metadata may be. If `is_exact`, a URL with a path has none at the
+/// root.
 pub(super) fn well_known(url: &Url, kind: &str, is_exact: bool) -> Vec<Url> {
     let path = url.path().trim_end_matches('/');
     let mut paths = vec![format!("/.well-known/{kind}{path}")];
@@ -59,7 +60,7 @@ pub(super) fn well_known(url: &Url, kind: &str, is_exact: bool) -> Vec<Url> {
     paths.into_iter().map(at).collect()
 }
 
-/// Reads the first JSON document that there is.
+/// Reads the first of the URLs that has a JSON document.
 pub(super) async fn read_first<T: DeserializeOwned>(
     http: &Client,
     urls: Vec<Url>,

@@ -11,7 +11,7 @@ use agui_base::{InvalidOption, upstream::secret_names::secret_variable};
 pub const UNTRUSTED_URL: &str =
     "expected https, without credentials; http is accepted for this machine only";
 
-/// Who logs in at a server.
+/// The kind of logins at a server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
@@ -20,7 +20,7 @@ pub enum LoginKind {
     Person,
 }
 
-/// Checks `login` beside other options. `further` are those that need it, and whether each is set.
+/// Checks `login` beside other options. `further` are the options that need it; true if set.
 pub fn check(
     login: Option<LoginKind>,
     further: &[(&str, bool)],

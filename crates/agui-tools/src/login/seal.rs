@@ -27,7 +27,7 @@ impl Sealer {
         Some(Self { key: LessSafeKey::new(key), random: SystemRandom::new() })
     }
 
-    /// Seals a value for a place: it cannot be opened for another one.
+    /// Seals a value for a place. It cannot be opened for another place.
     pub(super) fn seal(&self, place: &str, value: &impl Serialize) -> Option<Vec<u8>> {
         let mut nonce = [0; NONCE_LEN];
         self.random.fill(&mut nonce).ok()?;

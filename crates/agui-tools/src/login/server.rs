@@ -16,7 +16,7 @@ use agui_base::{
 pub struct LoginServer {
     /// The host of the server, for people.
     pub(super) host: String,
-    /// For requests to the authorization server.
+    /// Sends requests to the authorization server.
     pub(super) http: Client,
     way: Way,
 }
@@ -27,8 +27,9 @@ enum Way {
 }
 
 impl LoginServer {
-    /// An MCP server, which names its authorization server. `hosts` are those of the authorization servers that may be used; if
-    /// empty, all with public addresses; if there is an `issuer`, that one alone. Without a `client`, this server registers itself.
+    /// Creates an MCP server, which names its authorization server. Only authorization servers with
+    /// one of the `hosts` may be used, or with any public address if there are none, or the
+    /// `issuer` alone if there is one. Without a `client`, this server registers itself.
     pub fn discovered(
         url: &str,
         hosts: &[String],
@@ -45,7 +46,7 @@ impl LoginServer {
         Ok(Self { host, http, way: Way::Discovered(Box::new(discovery)) })
     }
 
-    /// A web service, whose authorization server is written in the configuration.
+    /// Creates a web service, whose authorization server is written in the configuration.
     pub fn written(host: String, authorization: Authorization) -> Result<Self, InvalidOption> {
         let TokenSource { token_endpoint, revocation_endpoint, .. } = &authorization.source;
         let urls = [token_endpoint]
@@ -57,7 +58,8 @@ impl LoginServer {
         Ok(Self { host, http, way: Way::Written(Box::new(authorization)) })
     }
 
-    /// Returns where the next login is, for which this server registers itself if it has to. `base` is the URL of this server.
+    /// Returns the authorization server of the next login. Registers this server there if it has
+    /// to. `base` is the URL of this server.
     pub(super) async fn authorization(&self, base: &str) -> Result<Authorization, LoginError> {
         match &self.way {
             Way::Discovered(discovery) => discovery.authorization(base).await,
@@ -65,8 +67,9 @@ impl LoginServer {
         }
     }
 
-    /// Returns what a person has to know about the redirect address of a configured client; `None` if this server registers itself.
-    /// `is_online`: the server is asked for its issuer if the configuration has none.
+    /// Returns advice about the redirect address of a configured client; `None` if this server
+    /// registers itself. If `is_online`, the server is asked for its issuer if the configuration
+    /// has none.
     pub(super) async fn redirect_advice(&self, base: &str, is_online: bool) -> Option<String> {
         let (configured, likely) = match &self.way {
             Way::Discovered(discovery) => {

@@ -1,4 +1,4 @@
-//! The logins of all servers, and where they are stored.
+//! The logins of all servers, and their store.
 
 use std::sync::{Arc, OnceLock};
 
@@ -19,10 +19,10 @@ use agui_store::{
     sealed::{ExpectedValue, SealedStore, SealedValue},
 };
 
-/// How often one call asks for a login.
+/// The number of times that one call asks for a login.
 const MAX_QUESTIONS: usize = 3;
 
-/// What is known once this server has started.
+/// The values that are known once this server has started.
 pub struct LoginPlace {
     pub store: Arc<dyn Store>,
     /// The URL of this server for browsers, without a slash at its end.
@@ -55,8 +55,8 @@ impl LoginService {
         let _ = self.place.set(place);
     }
 
-    /// Returns what a person has to know about the redirect addresses of configured clients, for `base` as the URL of this server.
-    /// `is_online`: MCP servers are asked for their issuers.
+    /// Returns advice about the redirect addresses of configured clients, for `base` as the URL of
+    /// this server. If `is_online`, MCP servers are asked for their issuers.
     pub async fn redirect_advice(&self, base: &str, is_online: bool) -> Vec<String> {
         let mut advice = Vec::new();
         for (name, server) in &self.servers {
@@ -81,7 +81,7 @@ impl LoginService {
         values.ok_or_else(|| StoreError::Unavailable("the store keeps no logins".into()).into())
     }
 
-    /// Reads a value with its version. One that was sealed with another key does not count.
+    /// Reads a value with its version. A value that was sealed with another key is ignored.
     pub(super) async fn read<T: DeserializeOwned>(
         &self,
         owner: &str,
@@ -91,7 +91,7 @@ impl LoginService {
         let now = now();
         let found = values
             .into_iter()
-            .find(|it| it.name == name && it.until.is_none_or(|until| until >= now));
+            .find(|value| value.name == name && value.until.is_none_or(|until| until >= now));
         Ok(found.and_then(|found| {
             Some((self.sealer.open(&place(owner, name), &found.value)?, found.version))
         }))
@@ -114,7 +114,7 @@ impl LoginService {
     }
 }
 
-/// A sealed value of one owner and name is none of another.
+/// Returns the place of a value: sealed for one owner and name, it cannot be opened for another.
 pub(super) fn place(owner: &str, name: &str) -> String {
     format!("{}:{owner}{name}", owner.len())
 }
@@ -131,7 +131,7 @@ impl PersonLogin {
         Self { service, server }
     }
 
-    /// Returns the question for the person of a run to log in, as the error of the call; another error if the person was
+    /// Returns the question to log in, as the error of the call; another error if the person was
     /// asked often enough. A call whose person declines is not made again.
     pub fn question(&self, cx: &ToolContext) -> ToolError {
         let server = &self.server;
@@ -150,7 +150,7 @@ impl PersonLogin {
             if is_mcp {
                 question = question.metadata(MCP_SERVER, server.as_ref().into());
             }
-            // If it is answered, the server wants a login still.
+            // A question that is answered did not help: the server still wants a login.
             if let Err(question) = cx.reply_to(question) {
                 return question;
             }

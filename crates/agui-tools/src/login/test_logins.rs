@@ -1,4 +1,4 @@
-//! Logins for tests, also for those of the crates that use logins.
+//! Logins for tests of this crate and of the crates that use logins.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use super::{
     tokens::StoredLogin,
 };
 
-/// A server of several with one store.
+/// Returns one of several servers with one store.
 pub fn replica(store: &Arc<dyn Store>) -> PersonLogin {
     let server =
         LoginServer::discovered("http://127.0.0.1:9/mcp", &[], None, None, vec![]).unwrap();

@@ -29,10 +29,10 @@ impl TokenResponse {
     }
 }
 
-/// There is no token. The text has no secret of the client.
+/// The reason for a missing token. The text has no secret of the client.
 #[derive(Debug)]
 pub struct TokenRefusal {
-    /// The authorization server refuses what the client has: a code, or a refresh token.
+    /// True if the authorization server refuses the client's code or refresh token.
     pub(crate) is_invalid_grant: bool,
     pub text: String,
 }
@@ -43,7 +43,7 @@ struct ErrorResponse {
     error_description: Option<String>,
 }
 
-/// Asks for a token. `grant` are the parameters without the client and the resource.
+/// Asks for a token. `grant` has the parameters other than the client and the resource.
 pub async fn ask_for_token(
     http: &Client,
     TokenSource { token_endpoint, client, resource, .. }: &TokenSource,
@@ -66,8 +66,9 @@ pub async fn ask_for_token(
         let refusal = serde_json::from_slice::<ErrorResponse>(&body).ok();
         let is_invalid_grant =
             refusal.as_ref().is_some_and(|refusal| refusal.error == "invalid_grant");
-        let text =
-            refusal.map(|it| format!("{}: {}", it.error, it.error_description.unwrap_or_default()));
+        let text = refusal.map(|refusal| {
+            format!("{}: {}", refusal.error, refusal.error_description.unwrap_or_default())
+        });
         let mut text = text.unwrap_or_default().replace(char::is_control, " ");
         let secrets =
             grant.iter().filter(|(name, _)| *name != "grant_type").map(|(_, value)| *value);
@@ -115,7 +116,7 @@ fn encoded(text: &str) -> String {
     utf8_percent_encode(text, NON_ALPHANUMERIC).to_string()
 }
 
-/// The form of a bearer token (RFC 6750, section 2.1).
+/// Returns whether a text has the form of a bearer token (RFC 6750, section 2.1).
 fn is_bearer_token(token: &str) -> bool {
     !token.is_empty()
         && token.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-._~+/=".contains(&byte))

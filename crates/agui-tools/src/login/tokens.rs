@@ -25,13 +25,13 @@ use agui_store::{Millis, host::now, sealed::ExpectedValue};
 const RENEWAL_MARGIN: Millis = 60_000;
 /// The time that one server has to renew a token before another one tries.
 const RENEWAL_TIME: Millis = 40_000;
-/// The time between two looks at what another server renews.
+/// The time between two reads of a token that another server renews.
 const RENEWAL_POLL: Duration = Duration::from_millis(200);
 
 /// A login, as it is sealed in the store.
 #[derive(Clone, Serialize, Deserialize)]
 pub(super) struct StoredLogin {
-    /// Another one after each login; the same after a renewal.
+    /// Differs after each login, and stays after a renewal.
     pub(super) id: String,
     pub(super) access: String,
     pub(super) refresh: Option<String>,
@@ -40,24 +40,22 @@ pub(super) struct StoredLogin {
     pub(super) scope: Option<String>,
     pub(super) since: Millis,
     pub(super) source: TokenSource,
-    /// Until then, one server renews the token.
+    /// The end of the time that one server has to renew the token.
     pub(super) renewing_until: Millis,
 }
 
 impl StoredLogin {
     pub(super) fn new(id: String, source: TokenSource, token: TokenResponse) -> Self {
-        let (access, since) = (String::new(), now());
-        let (refresh, renew_at, expires_at, scope, renewing_until) = (None, None, None, None, 0);
         let mut login = Self {
             id,
-            access,
-            refresh,
-            renew_at,
-            expires_at,
-            scope,
-            since,
+            access: String::new(),
+            refresh: None,
+            renew_at: None,
+            expires_at: None,
+            scope: None,
+            since: now(),
             source,
-            renewing_until,
+            renewing_until: 0,
         };
         login.take(token);
         login
@@ -93,7 +91,7 @@ pub(super) fn login_name(server: &str) -> String {
 }
 
 impl PersonLogin {
-    /// Returns what tells a login of this owner from earlier ones; `None` if there is none.
+    /// Returns the id that tells the owner's login from earlier ones; `None` without a login.
     pub async fn id(&self, owner: &str) -> Option<String> {
         let login = self.service.read::<StoredLogin>(owner, &login_name(&self.server)).await;
         let login = login.inspect_err(
@@ -102,7 +100,7 @@ impl PersonLogin {
         login.ok().flatten().map(|(login, _)| login.id)
     }
 
-    /// Renews a token that this server has claimed. `version` is that of the claim in the store.
+    /// Renews a token. `version` is the stored version that reserves the renewal for this server.
     async fn renew(
         self,
         owner: String,
@@ -137,7 +135,7 @@ impl PersonLogin {
         let written =
             service.write(&owner, &name, &stored, None, ExpectedValue::Version(version)).await?;
         match failure {
-            // Meanwhile the connection was revoked, or the person has logged in again.
+            // During the renewal the account was disconnected, or the person logged in again.
             None if written.is_none() => Ok(None),
             Some(text) if !stored.is_usable(refused.as_deref()) => {
                 Err(LoginError::Failed(format!("no access token: {text}")))
@@ -149,9 +147,9 @@ impl PersonLogin {
 
 /// The tokens of a person at a server.
 pub struct PersonTokens {
-    /// How to ask for a login.
+    /// Asks for a login.
     pub login: PersonLogin,
-    /// `None`: there are none, for the connection that belongs to nobody.
+    /// `None` for the session without a login, which has no tokens.
     owner: Option<Arc<str>>,
     known: Mutex<Option<StoredLogin>>,
     is_refused: AtomicBool,
@@ -169,11 +167,11 @@ impl PersonTokens {
             .lock()
             .as_ref()
             .filter(|login| login.is_fresh(None))
-            .map(|it| it.access.as_str().into());
+            .map(|login| login.access.as_str().into());
         if known.is_some() { Ok(known) } else { self.renew(None).await }
     }
 
-    /// Returns another token than one that the server has refused; `None` if the person has to log in.
+    /// Replaces a token that the server has refused; `None` if the person has to log in.
     pub async fn replace(&self, refused: &str) -> Result<Option<Arc<str>>, String> {
         self.renew(Some(refused)).await
     }
@@ -190,8 +188,8 @@ impl PersonTokens {
     /// Returns the words that must not appear in results.
     pub fn secrets(&self) -> Vec<String> {
         let known = self.known.lock();
-        let words = known.iter().flat_map(|it| {
-            [Some(&it.access), it.refresh.as_ref(), it.source.client.secret.as_ref()]
+        let words = known.iter().flat_map(|login| {
+            [Some(&login.access), login.refresh.as_ref(), login.source.client.secret.as_ref()]
         });
         words.flatten().cloned().collect()
     }
@@ -207,7 +205,8 @@ impl PersonTokens {
         Ok(token)
     }
 
-    /// Returns the login with a usable token. Of several servers and calls that need a new one, one asks for it.
+    /// Returns the login with a usable token. Among several servers and calls that need a new
+    /// token, one asks for it.
     async fn renewed(
         &self,
         owner: &str,
@@ -231,16 +230,16 @@ impl PersonTokens {
                 sleep(RENEWAL_POLL).await;
                 continue;
             }
-            let claimed = StoredLogin { renewing_until: now() + RENEWAL_TIME, ..login };
+            let reserved = StoredLogin { renewing_until: now() + RENEWAL_TIME, ..login };
             let written = service
-                .write(owner, &name, &claimed, None, ExpectedValue::Version(version))
+                .write(owner, &name, &reserved, None, ExpectedValue::Version(version))
                 .await?;
             let Some(version) = written else { continue };
-            // It goes on if this call ends: the authorization server may give a new refresh token once.
-            let (login, owner, refused) =
-                (self.login.clone(), owner.to_owned(), refused.map(str::to_owned));
-            return CompleteOnDrop::new(login.renew(owner, claimed, version, refresh, refused))
-                .await;
+            // Continues if this call ends: the authorization server gives a new refresh token only
+            // once.
+            let (owner, refused) = (owner.to_owned(), refused.map(str::to_owned));
+            let renewal = self.login.clone().renew(owner, reserved, version, refresh, refused);
+            return CompleteOnDrop::new(renewal).await;
         }
     }
 }
@@ -313,7 +312,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_renewal_goes_on_when_its_call_ends() {
+    async fn a_renewal_continues_when_its_call_ends() {
         let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
         let login = replica(&store);
         let (endpoint, requests) = token_endpoint(None).await;

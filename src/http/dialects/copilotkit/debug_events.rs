@@ -50,7 +50,7 @@ pub(super) async fn follow_copilot_runs(
     if principal.is_none() && !is_from_this_machine(&request) {
         return Err(ApiError::LoopbackOnly("the events of all runs"));
     }
-    let files = ClientFiles::of(&app, &caller).await;
+    let files = ClientFiles::for_caller(&app, &caller).await;
     let permit = app.take_stream(principal)?;
     let Some(mut events) = app.runs.debug_events(principal) else {
         return Err(StartError::ShuttingDown.into());

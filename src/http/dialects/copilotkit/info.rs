@@ -99,7 +99,7 @@ pub(super) async fn read_copilot_info(
     let caller = caller.principal.as_ref();
     // The socket is beside this route, on the host that the client knows.
     let intelligence =
-        OwnAddress::of(&head).socket_url(SOCKET_PATH).map(|ws_url| LiveList { ws_url });
+        OwnAddress::from_head(&head).socket_url(SOCKET_PATH).map(|ws_url| LiveList { ws_url });
     let thread_endpoints = CopilotThreadEndpoints {
         list: true,
         inspect: true,
@@ -115,7 +115,7 @@ pub(super) async fn read_copilot_info(
     let drawing: Vec<_> =
         entries.iter().filter(|(_, entry)| draws(entry)).map(|(name, _)| name.clone()).collect();
     let agents =
-        entries.into_iter().map(|(name, entry)| (name, CopilotAgent::of(&app, &entry))).collect();
+        entries.into_iter().map(|(name, entry)| (name, CopilotAgent::new(&app, &entry))).collect();
     Json(CopilotInfo {
         version: env!("CARGO_PKG_VERSION"),
         agents,
@@ -133,7 +133,7 @@ pub(super) async fn read_copilot_info(
 }
 
 impl CopilotAgent {
-    fn of(app: &App, entry: &AgentEntry) -> Self {
+    fn new(app: &App, entry: &AgentEntry) -> Self {
         let capabilities = declared(app, entry);
         let description =
             capabilities.identity.as_ref().and_then(|identity| identity.description.clone());

@@ -88,7 +88,7 @@ pub(super) async fn read_copilot_state(
 
 /// Returns the events of the newest runs whose logs are stored, at most 4 MB.
 ///
-/// If there are none, events that restate the thread.
+/// Without such a log, returns events that restate the thread.
 #[utoipa::path(
     get,
     path = "/threads/{thread}/events",

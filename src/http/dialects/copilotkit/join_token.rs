@@ -49,7 +49,7 @@ struct Entry {
 
 impl JoinTokens {
     /// Signs the tokens of the callers with these keys.
-    pub(super) fn of_keys(keys: &[ApiKey]) -> Self {
+    pub(super) fn from_keys(keys: &[ApiKey]) -> Self {
         Self { keys: keys.to_vec(), ..Self::default() }
     }
 
@@ -157,7 +157,7 @@ mod tests {
     #[test]
     fn the_token_of_a_key_is_valid_on_every_server_with_the_key_and_for_an_hour_at_most() {
         let key = |name: &str, secret: &str| ApiKey::from_secret(name, secret);
-        let server = |keys: &[ApiKey]| JoinTokens::of_keys(keys);
+        let server = |keys: &[ApiKey]| JoinTokens::from_keys(keys);
         let (ann, now) = (Principal::new("key", "ann"), Instant::now());
         let (before, after) = (
             server(&[key("ann", "a"), key("bob", "b")]),

@@ -1,8 +1,9 @@
 //! The CopilotKit runtime API, so that a page sets its `runtimeUrl` to this server and needs no runtime in Node.
 //!
-//! The format is the one that the client in `@copilotkit/core` 1.75 reads and writes. Runs and threads are those of all
-//! other routes. Below the prefix are `/info`, `/agent/{agent}/…`, `/transcribe` and `/threads…`; `POST` at the prefix
-//! itself takes any of their requests in an envelope. `routes.rs` lists the routes.
+//! The format is the one that the client in `@copilotkit/core` 1.75 reads and writes. Runs and
+//! threads are shared with all other routes. Below the prefix are `/info`, `/agent/{agent}/…`,
+//! `/transcribe` and `/threads…`; `POST` at the prefix itself takes any of their requests in an
+//! envelope. `routes.rs` lists the routes.
 
 mod agents;
 mod connect;

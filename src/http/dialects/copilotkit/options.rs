@@ -91,6 +91,7 @@ mod tests {
             "/agents/copilotkit",
             "/threads/x",
             "/connections",
+            "/accounts",
             "/send-message",
             "/healthz",
             "/openapi.json",

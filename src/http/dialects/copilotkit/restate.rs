@@ -33,7 +33,8 @@ struct RestatedRun<'v> {
     messages: Vec<&'v Message>,
 }
 
-/// Restates a thread. Runs older than those of the view are restated with the oldest one. `followed` is the running run.
+/// Restates a thread. Runs before the view are restated with its oldest one. `followed` is the
+/// running run.
 pub(super) fn restate(view: &ThreadView, followed: Option<&RunId>) -> RestatedThread {
     let mut runs = runs(view, followed);
     let current = view.thread.state.as_ref().map(|(number, state)| (*number, state));
@@ -70,10 +71,12 @@ pub(super) fn restate(view: &ThreadView, followed: Option<&RunId>) -> RestatedTh
     RestatedThread { thread_id: thread_id.clone(), run_id, events }
 }
 
-/// Returns the runs of the current branch, at least one. What a client sent is of the run that answered it.
+/// Returns the runs of the current branch, at least one. A client's message belongs to the run that
+/// answered it.
 fn runs<'v>(view: &'v ThreadView, followed: Option<&'v RunId>) -> Vec<RestatedRun<'v>> {
     let records: HashMap<_, _> = view.runs.iter().map(|run| (run.number, run)).collect();
-    let (mut runs, mut messages, mut current) = (Vec::new(), Vec::new(), None);
+    let (mut runs, mut messages) = (Vec::new(), Vec::new());
+    let mut current = None;
     for node in branch_of(&view.nodes, view.thread.head) {
         let run = node.origin.run().and_then(|number| records.get(&number).copied());
         if let Some(ended) = current.filter(|_| current != run) {

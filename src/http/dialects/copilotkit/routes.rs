@@ -40,7 +40,7 @@ pub(crate) fn route_sets(
     if !options.enabled {
         return Vec::new();
     }
-    let (prefix, tokens) = (options.prefix.as_str(), Arc::new(JoinTokens::of_keys(keys)));
+    let (prefix, tokens) = (options.prefix.as_str(), Arc::new(JoinTokens::from_keys(keys)));
     let transcriber = Extension(Transcriber::new(transcription));
     let speech = OpenApiRouter::new()
         .routes(routes!(transcribe::transcribe_copilot_speech))

@@ -121,7 +121,8 @@ async fn serve(mut socket: WebSocket, app: &App, caller: Option<Principal>) {
     let owner = owner_of(caller.as_ref());
     let mut events = threads.follow_changes(owner.clone());
     let (mut channels, mut expiry) = (Vec::new(), pin!(expiry(caller.as_ref())));
-    // Only what the client sends moves it: a client that is gone would keep its permit while its threads change.
+    // Only messages of the client move it: a client that is gone would keep its permit while its
+    // threads change.
     let mut silent_until = Instant::now() + IDLE_TIMEOUT;
     loop {
         let messages = tokio::select! {
@@ -219,7 +220,7 @@ fn messages_about(
     };
     let mut messages = Vec::new();
     for channel in channels.iter().filter(|channel| channel.agent == thread.agent) {
-        let record = CopilotThread::of((**thread).clone(), Some(&channel.name));
+        let record = CopilotThread::new((**thread).clone(), Some(&channel.name));
         messages.push(metadata(channel, operation, "thread", json!(record)));
         if change == ThreadChange::Begun {
             // Other tabs that show the thread connect to the run.

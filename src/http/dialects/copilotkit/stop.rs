@@ -1,5 +1,5 @@
 //! `POST /agent/{agent}/stop/{thread}`: ends the running run of a thread, on any server that shares the store. The
-//! client goes on reading the run, which then ends as cancelled.
+//! client reads the run to its end, which is a cancelled one.
 
 use std::time::Duration;
 
@@ -60,7 +60,8 @@ pub(super) async fn stop_copilot_run(
     Ok(Json(CopilotStopResult { stopped, message }))
 }
 
-/// Waits for a run that the page names: its request can arrive after the stop, or wait in the thread's queue.
+/// Waits for a run that the page names: its request can arrive after the stop, or the run can be
+/// queued.
 async fn stop_run(
     threads: &Threads,
     key: &ThreadKey,

@@ -98,7 +98,7 @@ pub(super) async fn list_copilot_threads(
         query: None,
     };
     let (found, next_cursor) = list_page(&own, page).await?;
-    let record = |thread| CopilotThread::of(thread, query.agent_id.as_deref());
+    let record = |thread| CopilotThread::new(thread, query.agent_id.as_deref());
     let threads = found.into_iter().map(record).collect();
     Ok(Json(CopilotThreadList { threads, next_cursor, join_code: query.agent_id.clone() }))
 }
@@ -153,7 +153,7 @@ async fn edit_thread(
         }
         error => error.into(),
     })?;
-    Ok(Json(CopilotThread::of(thread, None)))
+    Ok(Json(CopilotThread::new(thread, None)))
 }
 
 /// Deletes a thread.
@@ -176,7 +176,7 @@ pub(super) async fn delete_copilot_thread(
 
 impl CopilotThread {
     /// `agent` is the name that the client asked for, such as `default`: it looks for its threads by that name.
-    pub(super) fn of(thread: Thread, agent: Option<&str>) -> Self {
+    pub(super) fn new(thread: Thread, agent: Option<&str>) -> Self {
         Self {
             id: thread.key.id,
             name: thread.title,

@@ -1,5 +1,5 @@
-//! `POST /transcribe`: the text of what a person has said into the microphone of a page. Refusals have the form and the codes of
-//! CopilotKit's runtime, of which a page makes its own texts.
+//! `POST /transcribe`: transcribes speech from the microphone of a page. Refusals have the form and
+//! the codes of CopilotKit's runtime, for which pages have their own texts.
 
 use std::sync::Arc;
 
@@ -28,16 +28,17 @@ use agui_base::{
 };
 use agui_protocol::decode::decode_members;
 
-/// The transcriptions at once, and those of one principal. Each holds its recording.
+/// The largest number of concurrent transcriptions, in all and of one principal. Each holds its
+/// recording.
 const MAX_AT_ONCE: usize = 16;
 const MAX_OF_PRINCIPAL: usize = 4;
 /// The longest media type that a refusal repeats, in characters.
 const MAX_QUOTED_CHARS: usize = 80;
 
-/// What a person has said: a file of sound.
+/// A sound file with speech.
 pub(crate) type Speech = FormFile;
 
-/// Makes text of speech.
+/// Transcribes speech.
 #[async_trait]
 pub(crate) trait Transcribe: Send + Sync {
     /// # Errors
@@ -45,7 +46,7 @@ pub(crate) trait Transcribe: Send + Sync {
     async fn transcribe(&self, speech: Speech) -> Result<String, TranscriptionError>;
 }
 
-/// Speech gets no text.
+/// The reason why speech is not transcribed.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum TranscriptionError {
     #[error("this server has no [transcription] base_url")]
@@ -98,7 +99,7 @@ impl From<ApiError> for TranscriptionError {
     }
 }
 
-/// There is no text.
+/// The body of a refusal.
 #[derive(Serialize, ToSchema)]
 pub(super) struct CopilotTranscriptionRefusal {
     #[schema(value_type = String)]
@@ -116,7 +117,7 @@ impl IntoResponse for TranscriptionError {
     }
 }
 
-/// The service, if there is one, and what all requests take of it.
+/// The service, if one is configured, and the permits for its use.
 #[derive(Clone)]
 pub(super) struct Transcriber {
     service: Option<Arc<dyn Transcribe>>,
@@ -140,7 +141,7 @@ impl FromRequestParts<App> for Speaker {
     }
 }
 
-/// What a client with a single endpoint sends in place of a form.
+/// The body of a client with a single endpoint, in place of a form.
 #[derive(Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(as = CopilotSpeech)]
@@ -158,7 +159,7 @@ pub(super) struct CopilotTranscription {
     text: String,
 }
 
-/// Makes text of a recording.
+/// Transcribes a recording.
 ///
 /// The body is a form with a file, or JSON. Nothing is stored.
 #[utoipa::path(

@@ -21,7 +21,7 @@ pub enum HitlDecisionType {
     Reject,
     /// Accept the agent's work.
     Accepted,
-    /// Go on with the agent's work, given this feedback.
+    /// Continue the agent's work, with this feedback.
     Feedback,
 }
 

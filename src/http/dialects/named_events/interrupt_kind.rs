@@ -27,7 +27,7 @@ pub(super) enum InterruptKind {
 }
 
 impl InterruptKind {
-    pub(super) fn of(interrupt: &Interrupt) -> Self {
+    pub(super) fn from_interrupt(interrupt: &Interrupt) -> Self {
         let is_about_call = interrupt.tool_call_id.is_some();
         if let Some(steps) =
             interrupt.metadata.as_ref().and_then(|metadata| plan_steps(metadata.get(STEPS)?))
@@ -58,7 +58,7 @@ impl InterruptKind {
 }
 
 pub(super) fn allowed_decisions(interrupt: &Interrupt) -> Vec<HitlDecisionType> {
-    let is_editable = match (InterruptKind::of(interrupt), &interrupt.response_schema) {
+    let is_editable = match (InterruptKind::from_interrupt(interrupt), &interrupt.response_schema) {
         (InterruptKind::Action, Some(schema)) => allows_edits(schema),
         (InterruptKind::Review, _) => false,
         _ => true,

@@ -16,7 +16,7 @@ pub(super) fn questions(
 ) -> Vec<HitlRequest> {
     let (actions, others): (Vec<_>, Vec<_>) = interrupts
         .iter()
-        .partition(|interrupt| InterruptKind::of(interrupt) == InterruptKind::Action);
+        .partition(|interrupt| InterruptKind::from_interrupt(interrupt) == InterruptKind::Action);
     let actions = (!actions.is_empty()).then(|| action_question(&actions, calls));
     actions.into_iter().chain(others.into_iter().map(question)).collect()
 }
@@ -57,7 +57,7 @@ fn action_question(
 }
 
 fn question(interrupt: &Interrupt) -> HitlRequest {
-    let kind = InterruptKind::of(interrupt);
+    let kind = InterruptKind::from_interrupt(interrupt);
     let content = interrupt.message.as_deref().unwrap_or(match kind {
         InterruptKind::Plan(_) => "Review and modify the planned steps.",
         InterruptKind::Feedback(_) => {

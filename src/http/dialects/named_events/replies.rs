@@ -86,14 +86,14 @@ pub(super) fn read_reply(
     })?;
     let is_approval = |interrupt: &Interrupt| {
         matches!(
-            InterruptKind::of(interrupt),
+            InterruptKind::from_interrupt(interrupt),
             InterruptKind::Action | InterruptKind::Plan(_) | InterruptKind::Review
         )
     };
     // An expired interrupt can only be cancelled, which any reply does.
     let needs_clear_reply =
         |interrupt: &Interrupt| is_approval(interrupt) && !has_expired(interrupt);
-    if ApprovalDecision::of_text(&text) == ApprovalDecision::Unclear
+    if ApprovalDecision::from_text(&text) == ApprovalDecision::Unclear
         && open.iter().any(needs_clear_reply)
     {
         let shown = shortened(text.trim(), MAX_SHOWN_CHARS);
@@ -157,7 +157,7 @@ fn resume_entry(
     calls: &HashMap<ToolCallId, JsonObject>,
 ) -> ResumeEntry {
     let schema = interrupt.response_schema.as_ref();
-    let payload = match InterruptKind::of(interrupt) {
+    let payload = match InterruptKind::from_interrupt(interrupt) {
         InterruptKind::Action => {
             let mut decision = reply.approval();
             if let ApprovalDecision::Approved { edited_args: Some(edited) } = &mut decision
@@ -226,7 +226,7 @@ fn review_payload(decision: ApprovalDecision, schema: Option<&JsonObject>) -> Js
 impl HumanReply<'_> {
     fn approval(self) -> ApprovalDecision {
         let decision = match self {
-            Self::Text(text) => return ApprovalDecision::of_text(text),
+            Self::Text(text) => return ApprovalDecision::from_text(text),
             Self::Decision(decision) => decision,
         };
         match decision.kind {

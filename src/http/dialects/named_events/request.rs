@@ -175,7 +175,7 @@ impl AgentMessage {
         Ok(Self { id, role, content: MessageBody::read(content, &format!("{path}.content"))? })
     }
 
-    /// The id is empty if the client sent none. `path` is that of the content.
+    /// The id is empty if the client sent none. `path` is the path of the content.
     fn to_message(&self, path: &str) -> Result<Message, InvalidRequest> {
         let id = MessageId::from(self.id.as_deref().unwrap_or_default());
         let content = self.content.to_content(path)?;

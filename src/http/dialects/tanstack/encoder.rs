@@ -110,7 +110,7 @@ pub(super) fn bind<'a>(
 ) {
     let call = interrupt.tool_call_id.as_ref().and_then(call);
     let name = call.map_or(&interrupt.reason, |call| &call.name);
-    // The arguments that run, where the agent says which.
+    // The arguments that will run, if the agent names them.
     let arguments = interrupt.arguments().cloned().map(Value::Object);
     let members = [
         ("kind", json!("approval")),

@@ -35,7 +35,7 @@ pub(crate) struct JoinQuery {
     /// The run to join.
     #[param(value_type = Option<String>)]
     run_id: Option<RunId>,
-    /// The thread to return, or that of the run.
+    /// The thread to return, or the thread of the run.
     #[param(value_type = Option<String>)]
     thread_id: Option<ThreadId>,
     /// With `runId`: the number of the last event that the client has; -1 for none.
@@ -167,7 +167,7 @@ async fn hydrate(app: &App, threads: &Threads, caller: &Caller, query: JoinQuery
             Err(error) => return Err(error.into()),
         };
     let mut pages = whole_turns(threads, &key, messages).await?;
-    if let Some(files) = ClientFiles::of(app, caller).await {
+    if let Some(files) = ClientFiles::for_caller(app, caller).await {
         files.urls().present(pages.iter_mut().flat_map(|page| &mut page.messages));
     }
     let running = runs.first().filter(|run| thread.is_running && run.detached);
@@ -205,7 +205,7 @@ async fn whole_turns(
         && let Some(before) = earliest.before
     {
         pages.push(threads.messages(key, Some(before), None, limit).await?);
-        // Few reads for a long turn, and few messages beyond a short one.
+        // Few reads for a long answer, and few messages beyond a short one.
         limit = MAX_MESSAGES_PER_READ.min(2 * limit);
     }
     Ok(pages)

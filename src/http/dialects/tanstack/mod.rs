@@ -1,4 +1,5 @@
-//! What TanStack AI's pages need beside AG-UI: threads as they hold them, joining of runs, and additions to the stream.
+//! Additions to AG-UI for TanStack AI's pages: threads in its own format, joining of runs, and more
+//! events.
 
 mod encoder;
 pub(crate) mod join;

@@ -91,7 +91,7 @@ pub(crate) fn ui_messages<'a>(branch: impl IntoIterator<Item = &'a Message>) -> 
 #[derive(Default)]
 struct UiMessages<'a> {
     messages: Vec<UiMessage<'a>>,
-    /// The position of each call: that of its message, and within the message.
+    /// The position of each call: of its message, and within the message.
     calls: HashMap<&'a ToolCallId, (usize, usize)>,
     /// Reasoning, which comes before the assistant message that it belongs to.
     reasoning: Vec<(&'a Message, UiPart<'a>)>,

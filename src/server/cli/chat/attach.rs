@@ -25,7 +25,7 @@ struct StoredFile {
 /// Reads a file and uploads it. A server without files gets it in the message. Returns the part and the line that is shown.
 ///
 /// # Errors
-/// The path is not that of a file that can be read, or the file is too large.
+/// The file cannot be read, or is too large.
 pub(super) async fn attach(
     path: &str,
     target: &RunTarget,

@@ -219,7 +219,7 @@ fn formatted(text: &str, format: &str) -> Option<Value> {
 
 /// Reads a yes or a no, in a word or a letter, in English or Chinese.
 pub(super) fn read_yes_or_no(text: &str) -> Option<bool> {
-    match (text.to_ascii_lowercase().as_str(), ApprovalDecision::of_text(text)) {
+    match (text.to_ascii_lowercase().as_str(), ApprovalDecision::from_text(text)) {
         ("y" | "true", _) | (_, ApprovalDecision::Approved { .. }) => Some(true),
         ("n" | "false", _) | (_, ApprovalDecision::Declined { .. }) => Some(false),
         _ => None,

@@ -1,10 +1,11 @@
 //! `agui-server chat`: a client for AG-UI endpoints in a terminal or a pipe.
 //!
-//! `turn` sends a request and shows the events of the run, with the reader of remote agents. `conversation` holds what
-//! the requests consist of. Everything that is shown passes through `printable`, because a server's texts may be
-//! hostile.
+//! `chat_run` sends a request and shows the events of the run, with the reader of remote agents.
+//! `conversation` holds the parts of requests. Everything that is shown passes through
+//! `printable`, because a server's texts may be hostile.
 
 mod attach;
+mod chat_run;
 mod command;
 mod console;
 mod conversation;
@@ -12,7 +13,6 @@ mod form;
 mod line_editor;
 mod questions;
 mod session;
-mod turn;
 mod view;
 
 use std::error::Error;

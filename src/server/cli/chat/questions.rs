@@ -70,7 +70,8 @@ pub(super) async fn ask_all(
     Ok(Some(entries))
 }
 
-/// Shows what an interrupt asks. The arguments of a call are shown whole: they are what the person approves.
+/// Shows the question of an interrupt. The arguments of a call are shown whole: they are what the
+/// person approves.
 pub(super) fn show(interrupt: &Interrupt, messages: &Messages, console: &mut Console) {
     let question = interrupt.message.as_deref().unwrap_or(&interrupt.reason);
     console
@@ -147,7 +148,8 @@ async fn ask_to_edit(prompt: &str, text: &str, console: &mut Console) -> Result<
     }
 }
 
-/// Returns the arguments of a call as one line to edit; `None` if a terminal would obey or hide a part of them.
+/// Returns the arguments of a call as one line to edit; `None` if a terminal would execute or hide
+/// a part of them.
 fn editable_arguments(arguments: &JsonObject) -> Option<String> {
     serde_json::to_string(arguments).ok().filter(|line| printable_line(line) == *line)
 }
@@ -222,7 +224,7 @@ async fn ask_form(
     Ok(reply)
 }
 
-/// Returns what is wrong with a reply. The agent checks replies whose schema cannot be used here.
+/// Returns the fault of a reply. The agent checks replies whose schema cannot be used here.
 async fn problem(interrupt: &Interrupt, payload: &Value) -> Option<String> {
     let schema = compile_response_schema(interrupt.response_schema.as_ref()?).ok()?;
     let (problems, _) = schema.problems(&ANONYMOUS.into(), payload).await.ok()??;

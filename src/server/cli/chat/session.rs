@@ -11,11 +11,11 @@ use serde_json::Value;
 
 use super::{
     attach::attach,
+    chat_run::{ChatEndpoint, ChatRunEnd},
     command::{self, HELP, Input},
     console::{Console, Style},
     conversation::ChatConversation,
     questions,
-    turn::{ChatEndpoint, ChatRunEnd},
     view::show_history,
 };
 use crate::server::cli::{
@@ -27,7 +27,7 @@ use agui_protocol::{ContentPart, Interrupt, Message, RunAgentInput, RunId, Threa
 const MAX_TITLE_CHARS: usize = 60;
 const MAX_LISTED_THREADS: &str = "20";
 
-/// What to do next: a run, or the prompt. A break ends the chat.
+/// The next step: a run, or the prompt. A break ends the chat.
 type NextStep = ControlFlow<(), Option<RunAgentInput>>;
 
 /// The newest threads of a server.
@@ -141,7 +141,7 @@ impl<'a> Session<'a> {
         Ok(())
     }
 
-    /// Does what a typed line says.
+    /// Executes a typed line.
     async fn obey(&mut self, line: &str) -> io::Result<NextStep> {
         match command::read(line) {
             Input::Nothing => {}

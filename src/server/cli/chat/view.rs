@@ -35,8 +35,8 @@ struct ShownText {
     id: MessageId,
     stream: TextStream,
     is_answer: bool,
-    /// What has not been shown.
-    waiting: String,
+    /// The end of the text, which is not shown yet.
+    unshown: String,
     has_begun: bool,
     has_ended: bool,
 }
@@ -90,7 +90,7 @@ impl View {
         self.advance(console)
     }
 
-    /// Shows what is left of a run's texts.
+    /// Shows the rest of a run's texts.
     pub(super) fn finish(&mut self, console: &mut Console) -> io::Result<()> {
         self.texts.iter_mut().for_each(|text| text.has_ended = true);
         self.advance(console)?;
@@ -98,12 +98,12 @@ impl View {
     }
 
     fn open(&mut self, id: &MessageId, stream: TextStream, is_answer: bool) {
-        let (id, waiting) = (id.clone(), String::new());
+        let (id, unshown) = (id.clone(), String::new());
         self.texts.push_back(ShownText {
             id,
             stream,
             is_answer,
-            waiting,
+            unshown,
             has_begun: false,
             has_ended: false,
         });
@@ -117,7 +117,7 @@ impl View {
 
     fn append(&mut self, id: &MessageId, stream: TextStream, delta: &str) {
         if let Some(text) = self.find(id, stream) {
-            text.waiting.push_str(delta);
+            text.unshown.push_str(delta);
         }
     }
 
@@ -129,14 +129,14 @@ impl View {
 
     fn advance(&mut self, console: &mut Console) -> io::Result<()> {
         while let Some(text) = self.texts.front_mut() {
-            let waiting = std::mem::take(&mut text.waiting);
-            if !waiting.is_empty() {
+            let unshown = std::mem::take(&mut text.unshown);
+            if !unshown.is_empty() {
                 let is_first = !std::mem::replace(&mut text.has_begun, true);
                 match text.stream {
-                    _ if text.is_answer => console.answer(&waiting)?,
-                    _ if !is_first => console.append_note(&waiting),
-                    TextStream::Text => console.append_note(&format!("text: {waiting}")),
-                    TextStream::Reasoning => console.append_note(&format!("thinking: {waiting}")),
+                    _ if text.is_answer => console.answer(&unshown)?,
+                    _ if !is_first => console.append_note(&unshown),
+                    TextStream::Text => console.append_note(&format!("text: {unshown}")),
+                    TextStream::Reasoning => console.append_note(&format!("thinking: {unshown}")),
                 }
             }
             if !text.has_ended {

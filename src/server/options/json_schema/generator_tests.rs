@@ -13,7 +13,7 @@ use crate::server::options::{
     Config, SANDBOX,
     agent_table::options_of,
     agents::{
-        ApiOptions, CommonOptions, ConnectionConfig, KindName, LlmOptions, ProviderName,
+        ApiOptions, CommonOptions, KindName, LlmOptions, ProviderClientConfig, ProviderName,
         ProviderOptions, RecordingsFolder, ScriptConfig,
     },
     option_names::named_values,
@@ -227,13 +227,13 @@ fn rules_of_agents(all: &[String]) -> Value {
         rule("kind", name, required, options_of(kind, None))
     });
     let providers = named_values().map(|(name, provider)| {
-        let required: &[&str] = if provider == ProviderName::Replay { &["dir"] } else { &[] };
+        let required: &[&str] = if provider == ProviderName::Playback { &["dir"] } else { &[] };
         rule("provider", name, required, options_of(KindName::Llm, Some(provider)))
     });
     kinds.chain(providers).collect()
 }
 
-/// The options of all kinds of agents. The rules leave those of one kind.
+/// The options of all kinds of agents. The rules keep only the options of one kind.
 pub(in crate::server::options) struct AnyAgent;
 
 impl JsonSchema for AnyAgent {
@@ -249,7 +249,7 @@ impl JsonSchema for AnyAgent {
             ProviderOptions::json_schema(generator),
             ApiOptions::json_schema(generator),
             ModelOptions::json_schema(generator),
-            ConnectionConfig::json_schema(generator),
+            ProviderClientConfig::json_schema(generator),
             LlmOptions::json_schema(generator),
             RecordingsFolder::json_schema(generator),
             ReplayOptions::json_schema(generator),

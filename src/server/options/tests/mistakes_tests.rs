@@ -95,7 +95,7 @@ fn what_can_be_read_of_a_file_is_checked_with_the_rest() {
     );
     let (found, error) = lines(&text);
     assert_eq!(found, ["2:1:", "9:9:", "5:9:", "4:1:"], "{error}");
-    // Whether an address needs authentication is known only with it.
+    // The address is not checked, because `[auth]` cannot be read.
     let (found, error) =
         lines("[auth]\nmode = \"jwd\"\n[server]\nlisten = \"0.0.0.0:80\"\n[mcp.a]\n");
     assert_eq!(found, ["2:8:", "5:6:"], "{error}");

@@ -1,4 +1,5 @@
-//! Clients that send their whole list without ids, as the guide's front ends show it, and what the demo answers.
+//! Clients that send their whole list without ids, as the guide's front ends show it, and the
+//! demo's answers.
 
 use serde_json::{Value, json};
 
@@ -86,7 +87,7 @@ play = [{ result_of = "send", approved = "sent", declined = "not sent" }, { text
 [[answer]]
 play = [{ text = "Hello!" }]
 "#;
-    let (server, mut page) = (TestServer::of_script(script), Page::default());
+    let (server, mut page) = (TestServer::from_script(script), Page::default());
     page.say(&server, "hi").await;
     let asked = page.say(&server, "mail it").await;
     let question = named(&asked, "interrupt")[0]["content"].as_str().unwrap().to_owned();

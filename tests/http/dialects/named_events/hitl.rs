@@ -31,7 +31,7 @@ fn decide(question: &Value, decision: Value) -> Value {
 
 /// Starts a script that asks for feedback and for the approval of a plan.
 fn asking() -> TestServer {
-    TestServer::of_script(
+    TestServer::from_script(
         r#"
 [[answer]]
 when.user = '^draft'
@@ -90,12 +90,12 @@ async fn a_question_for_feedback_is_answered_by_a_text() {
     });
     assert_eq!(asked, &expected);
     assert_eq!(said(&server.ask(CHAT, &on(&id, "ACCEPTED")).await), "Answer: ACCEPTED");
-    // No interrupt is open any more, so the same text is an ordinary message.
+    // No interrupt is open, so the same text is an ordinary message.
     assert_eq!(said(&server.ask(CHAT, &on(&id, "ACCEPTED")).await), "You said: ACCEPTED");
     let id = thread(&server.ask(CHAT, &user("draft")).await);
     let feedback = "Please also include humidity data in the analysis.";
     assert_eq!(said(&server.ask(CHAT, &on(&id, feedback)).await), format!("Answer: {feedback}"));
-    // As the option's value, and in blocks.
+    // The answer is the option's value, or text in blocks.
     for accepted in [json!("accepted"), json!([{ "type": "text", "text": "Accepted" }])] {
         let id = thread(&server.ask(CHAT, &user("draft")).await);
         assert_eq!(said(&server.ask(CHAT, &on(&id, accepted)).await), "Answer: ACCEPTED");

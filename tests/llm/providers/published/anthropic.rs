@@ -17,7 +17,7 @@ type Checked = Result<(), String>;
 /// A row of the published tables.
 struct Row {
     name: &'static str,
-    /// The types of `thinking` that are taken.
+    /// The accepted types of `thinking`.
     types: &'static [&'static str],
     thinks_by_default: bool,
     /// Thinking can only be switched off up to the effort `high`.
@@ -327,7 +327,7 @@ fn tool_choice(body: &Value, row: &Row) -> Checked {
     }
 }
 
-/// Only what a grammar takes, with closed objects.
+/// Refuses keywords that a grammar does not take, and open objects.
 fn grammar(schema: &Value) -> Checked {
     let members = schema.as_object().ok_or("schema: not an object")?;
     for (name, value) in members {

@@ -1,4 +1,4 @@
-//! What the providers of chat completions take, by what they have published.
+//! The published rules of the providers of chat completions.
 
 mod members;
 mod messages;
@@ -13,7 +13,7 @@ use crate::support::provider::Recorded;
 
 type Checked = Result<(), String>;
 
-/// What one provider takes.
+/// The requests that one provider takes.
 pub struct Published {
     pub name: &'static str,
     members: &'static [&'static [&'static [(&'static str, Kind)]]],
@@ -39,7 +39,7 @@ const MAX_TOKENS: &[(&str, Kind)] = &[("max_tokens", Kind::Integer)];
 const MAX_COMPLETION_TOKENS: &[(&str, Kind)] = &[("max_completion_tokens", Kind::Integer)];
 const EFFORT: &[(&str, Kind)] = &[("reasoning_effort", Kind::Text)];
 const THINKING: &[(&str, Kind)] = &[("thinking", Kind::Object)];
-/// OpenAI's own.
+/// The members that only OpenAI takes.
 const SERVICE: &[(&str, Kind)] = &[
     ("verbosity", Kind::Word(&["low", "medium", "high"])),
     ("service_tier", Kind::Word(&["auto", "default", "flex", "scale", "priority", "fast"])),
@@ -428,8 +428,10 @@ fn only_json_objects(body: &Value) -> Checked {
     }
 }
 
-/// By the model's name, as of <https://developers.openai.com/api/docs/guides/reasoning> and of the messages in
-/// <https://github.com/openai/openai-openapi/issues/541> and <https://github.com/BerriAI/litellm/pull/34569>.
+/// Refuses parameters by the model's name:
+/// <https://developers.openai.com/api/docs/guides/reasoning>. The messages are from
+/// <https://github.com/openai/openai-openapi/issues/541> and
+/// <https://github.com/BerriAI/litellm/pull/34569>.
 fn openai(body: &Value) -> Checked {
     let model = text(&body["model"], "model")?;
     let effort = body.get("reasoning_effort").and_then(Value::as_str);

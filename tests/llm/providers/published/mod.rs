@@ -1,4 +1,4 @@
-//! What the providers publish about their APIs: checks that refuse what the real ones refuse.
+//! Checks of requests by the providers' published rules.
 
 pub mod anthropic;
 pub mod chat;

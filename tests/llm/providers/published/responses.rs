@@ -56,7 +56,7 @@ pub fn check_body(body: &Value) -> Checked {
     }
     conversation(&body["input"])?;
     choice_among_tools(body)?;
-    of_model(body)
+    check_model(body)
 }
 
 const INCLUDES: &[&str] = &["reasoning.encrypted_content", "web_search_call.action.sources"];
@@ -95,7 +95,7 @@ fn item(value: &Value) -> Checked {
                         )
                     })
                 }),
-                // Without it, the service looks for the item, which it has not stored.
+                // Without this member, the service looks for the item, which it has not stored.
                 ("encrypted_content", true, kind),
             ],
         ),
@@ -316,7 +316,7 @@ pub const MODELS: &[(&str, &[&str])] = &[
     ("gpt-6.2-sol", &["medium", "low", "high", "xhigh", "max"]),
 ];
 
-fn of_model(body: &Value) -> Checked {
+fn check_model(body: &Value) -> Checked {
     let Some((model, efforts)) = MODELS.iter().find(|(name, _)| body["model"] == *name) else {
         return refuse(format!("the model {} does not exist", body["model"]));
     };

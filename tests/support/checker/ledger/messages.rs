@@ -25,8 +25,8 @@ pub(super) struct KnownMessage {
     open: bool,
 }
 
-/// A message's name, or that it has none. A message that was created by a tool call has an unknown name until its
-/// start.
+/// A message's name, or its absence. A message that was created by a tool call has an unknown name
+/// until its start.
 #[derive(PartialEq)]
 enum Name {
     Unknown,

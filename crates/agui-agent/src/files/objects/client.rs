@@ -1,4 +1,5 @@
-//! The client of an object store: S3 and what speaks its protocol, Google Cloud Storage, Azure Blob Storage, a folder.
+//! The client of an object store: S3 and compatible stores, Google Cloud Storage, Azure Blob
+//! Storage, a folder.
 
 use std::{ops::Range, path::PathBuf, sync::Arc, time::Duration};
 
@@ -29,11 +30,11 @@ const RETRY_TIMEOUT: Duration = Duration::from_secs(15);
 /// The objects below a URL.
 #[derive(Debug)]
 pub(super) struct ObjectClient {
-    /// Without credentials, for errors.
+    /// The URL without credentials, for errors.
     url: String,
     store: Arc<dyn ObjectStore>,
     prefix: Path,
-    /// Of a store in a folder, which is created for this user only.
+    /// The folder of a store in the file system. It is created for this user only.
     folder: Option<PathBuf>,
 }
 
@@ -85,7 +86,7 @@ impl ObjectClient {
         self.prefix.clone().join(key)
     }
 
-    /// Fails unless a list, which the store itself has to answer, lacks an object.
+    /// Fails unless the store confirms by a list that an object is missing.
     async fn require_absent(&self, path: &Path) -> object_store::Result<()> {
         let present =
             |problem: &str| Error::Generic { store: "the object store", source: problem.into() };
@@ -168,7 +169,8 @@ impl FileObjects for ObjectClient {
     async fn delete(&self, key: &str) -> StoreResult<()> {
         let path = self.path(key);
         let deleted = match self.store.delete(&path).await {
-            // It can be said of the whole request: there is no such bucket, or a proxy answered.
+            // The error can be about the whole request: the bucket does not exist, or a proxy
+            // answered.
             Err(Error::NotFound { .. }) => self.require_absent(&path).await,
             deleted => deleted,
         };

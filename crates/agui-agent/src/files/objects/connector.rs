@@ -1,4 +1,5 @@
-//! The HTTP client of object stores: that of [`upstream`](agui_base::upstream), which trusts the same certificates.
+//! The HTTP client of object stores: the client of [`upstream`](agui_base::upstream), which trusts
+//! the same certificates.
 
 use async_trait::async_trait;
 use http_body_util::BodyExt as _;

@@ -19,7 +19,7 @@ use agui_store::{
     host::StoreResult,
 };
 
-/// Returns the object store of a URL. One that cannot be used fails at each use.
+/// Returns the object store of a URL. An unusable store fails at each use.
 pub(super) fn open(url: &str) -> Arc<dyn FileObjects> {
     opened(url).unwrap_or_else(|problem| {
         tracing::error!("[files] url: {problem}");
@@ -29,8 +29,7 @@ pub(super) fn open(url: &str) -> Arc<dyn FileObjects> {
 
 /// Checks a URL, and the options that its object store needs. Calls no server.
 ///
-/// # Errors
-/// What is wrong.
+/// # Errors The fault of the URL or of an option.
 pub fn check_url(url: &str) -> Result<(), String> {
     opened(url).map(drop)
 }

@@ -296,7 +296,7 @@ fn halves_of_pairs_are_joined_over_the_pieces_of_an_item() {
             "a:Hi |a:😀!|",
             "{kind}"
         );
-        // The other half of another item is none.
+        // A half of another item does not complete the pair.
         let interleaved = [piece("a", r"1\ud83d"), piece("b", r"2\ude00"), piece("a", r"\ude00")];
         let joined = match kind.ends_with("CHUNK") {
             false => "a:1|b:2\u{fffd}|a:😀|",
@@ -311,7 +311,8 @@ fn halves_of_pairs_are_joined_over_the_pieces_of_an_item() {
         let over = r#"{"type":"RUN_FINISHED","threadId":"t","runId":"r"}"#.to_owned();
         assert_eq!(read(&[piece("a", r"\ud83d"), over]), "a:\u{fffd}|", "{kind}");
     }
-    // A chunk without an id goes on with the one before; the first begins its message also if it has no text yet.
+    // A chunk without an id continues the one before. The first begins its message even without
+    // text.
     let chunks = [
         r#"{"type":"TEXT_MESSAGE_CHUNK","messageId":"a","delta":"\ud83d"}"#,
         r#"{"type":"TEXT_MESSAGE_CHUNK","delta":"\ude00"}"#,

@@ -1,4 +1,4 @@
-//! The answers of the demo script, in English and Chinese.
+//! The lines of the demo script, in English and Chinese.
 
 use std::sync::LazyLock;
 

@@ -19,7 +19,7 @@ fn read(chunks: Vec<Vec<u8>>, most: usize) -> Vec<Result<ServerEvent, String>> {
         .unwrap();
     runtime.block_on(async {
         let bytes = stream::iter(chunks.into_iter().map(|chunk| Ok(Bytes::from(chunk))));
-        let events = parse(bytes.boxed(), limits(most), LargeEvent::of(&"key:ann".into()));
+        let events = parse(bytes.boxed(), limits(most), LargeEvent::new(&"key:ann".into()));
         events.map(|event| event.map_err(|fault| fault.to_string())).collect().await
     })
 }
@@ -136,7 +136,7 @@ fn silence_is_an_error_and_slowness_is_not() {
             }
             std::future::pending::<()>().await;
         };
-        parse(bytes.boxed(), limits(100), LargeEvent::of(&"key:ann".into()))
+        parse(bytes.boxed(), limits(100), LargeEvent::new(&"key:ann".into()))
             .map(|event| event.map_err(|fault| fault.to_string()))
             .collect()
             .await
@@ -149,7 +149,7 @@ fn a_broken_connection_is_an_error_after_what_came_before_it() {
     let bytes = stream::iter([Ok("data: a\n\ndata: b".into()), Err("reset".into())]);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
     let events: Vec<_> = runtime.block_on(async {
-        parse(bytes.boxed(), limits(100), LargeEvent::of(&"key:ann".into())).collect().await
+        parse(bytes.boxed(), limits(100), LargeEvent::new(&"key:ann".into())).collect().await
     });
     assert_eq!(events[0].as_ref().unwrap(), &event(None, "a", false));
     assert!(matches!(events[1], Err(StreamError::Broken(_))));
@@ -162,7 +162,7 @@ async fn silence_is_timed_only_while_the_reader_waits() {
         yield Ok(Bytes::from_static(b"data: x\n\n"));
         std::future::pending::<()>().await;
     };
-    let mut events = parse(pieces.boxed(), limits(100), LargeEvent::of(&"key:ann".into()));
+    let mut events = parse(pieces.boxed(), limits(100), LargeEvent::new(&"key:ann".into()));
     assert_eq!(events.next().await.unwrap().unwrap().data, "x");
     sleep(Duration::from_secs(600)).await;
     let waiting_since = Instant::now();
@@ -177,7 +177,7 @@ async fn the_large_events_of_one_owner_keep_no_other_one_waiting() {
         let bytes = stream::iter([PIECE; 3])
             .map(|piece| Ok(Bytes::from_static(piece)))
             .chain(stream::pending());
-        parse_raw(bytes.boxed(), limits(64 << 20), LargeEvent::of(&owner.into())).boxed()
+        parse_raw(bytes.boxed(), limits(64 << 20), LargeEvent::new(&owner.into())).boxed()
     };
     // Two events, which are not whole, keep all permits of their owner. A server that sends nothing more ends by its timeout.
     let mut held = [stream("key:large"), stream("key:large")];
@@ -189,6 +189,6 @@ async fn the_large_events_of_one_owner_keep_no_other_one_waiting() {
     let refused = third.next().await.unwrap().unwrap_err().to_string();
     assert_eq!(refused, "too many large events are being read: one waited for 30s");
     assert_eq!(begun.elapsed(), LARGE_EVENT_TIMEOUT);
-    let mut other = LargeEvent::of(&"key:bob".into());
+    let mut other = LargeEvent::new(&"key:bob".into());
     assert!(other.has_bytes(9 << 20).now_or_never().is_some_and(|waited| waited.is_ok()));
 }

@@ -8,9 +8,9 @@ use agui_tools::Approval;
 fn builder<'r>(
     provider: &'r str,
     cx: &'r RunContext,
-    earlier: &'r mut EarlierAnswers,
+    call_ids: &'r mut CallIds,
 ) -> AnswerBuilder<'r> {
-    AnswerBuilder::new(provider, earlier, ForeignTexts { cx, messages: &[], current: Vec::new() })
+    AnswerBuilder::new(provider, call_ids, ForeignTexts { cx, messages: &[], current: Vec::new() })
 }
 
 fn skipped(name: &str) -> Vec<ModelEvent> {
@@ -50,8 +50,8 @@ fn citations_are_in_the_metadata_of_their_message() {
         ModelEvent::Stop(StopReason::Done),
     ];
     let cx = RunContext::new("t", "r", "a");
-    let mut earlier = EarlierAnswers::new(cx.clone(), HashSet::new());
-    let mut builder = builder("p", &cx, &mut earlier);
+    let mut call_ids = CallIds::new(cx.clone(), HashSet::new());
+    let mut builder = builder("p", &cx, &mut call_ids);
     let mut events = Vec::new();
     for event in cited.clone() {
         builder.apply(event, &mut events);
@@ -73,8 +73,8 @@ fn reasoning_keeps_the_name_of_its_vendor_also_without_an_artefact() {
         ModelEvent::Stop(StopReason::Done),
     ];
     let cx = RunContext::new("t", "r", "a");
-    let mut earlier = EarlierAnswers::new(cx.clone(), HashSet::new());
-    let mut builder = builder("deepseek", &cx, &mut earlier);
+    let mut call_ids = CallIds::new(cx.clone(), HashSet::new());
+    let mut builder = builder("deepseek", &cx, &mut call_ids);
     let mut events = Vec::new();
     for event in thought {
         builder.apply(event, &mut events);

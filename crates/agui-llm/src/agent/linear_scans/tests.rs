@@ -29,7 +29,7 @@ use agui_tools::host::{CallArguments, ToolSession};
 /// The bytes of the smaller text; the larger one has `GROWTH` times as many.
 const BYTES: usize = 4 << 10;
 const GROWTH: usize = 16;
-/// What the larger text may take of the time of `GROWTH` smaller ones. Quadratic time is `GROWTH` times as much.
+/// The most time of the larger text, in times of `GROWTH` smaller ones. Quadratic time has `GROWTH`.
 const MAX_RATIO: u32 = 5;
 /// Shorter times are noise.
 const NOISE: Duration = Duration::from_millis(10);
@@ -39,7 +39,7 @@ const ATTEMPTS: usize = 10;
 struct Scan {
     name: &'static str,
     run: fn(&[&str]),
-    /// Whether the scan follows a stream, so that the text also comes character by character.
+    /// True if the scan follows a stream, so that the text also comes character by character.
     is_stream: bool,
     texts: &'static [(&'static str, &'static str)],
 }

@@ -6,7 +6,7 @@ use super::{
     },
     is_complete,
 };
-use crate::{LlmAgent, ModelEvent, StopReason, Turn};
+use crate::{LlmAgent, ModelEvent, ModelStep, StopReason};
 use agui_protocol::{ContentPart, JsonObject, ToolCall};
 use agui_tools::Approval;
 
@@ -22,7 +22,7 @@ fn stopped(
 }
 
 #[test]
-fn a_call_is_complete_if_its_arguments_cannot_go_on() {
+fn a_call_is_complete_if_its_arguments_cannot_continue() {
     for (arguments, is_last, expected) in [
         (r#"{"a":1}"#, true, true),
         (r#"{"a":"#, true, false),
@@ -178,7 +178,7 @@ fn an_answer_that_does_not_fit_is_corrected_once() {
         .iter()
         .filter(|event| event.starts_with("CUSTOM \"agui-server.response_rejected\""));
     assert_eq!(rejected.count(), 1, "{:?}", played.events);
-    let Some(Turn::User(parts)) = model.requests()[1].turns.last().cloned() else { panic!() };
+    let Some(ModelStep::User(parts)) = model.requests()[1].steps.last().cloned() else { panic!() };
     let [ContentPart::Text(request)] = &parts[..] else { panic!("{parts:?}") };
     assert!(request.text.contains("/n: the value is not of type \"integer\""), "{}", request.text);
     // The request for the correction is not stored.

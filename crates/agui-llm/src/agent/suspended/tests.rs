@@ -3,7 +3,7 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use crate::{
-    Block, LlmAgent, Turn,
+    Block, LlmAgent, ModelStep,
     agent::tests::{
         PlayedRun, Scripted, ask, call, done, increment, next, play, result, results, says, text,
     },
@@ -41,7 +41,7 @@ fn within(lines: &[String]) -> Vec<String> {
 }
 
 #[test]
-fn an_approval_of_a_subagent_suspends_it_and_the_answer_goes_on_inside_it() {
+fn an_approval_of_a_subagent_suspends_it_and_the_answer_continues_inside_it() {
     for (id, reply, told) in [
         ("x", json!({ "approved": true }), "2"),
         ("x", json!({ "approved": true, "editedArgs": { "n": 41 } }), "42"),
@@ -79,8 +79,10 @@ fn an_approval_of_a_subagent_suspends_it_and_the_answer_goes_on_inside_it() {
         assert_eq!(played.events, expected.concat());
         assert_eq!(played.end["outcome"], json!({ "type": "success" }));
         let [_, second] = &inner.requests()[..] else { panic!("the subagent began again") };
-        let [Turn::User(_), Turn::Assistant(said), Turn::ToolResults(_)] = &second.turns[..] else {
-            panic!("{:?}", second.turns)
+        let [ModelStep::User(_), ModelStep::Assistant(said), ModelStep::ToolResults(_)] =
+            &second.steps[..]
+        else {
+            panic!("{:?}", second.steps)
         };
         assert!(matches!(&said[..], [Block::Call(_)]));
         assert_eq!(results(second)[0].0, told);
@@ -118,7 +120,7 @@ fn questions_of_two_tasks_and_of_the_agent_itself_are_answered_together() {
 }
 
 #[test]
-fn a_subagent_of_a_subagent_asks_and_goes_on_as_well() {
+fn a_subagent_of_a_subagent_asks_and_continues_as_well() {
     for id in ["x", "call_0"] {
         let (_, leaf) = helper(id);
         let middle = Scripted::new([

@@ -27,7 +27,7 @@ fn a_subagents_events_are_streamed_and_its_last_message_is_the_result() {
         says("2!"),
     ];
     assert_eq!(played.events, expected.concat());
-    assert_eq!(inner.requests()[0].turns, [Turn::User(vec![ContentPart::text("1+1")])]);
+    assert_eq!(inner.requests()[0].steps, [ModelStep::User(vec![ContentPart::text("1+1")])]);
     assert_eq!(results(&model.requests()[1]), [("It is 2.".to_owned(), false)]);
 }
 

@@ -18,7 +18,7 @@ pub(super) fn text(text: &str) -> Value {
     json!({"type": "text", "text": text})
 }
 
-/// Returns the blocks of parts. A text stands for a part that the model cannot read.
+/// Returns the blocks of parts. A text replaces a part that the model cannot read.
 pub(super) fn blocks(parts: &[ContentPart], attachments: &mut Attachments) -> Vec<Value> {
     // The API refuses blank text.
     let is_blank = |part: &&ContentPart| matches!(part, ContentPart::Text(part) if part.text.trim().is_empty());
@@ -29,7 +29,7 @@ pub(super) fn blocks(parts: &[ContentPart], attachments: &mut Attachments) -> Ve
     parts.iter().filter(|part| !is_blank(part)).map(block).collect()
 }
 
-/// Returns a part in the API's form, or the reason for which it is not sent.
+/// Returns a part in the API's form, or the reason why it is not sent.
 fn native(part: &ContentPart) -> Result<Value, &'static str> {
     match part {
         ContentPart::Text(part) => Ok(text(&part.text)),
@@ -40,7 +40,8 @@ fn native(part: &ContentPart) -> Result<Value, &'static str> {
     }
 }
 
-/// The types are those of <https://platform.claude.com/docs/en/build-with-claude/vision>.
+/// Returns an image in the API's form. Types:
+/// <https://platform.claude.com/docs/en/build-with-claude/vision>.
 fn image(media: &MediaPart) -> Result<Value, &'static str> {
     let source = match &media.source {
         PartSource::Data { value, mime_type } => {
@@ -52,7 +53,7 @@ fn image(media: &MediaPart) -> Result<Value, &'static str> {
     Ok(json!({"type": "image", "source": source}))
 }
 
-/// PDFs are read from data and URLs
+/// Returns a PDF in the API's form, from data or a URL
 /// (<https://platform.claude.com/docs/en/build-with-claude/citations>, "Document types").
 fn document(media: &MediaPart) -> Result<Value, &'static str> {
     let is_pdf = |mime_type: &str| essence(mime_type) == "application/pdf";
@@ -92,7 +93,7 @@ fn file(media: &MediaPart) -> Result<Value, &'static str> {
 pub(super) fn tool_result(result: &ToolResult, attachments: &mut Attachments) -> Value {
     let mut block = json!({"type": "tool_result", "tool_use_id": call_id(&result.call_id)});
     match &result.content {
-        // A result may have no content, but not an empty text.
+        // The API takes a result without content, but no empty text.
         MessageContent::Text(text) if text.trim().is_empty() => {}
         MessageContent::Text(text) => block["content"] = text.as_str().into(),
         MessageContent::Parts(parts) => {
@@ -108,7 +109,7 @@ pub(super) fn tool_result(result: &ToolResult, attachments: &mut Attachments) ->
     block
 }
 
-/// Returns `true` if a block, or one in it, is a file at the provider.
+/// Returns whether a block, or one in it, is a file at the provider.
 pub(super) fn has_file(block: &Value) -> bool {
     let inner = block.get("content").and_then(Value::as_array);
     block["source"]["type"] == "file" || inner.is_some_and(|inner| inner.iter().any(has_file))

@@ -22,18 +22,19 @@ pub(crate) type PausedContent = Arc<OnceLock<Vec<Value>>>;
 #[derive(Default)]
 pub(crate) struct MessageDecoder {
     model: String,
-    /// By the provider's index.
+    /// The open blocks by the provider's index.
     open: BTreeMap<u64, OpenClaudeBlock>,
-    /// A block of text that the next one continues: the API begins a new block for each citation.
+    /// An ended block of text that the next one continues: the API begins a new block for each
+    /// citation.
     ended_text: Option<usize>,
-    /// The blocks that are sent back as they came: those of the provider's own tools, and all blocks of an answer that
-    /// may be paused.
+    /// The blocks that are sent back unchanged: blocks of the provider's own tools, and all blocks
+    /// of an answer that may be paused.
     raw: BTreeMap<u64, RawBlock>,
     /// Set for an answer that may be paused.
     paused: Option<PausedContent>,
     counts: TokenCounts,
     end: Option<StopReason>,
-    /// The answer goes on after another request.
+    /// True if the answer continues after another request.
     is_paused: bool,
     stopped: bool,
 }
@@ -56,7 +57,7 @@ struct OpenContent {
     is_text: bool,
     artefact_kind: &'static str,
     artefact: String,
-    /// Unless they come in deltas.
+    /// The arguments, unless they come in deltas.
     input: Option<String>,
 }
 
@@ -256,7 +257,7 @@ impl Decoder for MessageDecoder {
         if data.trim().is_empty() {
             return Ok(DecodeStep::More);
         }
-        // Gateways end the stream as chat completions do, also one without anything before it.
+        // Gateways end the stream like chat completions do, even an empty one.
         if data.trim() == "[DONE]" {
             self.stopped |= !output.has_answer;
             return Ok(if self.stopped { DecodeStep::Complete } else { DecodeStep::More });
@@ -292,7 +293,7 @@ impl Decoder for MessageDecoder {
         }
         self.end_text(output);
         if let Some(paused) = self.paused.take().filter(|_| self.is_paused) {
-            // The content is set once, because each answer has an end of its own.
+            // Setting cannot fail: each answer ends once.
             let _ = paused
                 .set(std::mem::take(&mut self.raw).into_values().map(RawBlock::finish).collect());
         }
@@ -301,7 +302,7 @@ impl Decoder for MessageDecoder {
     }
 }
 
-/// The model answers without the reasoning of blocks that are no longer valid.
+/// Logs that the model answers without thinking blocks that are no longer valid.
 fn log_dropped_thinking(transformations: Option<&Value>) {
     let dropped = transformations.and_then(Value::as_array).map_or(0, Vec::len);
     if dropped > 0 {

@@ -11,7 +11,7 @@ use super::{
     server_blocks::{self, ServerCalls},
 };
 use crate::{
-    Block, ModelReasoning, SkippedAttachment, Turn,
+    Block, ModelReasoning, ModelStep, SkippedAttachment,
     known_models::MessagesServer,
     providers::{
         attachments::Attachments,
@@ -25,10 +25,10 @@ use crate::{
 /// The place of the instructions about the current context and state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct CurrentPlace {
-    /// `true` for a message with the role `system`, which some models take.
+    /// True for a message with the role `system`, which some models take.
     pub(super) as_system: bool,
-    /// `true` for a place right behind the user's last turn, and not at the end. There it stays while the model calls
-    /// tools.
+    /// True for the place right after the user's last step instead of the end. It does not move
+    /// while the model calls tools.
     pub(super) behind_user: bool,
 }
 
@@ -36,36 +36,41 @@ pub(super) struct CurrentPlace {
 pub(super) struct ClaudeMessages<'r> {
     list: RoleMessages,
     attachments: Attachments,
-    /// The message and the block that the user's last turn ends with.
-    user_turn: Option<(usize, usize)>,
+    /// The last message and the last block of the user's last step.
+    user_step: Option<(usize, usize)>,
     server_calls: ServerCalls,
     sends_thinking: bool,
     server: &'r MessagesServer,
 }
 
 impl<'r> ClaudeMessages<'r> {
-    pub(super) fn new(turns: &[Turn], server: &'r MessagesServer, sends_thinking: bool) -> Self {
+    pub(super) fn new(
+        steps: &[ModelStep],
+        server: &'r MessagesServer,
+        sends_thinking: bool,
+    ) -> Self {
         let mut messages = Self {
             list: RoleMessages::default(),
-            attachments: Attachments::new(turns),
-            user_turn: None,
-            server_calls: ServerCalls::of(turns),
+            attachments: Attachments::new(steps),
+            user_step: None,
+            server_calls: ServerCalls::from_steps(steps),
             sends_thinking,
             server,
         };
-        for (at, turn) in turns.iter().enumerate() {
+        for (at, step) in steps.iter().enumerate() {
             messages.attachments.enter(at);
-            messages.add_turn(turn);
+            messages.add_step(step);
         }
         // Models from 4.6 on refuse to continue an assistant's message
         // (https://platform.claude.com/docs/en/about-claude/models/migration-guide).
         if messages.list.complete(text) {
-            messages.user_turn = messages.user_turn.map(|(message, block)| (message + 1, block));
+            messages.user_step = messages.user_step.map(|(message, block)| (message + 1, block));
         }
         messages
     }
 
-    /// Marks the ends of the last two messages of the user, and of the user's last turn, for the cache.
+    /// Marks the ends of the last two messages of the user, and of the user's last step, for the
+    /// cache.
     ///
     /// The API looks for an earlier request's mark among the 20 blocks before a mark
     /// (<https://platform.claude.com/docs/en/build-with-claude/prompt-caching>). A step with many calls has more blocks,
@@ -75,7 +80,7 @@ impl<'r> ClaudeMessages<'r> {
         let ends =
             list.iter().enumerate().rev().filter(|(_, message)| message.role == "user").take(2);
         let ends: Vec<_> = ends.map(|(at, message)| (at, message.parts.len() - 1)).collect();
-        for (message, block) in ends.into_iter().chain(self.user_turn) {
+        for (message, block) in ends.into_iter().chain(self.user_step) {
             if let Some(block) =
                 list.get_mut(message).and_then(|message| message.parts.get_mut(block))
             {
@@ -84,11 +89,12 @@ impl<'r> ClaudeMessages<'r> {
         }
     }
 
-    /// Adds instructions about the current context and state, behind the marks for the cache.
+    /// Adds instructions about the current context and state, after the marks for the cache.
     pub(super) fn add_current(&mut self, current: &str, place: CurrentPlace) {
         let end = self.end();
-        let (message, block) = self.user_turn.filter(|_| place.behind_user).unwrap_or(end);
-        // A message with anything but results would leave a server tool's call without a result, which is refused.
+        let (message, block) = self.user_step.filter(|_| place.behind_user).unwrap_or(end);
+        // A message with other content than results would leave a server tool's call without a
+        // result. The API refuses this.
         if (message, block) == end && self.server_calls.has_open() {
             tracing::debug!(
                 "left out context and state: a call to a tool of the provider waits for its result"
@@ -127,24 +133,24 @@ impl<'r> ClaudeMessages<'r> {
         (message, self.list.0[message].parts.len() - 1)
     }
 
-    fn add_turn(&mut self, turn: &Turn) {
-        match turn {
-            Turn::Instructions(instructions) => {
+    fn add_step(&mut self, step: &ModelStep) {
+        match step {
+            ModelStep::Instructions(instructions) => {
                 self.list.push("user", vec![text(&marked_instructions(instructions))])
             }
-            Turn::User(parts) => {
+            ModelStep::User(parts) => {
                 let mut content = blocks(parts, &mut self.attachments);
                 if content.is_empty() {
                     content.push(text(EMPTY_TEXT));
                 }
                 self.list.push("user", content);
-                self.user_turn = Some(self.end());
+                self.user_step = Some(self.end());
             }
-            Turn::Assistant(blocks) => {
+            ModelStep::Assistant(blocks) => {
                 let blocks = self.assistant(blocks);
                 self.list.push("assistant", blocks);
             }
-            Turn::ToolResults(results) => {
+            ModelStep::ToolResults(results) => {
                 let content = results
                     .iter()
                     .map(|result| tool_result(result, &mut self.attachments))
@@ -186,8 +192,8 @@ pub(super) fn vendor(server: &MessagesServer) -> &str {
     if server.name.is_empty() { ANTHROPIC } else { &server.name }
 }
 
-/// Returns the thinking block that the API sent. It refuses reasoning without a signature of its own, unless the server has
-/// none.
+/// Returns the thinking block that the API sent. The API refuses reasoning without its own
+/// signature; some servers sign none.
 pub(super) fn thinking_block(block: &ModelReasoning, server: &MessagesServer) -> Option<Value> {
     let is_own = block.provider.as_deref().is_none_or(|provider| provider == vendor(server));
     if server.unsigned_thinking && is_own && block.artefact.is_none() && !block.text.is_empty() {
@@ -202,7 +208,8 @@ pub(super) fn thinking_block(block: &ModelReasoning, server: &MessagesServer) ->
     })
 }
 
-/// An artefact of no known provider is taken for an own one if it has the form of these.
+/// Returns the artefact if it is the server's. One of an unknown provider counts if it has the
+/// right form.
 fn own_artefact<'b>(block: &'b ModelReasoning, server: &MessagesServer) -> Option<&'b str> {
     let artefact = block.artefact.as_deref().filter(|artefact| !artefact.is_empty())?;
     let is_base64 = |c: char| c.is_ascii_alphanumeric() || matches!(c, '+' | '/' | '=' | '-' | '_');

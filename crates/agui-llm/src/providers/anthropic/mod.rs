@@ -1,9 +1,9 @@
 //! Models with Anthropic's Messages API.
 //!
-//! To change what a model is sent: `models.toml` has the rules by name, `thinking` and `request` apply them, `messages` and
-//! `content` turn the conversation into blocks. `decoder` reads the answer, `paused` continues one that the provider
-//! paused. Servers with the same API and models of other names get a request without the members that only Anthropic's
-//! models take.
+//! To change a model's requests: `models.toml` has the rules by name, `thinking` and `request`
+//! apply them, `messages` and `content_blocks` turn the conversation into blocks. `decoder` reads
+//! the answer, `paused` continues one that the provider paused. Servers with the same API and
+//! models of other names get requests without the members that only Anthropic's models take.
 
 mod content_blocks;
 pub(crate) mod decoder;
@@ -23,15 +23,15 @@ use http::{HeaderMap, HeaderName, HeaderValue};
 
 use self::{decoder::MessageDecoder, request::ClaudeRequestBody};
 use crate::{
-    Connection, MediaLimits, Model, ModelOptions, ModelRequest, ModelStream,
+    MediaLimits, Model, ModelOptions, ModelRequest, ModelStream, ProviderClient,
     known_models::MessagesServer,
     providers::{api_host::ApiHost, portable_tools::PortableTools, wire::media_input},
-    transport::{SetupError, Transport, is_of_domain},
+    transport::{SetupError, Transport, is_in_domain},
 };
 use agui_protocol::capabilities::MultimodalInputCapabilities;
 
 /// Options that the Messages API lacks.
-const LACKING: &[&str] = &[
+const UNSUPPORTED_OPTIONS: &[&str] = &[
     "seed",
     "frequency_penalty",
     "presence_penalty",
@@ -48,39 +48,39 @@ const BETA: HeaderName = HeaderName::from_static("anthropic-beta");
 pub struct Anthropic {
     options: ModelOptions,
     host: ApiHost,
-    /// Beta features that the connection's headers enable.
+    /// Beta features that the client's headers enable.
     betas: Vec<String>,
     server: MessagesServer,
-    /// `true` at Anthropic, and at a server whose headers name the beta feature for bound thinking. Others may lack the
-    /// newest features.
+    /// True at Anthropic, and at a server whose headers name the beta feature for bound thinking.
+    /// Other servers may lack the newest features.
     is_official: bool,
     tools: PortableTools,
     transport: Arc<Transport>,
 }
 
 impl Anthropic {
-    /// A model of Anthropic, with the key in the environment variable `ANTHROPIC_API_KEY`.
+    /// Creates a model of Anthropic, with the key in the environment variable `ANTHROPIC_API_KEY`.
     ///
     /// # Errors
-    /// If the variable is not set, or its value is no key.
+    /// If the variable is not set, or its value is not a valid key.
     pub fn from_env(model: impl Into<String>) -> Result<Self, SetupError> {
-        Self::new(ModelOptions::new(model, Connection::from_env("ANTHROPIC_API_KEY")?))
+        Self::new(ModelOptions::new(model, ProviderClient::from_env("ANTHROPIC_API_KEY")?))
     }
 
-    /// A model with these options. At Amazon Bedrock, the base URL is `https://bedrock-runtime.REGION.amazonaws.com`; at
-    /// Vertex AI, that of a location:
+    /// Creates a model with these options. The base URL of Amazon Bedrock is
+    /// `https://bedrock-runtime.REGION.amazonaws.com`. The base URL of Vertex AI has a location:
     /// `https://us-east5-aiplatform.googleapis.com/v1/projects/PROJECT/locations/us-east5`.
     ///
     /// # Errors
     /// If the base URL, the key, a header or an option is invalid.
     pub fn new(options: ModelOptions) -> Result<Self, SetupError> {
-        options.refuse(LACKING)?;
+        options.refuse(UNSUPPORTED_OPTIONS)?;
         if let Some(name) = options.metadata.keys().find(|name| *name != "user_id") {
             let problem = format!("this provider takes `user_id` only, not `{name}`");
             return Err(SetupError::Option { option: "metadata", problem });
         }
-        let (host, mut url) = ApiHost::of(&options, BASE_URL)?;
-        let is_own = is_of_domain(&url, "anthropic.com");
+        let (host, mut url) = ApiHost::detect(&options, BASE_URL)?;
+        let is_own = is_in_domain(&url, "anthropic.com");
         if host == ApiHost::Vendor {
             let path = url
                 .path()
@@ -131,7 +131,7 @@ impl Model for Anthropic {
             .into_iter()
             .filter(|beta| !self.betas.iter().any(|configured| configured == beta));
         let betas: Vec<_> = self.betas.iter().map(String::as_str).chain(needed).collect();
-        // All requests have the header for the configured ones.
+        // The configured betas are in a header of all requests.
         let header =
             (betas.len() > self.betas.len()).then(|| HeaderValue::try_from(betas.join(",")).ok());
         sent.headers.extend(header.flatten().map(|value| (BETA, value)));

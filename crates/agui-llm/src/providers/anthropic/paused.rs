@@ -1,6 +1,6 @@
 //! Answers that the provider pauses while its own tools run, continued as one answer.
 //!
-//! The paused content is sent back unchanged, and the model goes on
+//! The paused content is sent back unchanged, and the model continues
 //! (<https://platform.claude.com/docs/en/agents-and-tools/tool-use/server-tools>).
 
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use crate::{
 };
 use agui_protocol::TokenUsage;
 
-/// An answer that is paused more often ends as one that reached its limit.
+/// An answer that is paused more often ends with the stop reason of a reached limit.
 const MAX_CONTINUATIONS: usize = 10;
 
 /// Sends a request that offers tools of the provider.
@@ -41,8 +41,8 @@ pub(super) fn stream(
                 }
                 let event = match event {
                     Ok(ModelEvent::Stop(_)) if paused.get().is_some() => continue,
-                    Ok(ModelEvent::Usage(of_request)) => {
-                        usage = of_request;
+                    Ok(ModelEvent::Usage(request_usage)) => {
+                        usage = request_usage;
                         let mut total = earlier.clone();
                         total.add(&usage);
                         (total.provider, total.model) = (usage.provider.clone(), usage.model.clone());
@@ -66,7 +66,8 @@ pub(super) fn stream(
     })
 }
 
-/// A continued answer may be paused again, and is then one message with what came before.
+/// Adds the paused content to the request. If a continued answer is paused again, both parts are
+/// one message.
 fn continue_with(body: &mut Value, content: &[Value]) {
     let Some(messages) = body.get_mut("messages").and_then(Value::as_array_mut) else { return };
     match messages.last_mut() {

@@ -2,22 +2,22 @@
 
 use serde_json::{Value, json};
 
-/// A block that is sent back as it came.
+/// A block that is sent back unchanged.
 #[derive(Debug)]
 pub(super) struct RawBlock {
     json: Value,
-    /// The input comes as text, piece by piece.
+    /// The pieces of the input's JSON.
     input: String,
 }
 
 impl RawBlock {
-    /// A block with the content of its first event.
+    /// Creates a block with the content of its first event.
     pub(super) fn new(block: &Value) -> Self {
         let json = if block.is_object() { block.clone() } else { json!({}) };
         Self { json, input: String::new() }
     }
 
-    /// Adds the content of a `content_block_delta`, and returns the number of bytes that are now kept in addition.
+    /// Adds the content of a `content_block_delta`. Returns the number of additional bytes.
     pub(super) fn add(&mut self, delta: &Value) -> usize {
         let text = |key: &str| delta.get(key).and_then(Value::as_str).unwrap_or_default();
         match text("type") {

@@ -9,7 +9,7 @@ use super::{
     thinking::{Conditions, RequestThinking, ThinkingPlan},
 };
 use crate::{
-    Block, ModelOptions, ModelRequest, ToolChoice, Turn,
+    Block, ModelOptions, ModelRequest, ModelStep, ToolChoice,
     known_models::{ClaudeRules, MessagesServer},
     providers::wire::{SetMember as _, calls, forced_call_in_words, leading_instructions, schema},
     transport::{ProviderRequest, schema_in_words},
@@ -17,7 +17,8 @@ use crate::{
 use agui_protocol::JsonObject;
 
 const FILES_BETA: &str = "files-api-2025-04-14";
-/// Lets a request say what happens to thinking blocks behind changed instructions, tools or messages.
+/// The beta feature that lets a request set the handling of thinking blocks after changed
+/// instructions, tools or messages.
 pub(super) const BINDING_BETA: &str = "thinking-binding-controls-2026-08-01";
 
 #[derive(Debug)]
@@ -25,11 +26,12 @@ pub(crate) struct ClaudeRequestBody {
     pub(crate) sent: ProviderRequest,
     /// The beta features that the request needs.
     pub(super) betas: Vec<&'static str>,
-    /// `true` if the request offers tools that run at the provider.
+    /// True if the request offers tools that run at the provider.
     pub(super) has_server_tools: bool,
 }
 
-/// `is_official` is `true` if the server has the newest features of Anthropic's own one, such as [`BINDING_BETA`].
+/// Returns the body. `is_official` is true if the server has the newest features of Anthropic's own
+/// one, such as [`BINDING_BETA`].
 pub(crate) fn body(
     options: &ModelOptions,
     request: &ModelRequest,
@@ -42,7 +44,7 @@ pub(crate) fn body(
     let choice = CallChoice::new(options, request, rules);
     let conditions = Conditions {
         switch: request.thinking,
-        refuses_budget: choice.is_forced || lacks_thinking(&request.turns, server),
+        refuses_budget: choice.is_forced || lacks_thinking(&request.steps, server),
     };
     let plan = ThinkingPlan::new(options, rules, conditions);
     let mut limits = GrammarLimits::default();
@@ -52,18 +54,18 @@ pub(crate) fn body(
         .and_then(|schema| limits.grammar(&schema.clone().into()));
 
     let described = format.filter(|_| grammar.is_none()).map(schema_in_words);
-    let (leading, turns) = leading_instructions(&request.turns);
+    let (leading, steps) = leading_instructions(&request.steps);
     let system =
         request.system.iter().map(String::as_str).chain(leading).chain(described.as_deref());
     let mut system: Vec<_> = system.filter(|text| !text.trim().is_empty()).map(text).collect();
     let mut tools = tools(options, request, rules, &mut limits);
     // The API caches the request up to a mark. Tools, instructions and the conversation stay the same in the next
-    // request; the current context and state may not, so they come behind all marks.
+    // request. The current context and state may change, so they come after all marks.
     if let Some(stable) = system.last_mut().or(tools.last_mut()) {
         stable["cache_control"] = json!({"type": "ephemeral"});
     }
     let sends = SentThinking { server, is_official };
-    let messages = messages(turns, request, rules, &plan, &choice, sends);
+    let messages = messages(steps, request, rules, &plan, &choice, sends);
     let mut betas: Vec<_> = messages.has_files().then_some(FILES_BETA).into_iter().collect();
     let (messages, skipped) = messages.into_json();
 
@@ -81,7 +83,7 @@ pub(crate) fn body(
     output.set("format", grammar.map(|schema| json!({"type": "json_schema", "schema": schema})));
     body.set("output_config", output);
     body.extend(plan.sampling(options, rules));
-    // The API refuses blank ones.
+    // The API refuses blank stop texts.
     let stop = options.stop.iter().filter(|text| !text.trim().is_empty());
     body.set("stop_sequences", stop.cloned().collect::<Vec<_>>());
     body.set("service_tier", options.service_tier.as_deref());
@@ -104,16 +106,16 @@ pub(crate) fn body(
     ClaudeRequestBody { sent, betas, has_server_tools }
 }
 
-/// What the thinking that is sent depends on, beside the model.
+/// The conditions of sent thinking, beside the model.
 struct SentThinking<'r> {
     server: &'r MessagesServer,
     is_official: bool,
 }
 
-/// Returns the conversation, with the context, the state and a call that is asked for in words behind the marks for the
-/// cache.
+/// Returns the conversation. The context, the state and the words that ask for a call come after
+/// the marks for the cache.
 fn messages<'r>(
-    turns: &[Turn],
+    steps: &[ModelStep],
     request: &ModelRequest,
     rules: Option<&ClaudeRules>,
     plan: &ThinkingPlan,
@@ -124,7 +126,7 @@ fn messages<'r>(
     let current: Vec<_> = current.filter(|text| !text.trim().is_empty()).collect();
     let binds = binds_thinking(rules);
     let mut messages = ClaudeMessages::new(
-        turns,
+        steps,
         server,
         sends_thinking(plan, binds, is_official, current.is_empty()),
     );
@@ -155,8 +157,8 @@ fn is_structured(rules: Option<&ClaudeRules>) -> bool {
     rules.is_some_and(|rules| rules.structured)
 }
 
-/// Where the server cannot be told to drop thinking that is no longer valid, it gets none. The API allows to leave out
-/// all of it.
+/// Returns whether earlier thinking is sent. A server that cannot drop invalid thinking gets none:
+/// the API allows leaving out all of it.
 fn sends_thinking(
     plan: &ThinkingPlan,
     binds: bool,
@@ -170,8 +172,8 @@ fn sends_thinking(
     }
 }
 
-/// Returns `true` if a request with these members offers tools of the provider. They have a type. So do toolsets of MCP
-/// servers, which are a member of their own.
+/// Returns whether a request with these members offers tools of the provider. They have a type. So
+/// do toolsets of MCP servers, which are a member of their own.
 pub(super) fn has_server_tools(members: &JsonObject) -> bool {
     let is_server_tool = |tool: &Value| tool.get("type").is_some_and(|kind| kind != "custom");
     members.contains_key("mcp_servers")
@@ -181,12 +183,14 @@ pub(super) fn has_server_tools(members: &JsonObject) -> bool {
             .is_some_and(|tools| tools.iter().any(is_server_tool))
 }
 
-/// With a budget, the API does not think about a request whose calls since the last user's message have no thinking
-/// before them. One block of thinking is enough, because many models do not think again after their first calls.
-fn lacks_thinking(turns: &[Turn], server: &MessagesServer) -> bool {
-    let since = turns.iter().rposition(|turn| matches!(turn, Turn::User(_))).map_or(0, |at| at + 1);
-    let mut own_turns = turns[since..].iter().filter_map(|turn| match turn {
-        Turn::Assistant(blocks) => Some(blocks),
+/// Returns whether calls since the last user's message have no thinking before them. With a budget,
+/// the API does not think about such a request. One block of thinking is enough, because many
+/// models do not think again after their first calls.
+fn lacks_thinking(steps: &[ModelStep], server: &MessagesServer) -> bool {
+    let since =
+        steps.iter().rposition(|step| matches!(step, ModelStep::User(_))).map_or(0, |at| at + 1);
+    let mut own_steps = steps[since..].iter().filter_map(|step| match step {
+        ModelStep::Assistant(blocks) => Some(blocks),
         _ => None,
     });
     let begins_with_thinking = |blocks: &Vec<Block>| {
@@ -196,7 +200,7 @@ fn lacks_thinking(turns: &[Turn], server: &MessagesServer) -> bool {
         });
         first == Some(true)
     };
-    own_turns.clone().next().is_some() && !own_turns.any(begins_with_thinking)
+    own_steps.clone().next().is_some() && !own_steps.any(begins_with_thinking)
 }
 
 /// The calls that the model may or has to make.
@@ -218,8 +222,8 @@ impl CallChoice {
         };
         let choice = |member, is_forced, instruction| Self { member, is_forced, instruction };
         if request.tools.is_empty() {
-            // The called tools are declared, and calls are forbidden.
-            let has_calls = calls(&request.turns).next().is_some();
+            // Called tools must be declared, so calls are forbidden by the choice.
+            let has_calls = calls(&request.steps).next().is_some();
             return choice(has_calls.then(|| json!({"type": "none"})), false, None);
         }
         let is_forced = wanted["type"] == "any" || wanted["type"] == "tool";
@@ -267,7 +271,7 @@ fn tools(
     }
     // The API refuses a conversation with calls but without tools. So the called ones are declared, and `tool_choice`
     // forbids calls.
-    let mut names: Vec<_> = calls(&request.turns).map(|call| call.function.name.as_str()).collect();
+    let mut names: Vec<_> = calls(&request.steps).map(|call| call.function.name.as_str()).collect();
     names.sort_unstable();
     names.dedup();
     names.into_iter().map(|name| tool(name, "", schema(&Value::Null))).collect()

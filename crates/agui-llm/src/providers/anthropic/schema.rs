@@ -1,6 +1,6 @@
 //! JSON schemas in the subset that the API compiles to a grammar, for strict tools and for the format of an answer.
 //!
-//! The API refuses all else, and too many of them in one request
+//! The API refuses other schemas, and too many of them in one request
 //! (<https://platform.claude.com/docs/en/build-with-claude/structured-outputs>, "JSON Schema limitations" and "Schema
 //! complexity limits"). Constraints that a grammar lacks become a part of the description; the agent checks them.
 
@@ -34,7 +34,7 @@ impl GrammarLimits {
         Some(schema)
     }
 
-    /// Returns the schema as a grammar, or `None` if there is none.
+    /// Returns the schema as a grammar, or `None` if it has no grammar.
     pub(super) fn grammar(&mut self, schema: &Value) -> Option<Value> {
         let mut conversion =
             Conversion { root: schema, open: Vec::new(), checked: HashSet::new(), counts: *self };
@@ -48,7 +48,8 @@ impl GrammarLimits {
     }
 }
 
-/// Keywords that do not restrict a value, and `additionalProperties`, which each object gets anew.
+/// Keywords that do not restrict a value, and `additionalProperties`, which is set again for each
+/// object.
 const DROPPED: &[&str] = &[
     "additionalProperties",
     "$schema",
@@ -63,14 +64,14 @@ const DROPPED: &[&str] = &[
 /// The place of a keyword in a grammar.
 enum Keyword<'n> {
     Kept(&'n str, Value),
-    /// It becomes a part of the description.
+    /// The keyword becomes a part of the description.
     Constraint,
     Dropped,
 }
 
 struct Conversion<'s> {
     root: &'s Value,
-    /// The references that lead to the current schema. One that occurs again makes it recursive.
+    /// The references that lead to the current schema. A repeated one makes it recursive.
     open: Vec<String>,
     checked: HashSet<String>,
     counts: GrammarLimits,
@@ -129,7 +130,7 @@ impl Conversion<'_> {
                 value.clone()
             }
             "minItems" if matches!(value.as_u64(), Some(0 | 1)) => value.clone(),
-            // Members of any name are not a grammar.
+            // A grammar cannot have members of any name.
             "additionalProperties" if *value != Value::Bool(false) => return None,
             "enum" | "patternProperties" | "prefixItems" | "if" | "not" | "dependentSchemas" => {
                 return None;
@@ -155,7 +156,7 @@ impl Conversion<'_> {
         Some(Keyword::Kept(if name == "oneOf" { "anyOf" } else { name }, list?.into()))
     }
 
-    /// Objects have to exclude other members than their properties.
+    /// Closes an object: the API requires that it excludes other members than its properties.
     fn close_object(&mut self, schema: &mut Map<String, Value>) -> Option<()> {
         let is_object = match schema.get("type") {
             Some(Value::Array(types)) => types.iter().any(|kind| kind == "object"),
@@ -172,7 +173,7 @@ impl Conversion<'_> {
         Some(())
     }
 
-    /// Returns `None` if a reference leads out of the schema or to itself.
+    /// Follows a reference. Returns `None` if it leads out of the schema or to itself.
     fn reference(&mut self, reference: &str, depth: usize) -> Option<()> {
         if self.open.iter().any(|open| open == reference) {
             return None;
@@ -186,7 +187,7 @@ impl Conversion<'_> {
         self.open.push(reference.to_owned());
         let converted = self.schema(target, depth + 1);
         self.open.pop();
-        // The definition counts where it stands.
+        // A definition is counted once, in its own place.
         self.counts = counts;
         converted.map(drop)
     }

@@ -1,16 +1,17 @@
 //! Blocks of tools that run at the provider, such as web search, which `extra_body` asks for.
 //!
-//! The API takes an assistant's turn back as it sent it: a call to a server tool may still wait for its result, and
-//! citations refer to results (<https://platform.claude.com/docs/en/agents-and-tools/tool-use/server-tools>). So these
-//! blocks stay in the conversation as hidden reasoning, whose artefact is the JSON of the block.
+//! The API takes an assistant's step back only unchanged: a call to a server tool may still wait
+//! for its result, and citations refer to results
+//! (<https://platform.claude.com/docs/en/agents-and-tools/tool-use/server-tools>). So these blocks
+//! stay in the conversation as hidden reasoning, whose artefact is the JSON of the block.
 
 use std::collections::HashSet;
 
 use serde_json::Value;
 
-use crate::{Block, Turn};
+use crate::{Block, ModelStep};
 
-/// Returns `true` if a block of this type is sent back as it is.
+/// Returns whether a block of this type is sent back unchanged.
 pub(super) fn is_server_block(kind: &str) -> bool {
     matches!(
         kind,
@@ -27,21 +28,23 @@ pub(super) fn from_artefact(artefact: &str) -> Option<Value> {
     is_server_block(block.get("type")?.as_str()?).then_some(block)
 }
 
-/// The server tools' calls and results of a conversation. The API refuses one without the other.
+/// The server tools' calls and results of a conversation. The API refuses a call without its
+/// result, and a result without its call.
 #[derive(Debug, Default)]
 pub(super) struct ServerCalls {
     calls: HashSet<String>,
     results: HashSet<String>,
-    /// Calls without a result of the last turn. The API makes them when it gets the results of the turn's other calls.
+    /// Calls without a result in the last step. The API runs them when it gets the results of the
+    /// step's other calls.
     open: HashSet<String>,
 }
 
 impl ServerCalls {
-    pub(super) fn of(turns: &[Turn]) -> Self {
+    pub(super) fn from_steps(steps: &[ModelStep]) -> Self {
         let mut found = Self::default();
-        let last = turns.iter().rposition(|turn| !matches!(turn, Turn::ToolResults(_)));
-        for (at, turn) in turns.iter().enumerate() {
-            let Turn::Assistant(blocks) = turn else { continue };
+        let last = steps.iter().rposition(|step| !matches!(step, ModelStep::ToolResults(_)));
+        for (at, step) in steps.iter().enumerate() {
+            let ModelStep::Assistant(blocks) = step else { continue };
             for block in blocks {
                 let Block::Reasoning(block) = block else { continue };
                 let Some(block) = block.artefact.as_deref().and_then(from_artefact) else {
@@ -51,7 +54,7 @@ impl ServerCalls {
                     found.results.insert(id.to_owned());
                 } else if let Some(id) = call_id(&block) {
                     found.calls.insert(id.to_owned());
-                    if Some(at) == last && at + 1 < turns.len() {
+                    if Some(at) == last && at + 1 < steps.len() {
                         found.open.insert(id.to_owned());
                     }
                 }
@@ -61,12 +64,12 @@ impl ServerCalls {
         found
     }
 
-    /// Returns `true` if a call waits for the API.
+    /// Returns whether a call waits for the API.
     pub(super) fn has_open(&self) -> bool {
         !self.open.is_empty()
     }
 
-    /// Returns `true` if the block can be sent.
+    /// Returns whether the block can be sent.
     pub(super) fn is_complete(&self, block: &Value) -> bool {
         match (result_of(block), call_id(block)) {
             (Some(id), _) => self.calls.contains(id),
@@ -91,7 +94,7 @@ mod tests {
     use super::*;
     use crate::ModelReasoning;
 
-    fn turn(blocks: &[Value]) -> Turn {
+    fn step(blocks: &[Value]) -> ModelStep {
         let blocks = blocks.iter().map(|block| {
             let artefact = Some(block.to_string());
             Block::Reasoning(ModelReasoning {
@@ -100,7 +103,7 @@ mod tests {
                 ..ModelReasoning::default()
             })
         });
-        Turn::Assistant(blocks.collect())
+        ModelStep::Assistant(blocks.collect())
     }
 
     #[test]
@@ -115,21 +118,24 @@ mod tests {
     }
 
     #[test]
-    fn a_call_without_its_result_is_complete_only_in_the_last_turn() {
+    fn a_call_without_its_result_is_complete_only_in_the_last_step() {
         let call = json!({"type": "server_tool_use", "id": "s", "name": "web_search", "input": {}});
         let result = json!({"type": "web_search_tool_result", "tool_use_id": "s", "content": []});
-        let both = ServerCalls::of(&[
-            turn(std::slice::from_ref(&call)),
-            turn(std::slice::from_ref(&result)),
+        let both = ServerCalls::from_steps(&[
+            step(std::slice::from_ref(&call)),
+            step(std::slice::from_ref(&result)),
         ]);
         assert!(both.is_complete(&call) && both.is_complete(&result) && !both.has_open());
-        let results = Turn::ToolResults(Vec::new());
-        let open = ServerCalls::of(&[turn(std::slice::from_ref(&call)), results.clone()]);
+        let results = ModelStep::ToolResults(Vec::new());
+        let open = ServerCalls::from_steps(&[step(std::slice::from_ref(&call)), results.clone()]);
         assert!(open.is_complete(&call) && open.has_open());
-        let left =
-            ServerCalls::of(&[turn(std::slice::from_ref(&call)), results, Turn::User(Vec::new())]);
+        let left = ServerCalls::from_steps(&[
+            step(std::slice::from_ref(&call)),
+            results,
+            ModelStep::User(Vec::new()),
+        ]);
         assert!(!left.is_complete(&call) && !left.has_open());
-        let alone = ServerCalls::of(&[turn(std::slice::from_ref(&result))]);
+        let alone = ServerCalls::from_steps(&[step(std::slice::from_ref(&result))]);
         assert!(!alone.is_complete(&result));
         assert!(alone.is_complete(&json!({"type": "container_upload", "file_id": "f"})));
     }

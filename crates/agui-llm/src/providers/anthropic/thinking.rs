@@ -23,26 +23,26 @@ const DEFAULT_MAX_TOKENS_ADAPTIVE: u32 = 32_000;
 const DEFAULT_MAX_TOKENS_HIGH_EFFORT: u32 = 64_000;
 const DEFAULT_MAX_TOKENS_UNKNOWN_MODEL: u32 = 8192;
 
-/// The way in which the model thinks about a request.
+/// The model's thinking about a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum RequestThinking {
-    /// `thinking` is left out, and the model does not think.
+    /// No thinking, by a request without `thinking`.
     LeftOut,
-    /// `thinking` has this type, with which the model does not think.
+    /// No thinking, by this type of `thinking`.
     Off(&'static str),
     Budget(u32),
     Adaptive {
-        /// `true` if the answer contains the text of the thinking.
+        /// True if the answer contains the text of the thinking.
         is_shown: bool,
     },
 }
 
-/// The conditions of a request that thinking depends on.
+/// The properties of a request that decide about thinking.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Conditions {
     /// The request's own switch.
     pub(super) switch: Option<bool>,
-    /// `true` if the API would refuse a budget for the request.
+    /// True if the API would refuse a budget for the request.
     pub(super) refuses_budget: bool,
 }
 
@@ -149,7 +149,8 @@ fn thinking(
     }
 }
 
-/// Effort is a setting of the whole answer and does not need thinking. Models refuse values that they lack.
+/// Returns the effort. It applies to the whole answer and does not need thinking. Models refuse
+/// unknown values.
 fn effort(
     options: &ModelOptions,
     rules: Option<&ClaudeRules>,
@@ -160,7 +161,8 @@ fn effort(
     let effort = configured.filter(|effort| rules.efforts.contains(effort));
     let is_high = |effort: &str| matches!(effort, "xhigh" | "max");
     match (thinking, rules.off) {
-        // The documentation of models that always think: a lower effort replaces switching it off.
+        // The documentation of models that always think recommends a lower effort in place of no
+        // thinking.
         (RequestThinking::Adaptive { is_shown: false }, _)
             if options.thinking != Some(Thinking::Off) =>
         {

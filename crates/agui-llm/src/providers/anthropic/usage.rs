@@ -5,12 +5,12 @@ use serde_json::Value;
 use crate::providers::wire::{ANTHROPIC, token_usage};
 use agui_protocol::TokenUsage;
 
-/// The counts as the provider reports them: it counts cached tokens apart from the input.
+/// The provider's counts, in which cached tokens are not a part of the input.
 #[derive(Debug, Default)]
 pub(super) struct TokenCounts(TokenUsage);
 
 impl TokenCounts {
-    /// Each event has some of the counts, and replaces earlier values.
+    /// Reads the counts of an event. They replace earlier values; other counts stay.
     pub(super) fn read(&mut self, usage: &Value) {
         let replace = |count: &mut Option<u64>, path: &str| {
             *count = usage.pointer(path).and_then(Value::as_u64).or(*count)

@@ -1,4 +1,4 @@
-//! Options that the named model refuses, and what is sent in their place.
+//! Warnings about options that the named model refuses, with their replacements.
 
 use super::thinking::{Conditions, ThinkingPlan};
 use crate::{
@@ -7,7 +7,8 @@ use crate::{
     providers::warning_list::WarningList,
 };
 
-/// Returns one sentence for each option. Models of unknown names get what is configured, without a warning.
+/// Returns one sentence for each option. Unknown models get the configured options, without a
+/// warning.
 pub(super) fn warnings(options: &ModelOptions) -> Vec<String> {
     let Some(rules) = options.known_models.anthropic(&options.model) else { return Vec::new() };
     let mut warnings = WarningList::new(options, rules.warning.as_deref());

@@ -13,7 +13,9 @@ use crate::{
 use agui_protocol::{ToolCall, ToolCallId};
 
 pub(super) fn assistant(blocks: &[Block], profile: &Profile, is_thinking_off: bool) -> Value {
-    let (mut text, mut calls, mut reasoning) = (String::new(), Vec::new(), Vec::new());
+    let mut text = String::new();
+    let mut calls = Vec::new();
+    let mut reasoning = Vec::new();
     for block in blocks {
         match block {
             Block::Text(more) => text.push_str(more),
@@ -22,7 +24,7 @@ pub(super) fn assistant(blocks: &[Block], profile: &Profile, is_thinking_off: bo
             Block::Reasoning(_) => {}
         }
     }
-    // A message of calls alone has `null` as its content; servers refuse an empty string.
+    // The content of a message of calls alone is `null`; servers refuse an empty string.
     let content = if text.is_empty() && !calls.is_empty() { Value::Null } else { text.into() };
     let mut message =
         Map::from_iter([("role".to_owned(), "assistant".into()), ("content".to_owned(), content)]);
@@ -33,13 +35,13 @@ pub(super) fn assistant(blocks: &[Block], profile: &Profile, is_thinking_off: bo
     message.into()
 }
 
-/// Reasoning whose vendor is not known, or that has only the name of the API in the type of its artefact, is sent: a client may
-/// have dropped the metadata.
+/// Returns whether reasoning is the server's. Reasoning of an unknown vendor, or with only the
+/// API's name in the type of its artefact, counts: a client may have dropped the metadata.
 fn is_own(block: &ModelReasoning, profile: &Profile) -> bool {
     block.provider.as_deref().is_none_or(|name| name == vendor(profile) || name == OPENAI)
 }
 
-/// Text of reasoning is returned with calls only: without them, servers leave it out themselves.
+/// Adds reasoning. Its text is sent with calls only: without calls, servers drop it themselves.
 fn add_reasoning(
     message: &mut Map<String, Value>,
     reasoning: &[&ModelReasoning],
@@ -85,7 +87,7 @@ fn add_reasoning(
     }
 }
 
-/// A message of another model has no reasoning, so it gets an empty one.
+/// Returns whether a message needs reasoning. A message of another model gets an empty one.
 fn is_required(profile: &Profile, has_calls: bool, is_thinking_off: bool) -> bool {
     !is_thinking_off
         && profile.thinking_member == ThinkingMember::Thinking
@@ -96,7 +98,8 @@ fn is_required(profile: &Profile, has_calls: bool, is_thinking_off: bool) -> boo
         }
 }
 
-/// A signature belongs to another API, except that a list of details says the same as the text.
+/// Returns whether the text of reasoning can be sent. Text with a signature belongs to another API,
+/// but a list of details has the same content as the text.
 fn has_readable_text(block: &ModelReasoning) -> bool {
     !block.redacted && (block.artefact.is_none() || details(block).is_some())
 }
@@ -122,7 +125,8 @@ fn call(call: &ToolCall, profile: &Profile) -> Value {
     value
 }
 
-/// Returns an id that the server takes. The same id always gets the same one, so that a call and its result agree.
+/// Returns an id that the server takes. Equal ids get equal results, so that a call and its result
+/// agree.
 pub(super) fn call_id(id: &ToolCallId, profile: &Profile) -> String {
     let length = profile.call_id_length;
     if length == 0 {

@@ -12,7 +12,7 @@ use crate::{
 };
 use agui_protocol::ToolCallId;
 
-/// Bounds the memory.
+/// The largest number of calls of an answer. It bounds the memory.
 pub(super) const MAX_CALLS: usize = 512;
 
 #[derive(Debug, Default)]
@@ -136,7 +136,7 @@ impl ChatCalls {
         let begun = !name.is_empty() && !call.name.is_empty();
         let over = match call.arguments.is_complete() {
             true => has_arguments || another_id,
-            // With the id of another call, a call without arguments gets no more of them.
+            // A piece with the id of another call does not continue a call without arguments.
             false => another_id && call.arguments == JsonProgress::default(),
         };
         let new =

@@ -26,25 +26,26 @@ use agui_tools::ToolSpec;
 #[derive(Default)]
 pub(crate) struct ChatDecoder {
     model: String,
-    /// Opening one kind ends the other, so that they keep their order.
+    /// The open block. A block of another kind ends it, so that blocks keep their order.
     open: Option<(usize, PieceKind)>,
     tags: TagReader,
     written: WrittenCallReader,
-    /// The details of the open block of reasoning, if they return to the model.
+    /// The details of the open block of reasoning, if they are sent back to the model.
     details: Option<ReasoningDetails>,
     calls: ChatCalls,
     has_written_calls: bool,
     /// The type of a call that is not a function's.
     unknown_tool: Option<String>,
     has_text: bool,
-    /// Only usage comes after it.
+    /// The reason of the stop. Only usage follows it.
     reason: Option<StopReason>,
     refused: bool,
     done: bool,
 }
 
 impl ChatDecoder {
-    /// `is_thinking_off` if the request turned thinking off: then no text begins with reasoning.
+    /// Creates a decoder. `is_thinking_off` is true if the request turned thinking off: no text
+    /// begins with reasoning then.
     pub(crate) fn new(
         model: &str,
         profile: &Profile,
@@ -67,7 +68,7 @@ impl ChatDecoder {
     }
 
     fn choice(&mut self, choice: &Value, output: &mut AnswerEvents) -> Result<(), DecodeFault> {
-        // A whole completion, in place of a stream, has a message.
+        // A completion without a stream has a message.
         if let Some(delta) = choice.get("delta").or(choice.get("message")) {
             self.reasoning(delta, output)?;
             self.content(delta, output)?;
@@ -81,12 +82,12 @@ impl ChatDecoder {
     }
 
     fn reasoning(&mut self, delta: &Value, output: &mut AnswerEvents) -> Result<(), DecodeFault> {
-        let text = reasoning::of_members(delta);
+        let text = reasoning::member_text(delta);
         self.add_text(PieceKind::Reasoning, &text, output)?;
         if let Some(details) = &mut self.details {
             details.add(delta, output)?;
         }
-        // LangChain's list repeats the content beside it.
+        // LangChain's list repeats `content`.
         let Some(blocks) = delta.get("content_blocks").and_then(Value::as_array) else {
             return Ok(());
         };
@@ -117,13 +118,14 @@ impl ChatDecoder {
         let refusal = reasoning::text(delta.get("refusal"));
         self.refused |= !refusal.is_empty();
         self.add_text(PieceKind::Text, &refusal, output)?;
-        // A spoken answer: its text is shown, its sound cannot be.
+        // The text of a spoken answer is shown; its sound is dropped.
         let transcript =
             delta.get("audio").map(|audio| text(audio, "transcript")).unwrap_or_default();
         self.add_text(PieceKind::Text, transcript, output)
     }
 
-    /// The pictures of <https://openrouter.ai/docs/guides/overview/multimodal/image-generation>, as `data:` URLs.
+    /// Adds pictures, which are `data:` URLs:
+    /// <https://openrouter.ai/docs/guides/overview/multimodal/image-generation>.
     fn images(&mut self, delta: &Value, output: &mut AnswerEvents) -> Result<(), DecodeFault> {
         for image in list(delta, "images") {
             let url = image.get("image_url").map(|image| text(image, "url")).unwrap_or_default();
@@ -184,7 +186,8 @@ impl ChatDecoder {
         Ok(())
     }
 
-    /// Fails at the end of an answer that has nothing but calls of tools that only the provider can run.
+    /// Fails at the end of an answer that consists of calls of tools that only the provider can
+    /// run.
     fn check_content(&mut self, output: &mut AnswerEvents) -> Result<(), DecodeFault> {
         let Some(kind) = self.unknown_tool.take() else { return Ok(()) };
         self.add_held(output)?;
@@ -210,7 +213,7 @@ impl ChatDecoder {
         self.add_pieces(pieces, output)
     }
 
-    /// Adds what may have been the beginning of a tag.
+    /// Adds the held text that may have been the beginning of a tag.
     fn add_held(&mut self, output: &mut AnswerEvents) -> Result<(), DecodeFault> {
         let held = self.tags.end();
         self.add_pieces(held, output)?;
@@ -224,7 +227,7 @@ impl ChatDecoder {
         Ok(())
     }
 
-    /// Adds text that may have calls.
+    /// Adds text that may contain calls.
     fn add_unwritten(&mut self, text: &str, output: &mut AnswerEvents) -> Result<(), DecodeFault> {
         if self.written.is_off() {
             return self.add_text(PieceKind::Text, text, output);
@@ -259,7 +262,7 @@ impl ChatDecoder {
         let block = match self.open {
             Some((block, open)) if open == kind => block,
             _ => {
-                // Details that came before the text of the same reasoning stay for its end.
+                // Details before the text of the same reasoning are kept until its end.
                 if kind == PieceKind::Reasoning {
                     self.end_open(output)
                 } else {
@@ -326,7 +329,7 @@ impl Decoder for ChatDecoder {
         for choice in choices.iter().filter(|choice| number(choice, "index") == 0) {
             self.choice(choice, output)?;
         }
-        // Groq and Moonshot write it in members of their own.
+        // Groq and Moonshot write the usage in their own members.
         let members = [Some(&chunk), chunk.get("x_groq"), choices.first()];
         let counts = members.into_iter().flatten().filter_map(|member| member.get("usage"));
         output.usage(
@@ -342,10 +345,11 @@ impl Decoder for ChatDecoder {
         if !(self.done || self.reason.is_some()) || self.calls.has_nameless() {
             return false;
         }
-        // An answer with too many blocks ends with those that it has.
+        // An answer with too many blocks ends with its first ones.
         let _ = self.add_held(output).and_then(|()| self.close(output));
         self.calls.end(output);
-        // Some servers send the reason `stop` after calls, or `tool_calls` without any. So the calls decide.
+        // Some servers send the reason `stop` after calls, or `tool_calls` without calls. So the
+        // calls decide.
         output.stop(match self.reason.take() {
             None | Some(StopReason::Done) if self.refused => StopReason::Refused,
             None | Some(StopReason::Done) if self.has_calls() => StopReason::Calls,
@@ -356,14 +360,15 @@ impl Decoder for ChatDecoder {
     }
 }
 
-/// A missing count stays absent.
+/// Returns the usage. A missing count stays absent.
 pub(super) fn usage(model: &str, value: &Value) -> Option<TokenUsage> {
     let count = |path: &str| value.pointer(path).and_then(Value::as_u64);
     let [input_tokens, output, total] =
         ["/prompt_tokens", "/completion_tokens", "/total_tokens"].map(count);
     let reasoning_tokens = count("/completion_tokens_details/reasoning_tokens");
     let sum = |a: Option<u64>, b: Option<u64>| a?.checked_add(b?);
-    // Some providers count reasoning apart from the output, as their total shows. In the protocol it is a part of it.
+    // The total shows whether a provider counts reasoning apart from the output. In the protocol,
+    // reasoning is a part of the output.
     let with_reasoning = sum(output, reasoning_tokens);
     let beside = reasoning_tokens.is_some_and(|count| count > 0)
         && total.is_some()

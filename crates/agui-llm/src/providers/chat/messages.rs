@@ -7,7 +7,7 @@ use super::{
     user_parts::{native, text_part},
 };
 use crate::{
-    ModelOptions, ModelRequest, SkippedAttachment, Thinking, ToolResult, Turn,
+    ModelOptions, ModelRequest, ModelStep, SkippedAttachment, Thinking, ToolResult,
     known_models::{Profile, StructuredOutputs, SystemMessages, ToolChoiceForm},
     providers::{
         attachments::Attachments,
@@ -24,7 +24,7 @@ pub(super) fn messages(
     request: &ModelRequest,
     offers_tools: bool,
 ) -> (Vec<Value>, Vec<SkippedAttachment>) {
-    // What the server's request format cannot express is told in words.
+    // Words replace members that the server's request format lacks.
     let takes_schema = profile.structured_outputs == StructuredOutputs::JsonSchema;
     let schema = request.response_schema.as_deref().filter(|_| !takes_schema).map(schema_in_words);
     let can_force = profile.tool_choice_form != ToolChoiceForm::Auto;
@@ -34,28 +34,28 @@ pub(super) fn messages(
     let is_thinking_off = options.thinking_of(request.thinking) == Some(Thinking::Off);
     let is_anywhere = profile.system_messages == SystemMessages::Anywhere;
     let image_detail = options.image_detail.as_deref();
-    let attachments = Attachments::new(&request.turns);
+    let attachments = Attachments::new(&request.steps);
     let mut list = ChatMessages { profile, image_detail, attachments, messages: Vec::new() };
-    let later = request.turns.iter().filter_map(|turn| match turn {
-        Turn::Instructions(text) if !is_anywhere => Some(text),
+    let later = request.steps.iter().filter_map(|step| match step {
+        ModelStep::Instructions(text) if !is_anywhere => Some(text),
         _ => None,
     });
     list.first_instructions(
         request.system.iter().chain(&schema).chain(later).map(String::as_str).collect(),
     );
-    for (index, turn) in request.turns.iter().enumerate() {
+    for (index, step) in request.steps.iter().enumerate() {
         list.attachments.enter(index);
-        match turn {
-            Turn::Instructions(text) if is_anywhere => list.system(text),
-            Turn::Instructions(_) => {}
-            Turn::User(parts) => {
+        match step {
+            ModelStep::Instructions(text) if is_anywhere => list.system(text),
+            ModelStep::Instructions(_) => {}
+            ModelStep::User(parts) => {
                 let content = list.content(parts);
                 list.push("user", json!({"role": "user", "content": content}));
             }
-            Turn::Assistant(blocks) => {
+            ModelStep::Assistant(blocks) => {
                 list.push("assistant", assistant(blocks, profile, is_thinking_off))
             }
-            Turn::ToolResults(results) => list.tool_results(results),
+            ModelStep::ToolResults(results) => list.tool_results(results),
         }
     }
     list.current(
@@ -91,7 +91,8 @@ impl ChatMessages<'_> {
         self.messages.last()?["role"].as_str()
     }
 
-    /// Adds a message, or its content to the message before, if that has the same role and roles have to alternate.
+    /// Adds a message. If roles have to alternate, adds its content to the message before of the
+    /// same role.
     fn push(&mut self, role: &str, message: Value) {
         if !self.profile.user_after_results
             && role == "user"
@@ -108,8 +109,8 @@ impl ChatMessages<'_> {
         }
     }
 
-    /// Removes the calls at the end, with their results, and returns them in words. A sentence of the server in the model's
-    /// role, in place of its answer, would come back as the model's own.
+    /// Removes the calls at the end, with their results, and returns them in words. A sentence of
+    /// the server with the role of the model would come back as the model's own.
     fn take_unanswered_calls(&mut self) -> Option<String> {
         let results = self
             .messages
@@ -139,14 +140,15 @@ impl ChatMessages<'_> {
         Some(told)
     }
 
-    /// Returns a part as it is sent. A text stands for a part that the model cannot read.
+    /// Returns a part in the sent form. A text replaces a part that the model cannot read.
     fn part(&mut self, part: &ContentPart) -> Value {
         let sent =
             self.attachments.sent(part, |part| native(part, self.profile, self.image_detail));
         sent.unwrap_or_else(|note| text_part(&note))
     }
 
-    /// Returns the content of a user's parts. Text alone is a string, because some servers take nothing else.
+    /// Returns the content of a user's parts. Text alone is a string, because some servers take
+    /// only strings.
     fn content(&mut self, parts: &[ContentPart]) -> Value {
         let parts: Vec<_> =
             parts.iter().map(|part| self.part(part)).filter(|part| part["text"] != "").collect();
@@ -157,7 +159,8 @@ impl ChatMessages<'_> {
         }
     }
 
-    /// Results can have text only, so images follow in a user's message that names the tool.
+    /// Adds results. They can have text only, so images follow in a user's message that names the
+    /// tool.
     fn tool_results(&mut self, results: &[ToolResult]) {
         let mut media: Vec<Value> = Vec::new();
         for result in results {
@@ -199,8 +202,9 @@ impl ChatMessages<'_> {
         (text, media)
     }
 
-    /// Adds the instructions about the current context and state at the end. Where system messages have to be first, they
-    /// are a user's message. Where none may follow results, they are a part of the user's last one.
+    /// Adds the instructions about the current context and state at the end. If system messages
+    /// have to be first, the instructions are a user's message. If no user's message may follow
+    /// results, they are a part of the user's last one.
     fn current(&mut self, texts: &[&str]) {
         if texts.is_empty() {
             return;
@@ -221,7 +225,7 @@ impl ChatMessages<'_> {
         };
         match last_user {
             Some(Value::Object(last)) => merge(last, message),
-            // Nothing of the user is before the results.
+            // No user's message is before the results.
             _ if joins_earlier => {
                 let begin = self.begin().unwrap_or_default();
                 self.messages.insert(begin, message);
@@ -230,7 +234,7 @@ impl ChatMessages<'_> {
         }
     }
 
-    /// Returns the place of the first message that is not of the system.
+    /// Returns the place of the first message with another role than the system's.
     fn begin(&self) -> Option<usize> {
         self.messages
             .iter()

@@ -16,8 +16,8 @@ pub(crate) mod written_calls;
 use super::wire::OPENAI;
 use crate::known_models::Profile;
 
-/// Returns the name of the provider, which marks the reasoning of its models. Of servers that no profile is about, only the
-/// API is known.
+/// Returns the name of the provider, which marks the reasoning of its models. For a server without
+/// a profile it is the API's name.
 pub(super) fn vendor(profile: &Profile) -> &str {
     if profile.name == "compatible" { OPENAI } else { &profile.name }
 }

@@ -13,11 +13,11 @@ const DETAILS: &str = "reasoning_details";
 const REASONING: &[&str] =
     &["thinking", "reasoning", "reasoning_content", "text", "content", "summary"];
 
-/// Returns the reasoning of a delta's own members. Some servers write the same text under several of them.
-pub(super) fn of_members(delta: &Value) -> String {
+/// Returns the reasoning in a delta's members. Some servers write the same text to several members.
+pub(super) fn member_text(delta: &Value) -> String {
     let members =
         ["reasoning_content", "reasoning", "thinking"].iter().map(|member| text(delta.get(member)));
-    let mut texts = members.chain([of_details(delta)]);
+    let mut texts = members.chain([details_text(delta)]);
     texts.find(|text| !text.is_empty()).unwrap_or_default()
 }
 
@@ -53,15 +53,16 @@ pub(super) fn text(value: Option<&Value>) -> String {
     }
 }
 
-fn of_details(delta: &Value) -> String {
+fn details_text(delta: &Value) -> String {
     let texts = list(delta, DETAILS)
         .iter()
         .filter_map(|detail| detail.get("text").or(detail.get("summary"))?.as_str());
     texts.collect()
 }
 
-/// The `reasoning_details` of a block of reasoning, which return to the model unchanged. A stream has each detail in
-/// pieces of the same type and index: <https://openrouter.ai/docs/use-cases/reasoning-tokens>.
+/// The `reasoning_details` of a block of reasoning, which are sent back unchanged. A stream has the
+/// pieces of a detail with the same type and index:
+/// <https://openrouter.ai/docs/use-cases/reasoning-tokens>.
 #[derive(Debug, Default)]
 pub(super) struct ReasoningDetails {
     details: Vec<Map<String, Value>>,
@@ -95,7 +96,7 @@ impl ReasoningDetails {
     }
 }
 
-/// Encrypted details come whole.
+/// Returns whether a detail continues the last one. Encrypted details come whole.
 fn continues(last: &Map<String, Value>, detail: &Map<String, Value>) -> bool {
     let is_text = ["reasoning.text", "reasoning.summary"]
         .iter()

@@ -61,8 +61,8 @@ impl ChatRequest<'_> {
         }
     }
 
-    /// Returns the tools for the model. Where the server cannot be told which ones the model may call, others are left
-    /// out.
+    /// Returns the tools for the model. If the server cannot restrict the model's choice, forbidden
+    /// tools are left out.
     fn offered_tools(&self) -> Vec<&ToolSpec> {
         let is_offered =
             |tool: &&ToolSpec| match (&self.request.tool_choice, self.profile.tool_choice_form) {
@@ -75,7 +75,7 @@ impl ChatRequest<'_> {
         self.request.tools.iter().filter(is_offered).collect()
     }
 
-    /// Adds the tools and the options about them: without tools, servers refuse these.
+    /// Adds the tools and their options. Servers refuse the options without tools.
     fn add_tools(&self, body: &mut JsonObject, tools: &[&ToolSpec]) {
         if tools.is_empty() {
             return;
@@ -100,7 +100,7 @@ impl ChatRequest<'_> {
         );
     }
 
-    /// Adds the options of sampling. The body has the effort.
+    /// Adds the options of sampling. The body already has the effort.
     fn add_sampling(&self, body: &mut JsonObject) {
         let Self { options, profile, rules, .. } = *self;
         let effort = body.get("reasoning_effort").and_then(Value::as_str);
@@ -135,7 +135,7 @@ impl ChatRequest<'_> {
         body.set("service_tier", options.service_tier.as_deref());
         body.set("prompt_cache_key", options.cache_key.as_deref());
         body.set("metadata", json!(options.metadata));
-        // OpenAI takes metadata of stored answers only:
+        // OpenAI takes metadata only for stored answers:
         // https://community.openai.com/t/metadata-parameter-in-chat-completion-api-reference-documentation-needs-to-be-updated/1119240
         body.set(
             "store",

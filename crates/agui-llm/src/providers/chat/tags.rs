@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::known_models::{ThinkTags, ThoughtBrackets};
 
-/// Longer white space before a tag is text.
+/// The longest white space before a tag. A longer one is text.
 const MAX_WHITE_SPACE: usize = 1024;
 
 /// A part of the model's answer, with its text.
@@ -26,11 +26,11 @@ pub(crate) struct TagReader {
 
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 enum TagState {
-    /// Before the opening tag. `is_reasoning` if the reasoning begins without one.
+    /// Before the opening tag. `is_reasoning` is true if the reasoning begins without one.
     Begin {
         is_reasoning: bool,
     },
-    /// Between the brackets of this number, or before the closing one of any.
+    /// Between the brackets of this number, or, without a number, before any closing bracket.
     Reasoning {
         brackets: Option<usize>,
         is_begun: bool,
@@ -38,7 +38,7 @@ enum TagState {
     AfterReasoning {
         brackets: usize,
     },
-    /// Later tags are text.
+    /// In the answer. Later tags are text.
     #[default]
     Text,
 }
@@ -53,7 +53,7 @@ impl TagReader {
         Self { state, held: String::new(), brackets }
     }
 
-    /// Returns `true` if all text from now on is the answer's.
+    /// Returns whether all further text is the answer's.
     pub(super) fn is_text(&self) -> bool {
         self.state == TagState::Text
     }
@@ -66,7 +66,7 @@ impl TagReader {
         pieces
     }
 
-    /// Returns what was held back. White space alone is left out.
+    /// Returns the held text. White space alone is left out.
     pub(super) fn end(&mut self) -> Vec<AnswerPiece> {
         let held = std::mem::take(&mut self.held);
         let is_blank = held.trim().is_empty();
@@ -83,20 +83,21 @@ impl TagReader {
         }
     }
 
-    /// Takes from the beginning of `rest` what is decided. Returns `true` if there is more to do with what is left.
+    /// Takes the decided text from the beginning of `rest`. Returns whether the remaining text
+    /// needs another step.
     fn step(&mut self, rest: &mut &str, pieces: &mut Vec<AnswerPiece>) -> bool {
         match self.state {
             TagState::Begin { is_reasoning } => {
                 let text = rest.trim_start();
                 let white_space = rest.len() - text.len();
-                if let Some(at) = self.brackets.iter().position(|it| text.starts_with(&it.opening))
-                {
+                let mut pairs = self.brackets.iter();
+                if let Some(at) = pairs.position(|pair| text.starts_with(&pair.opening)) {
                     *rest = &text[self.brackets[at].opening.len()..];
                     self.state = TagState::Reasoning { brackets: Some(at), is_begun: false };
                     return true;
                 }
                 if white_space <= MAX_WHITE_SPACE
-                    && self.brackets.iter().any(|it| it.opening.starts_with(text))
+                    && self.brackets.iter().any(|pair| pair.opening.starts_with(text))
                 {
                     return false;
                 }
@@ -115,9 +116,9 @@ impl TagReader {
                     .brackets
                     .iter()
                     .enumerate()
-                    .filter(|(at, _)| brackets.is_none_or(|it| it == *at));
+                    .filter(|(at, _)| brackets.is_none_or(|number| number == *at));
                 let (end, found) =
-                    first_tag(rest, closing.map(|(at, it)| (at, it.closing.as_str())));
+                    first_tag(rest, closing.map(|(at, pair)| (at, pair.closing.as_str())));
                 if end > 0 {
                     pieces.push((PieceKind::Reasoning, rest[..end].to_owned()));
                     self.state = TagState::Reasoning { brackets, is_begun: true };
@@ -138,7 +139,7 @@ impl TagReader {
         }
     }
 
-    /// Drops what may stand before the answer, or before another thought where something may.
+    /// Drops white space and tags between reasoning and the answer, or before another thought.
     fn after_reasoning(&mut self, rest: &mut &str, brackets: usize) -> bool {
         *rest = rest.trim_start();
         let then = &self.brackets[brackets].then;
@@ -149,15 +150,15 @@ impl TagReader {
             *rest = after;
             return true;
         }
-        let mut more =
-            self.brackets.iter().enumerate().filter(|(_, it)| !then.is_empty() && it.then == *then);
-        if let Some((at, next)) = more.clone().find(|(_, it)| rest.starts_with(&it.opening)) {
+        let is_next = |pair: &ThoughtBrackets| !then.is_empty() && pair.then == *then;
+        let mut more = self.brackets.iter().enumerate().filter(|(_, pair)| is_next(pair));
+        if let Some((at, next)) = more.clone().find(|(_, pair)| rest.starts_with(&pair.opening)) {
             *rest = &rest[next.opening.len()..];
             self.state = TagState::Reasoning { brackets: Some(at), is_begun: false };
             return true;
         }
         let is_start = |tag: &String| tag.starts_with(*rest);
-        if then.iter().any(is_start) || more.any(|(_, it)| is_start(&it.opening)) {
+        if then.iter().any(is_start) || more.any(|(_, pair)| is_start(&pair.opening)) {
             return false;
         }
         self.state = TagState::Text;
@@ -165,8 +166,9 @@ impl TagReader {
     }
 }
 
-/// Returns the place of the first of some tags, with its number; or else the place from which on the text may be the beginning
-/// of one, which is its end if it is none. Each place is looked at once.
+/// Returns the place and the number of the first of some tags. Without one, returns the place from
+/// which the text may be the beginning of a tag, or else the end of the text. Reads each place
+/// once.
 pub(super) fn first_tag<'t>(
     text: &str,
     tags: impl Iterator<Item = (usize, &'t str)> + Clone,

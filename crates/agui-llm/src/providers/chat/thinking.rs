@@ -12,9 +12,10 @@ use agui_protocol::JsonObject;
 /// The thinking that a request asks for.
 #[derive(Debug, Clone, Copy)]
 struct WantedThinking<'o> {
-    /// `None` leaves it to the server.
+    /// `None`: the server decides.
     is_on: Option<bool>,
-    /// The configured effort of a model that thinks. A configured `none` gives way to a request for thinking.
+    /// The configured effort of a model that thinks. A request for thinking overrides a configured
+    /// `none`.
     effort: Option<&'o str>,
     budget: Option<u32>,
 }
@@ -32,8 +33,8 @@ impl<'o> WantedThinking<'o> {
     }
 }
 
-/// Returns the members for a model. `requested` is the request's own switch. `rules` are those of a model of OpenAI; on
-/// Azure, a model's name is that of a deployment, and may have none.
+/// Returns the members for a model. `requested` is the request's own switch. `rules` are the rules
+/// of a model of OpenAI. On Azure, the name of a deployment may have no rules.
 pub(super) fn members(
     profile: &Profile,
     options: &ModelOptions,
@@ -97,11 +98,12 @@ fn switched_effort<'o>(
         wanted.effort.or(efforts.and_then(|efforts| efforts.on.as_deref()))
     } else {
         let off = efforts.and_then(|efforts| efforts.off.as_deref());
-        off.or(options.reasoning_effort.as_deref().filter(|it| *it == "none"))
+        off.or(options.reasoning_effort.as_deref().filter(|effort| *effort == "none"))
     }
 }
 
-/// <https://openrouter.ai/docs/use-cases/reasoning-tokens> allows an effort or a budget, not both.
+/// Returns OpenRouter's `reasoning`. It has an effort or a budget, not both:
+/// <https://openrouter.ai/docs/use-cases/reasoning-tokens>.
 fn reasoning(wanted: WantedThinking<'_>) -> Option<Value> {
     match (wanted.is_on, wanted.budget, wanted.effort) {
         (Some(false), ..) => Some(json!({"effort": "none"})),

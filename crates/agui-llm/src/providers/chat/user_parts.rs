@@ -13,7 +13,7 @@ pub(super) fn text_part(text: &str) -> Value {
     json!({"type": "text", "text": text})
 }
 
-/// Returns a part in the server's form, or the reason for which it is not sent.
+/// Returns a part in the server's form, or the reason why it is not sent.
 pub(super) fn native(
     part: &ContentPart,
     profile: &Profile,
@@ -66,12 +66,12 @@ fn audio(media: &MediaPart, profile: &Profile) -> Result<Value, &'static str> {
     Ok(json!({"type": "input_audio", "input_audio": {"data": value, "format": format}}))
 }
 
-/// Chat completions take PDFs only, and no URLs of them:
+/// Returns a document in the server's form. Chat completions take only PDFs, and no URLs of them:
 /// <https://developers.openai.com/api/docs/guides/file-inputs>.
 fn document(media: &MediaPart, profile: &Profile) -> Result<Value, &'static str> {
     const PDF: &str = "application/pdf";
     let name = media.file_name().unwrap_or("document.pdf");
-    let of_data = |data: &str| format!("data:{PDF};base64,{data}");
+    let data_url = |data: &str| format!("data:{PDF};base64,{data}");
     // https://docs.mistral.ai/capabilities/document_ai/document_qna
     let by_url = |url: String| {
         Ok(json!({"type": "document_url", "document_url": url, "document_name": name}))
@@ -83,12 +83,12 @@ fn document(media: &MediaPart, profile: &Profile) -> Result<Value, &'static str>
             Ok(json!({"type": "file", "file": {"file_id": value}}))
         }
         (Documents::File, PartSource::Data { value, mime_type }) if essence(mime_type) == PDF => {
-            Ok(json!({"type": "file", "file": {"filename": name, "file_data": of_data(value)}}))
+            Ok(json!({"type": "file", "file": {"filename": name, "file_data": data_url(value)}}))
         }
         (Documents::DocumentUrl, PartSource::Data { value, mime_type })
             if essence(mime_type) == PDF =>
         {
-            by_url(of_data(value))
+            by_url(data_url(value))
         }
         (Documents::DocumentUrl, PartSource::Url { value, .. }) => by_url(value.clone()),
         (_, PartSource::Url { .. }) => Err("this model takes documents as data only, not as URLs"),

@@ -27,7 +27,7 @@ pub(in crate::providers) fn warnings(profile: &Profile, options: &ModelOptions) 
         let sent = thinking::members(profile, options, None, model, None);
         let takes_effort = sent
             .values()
-            .any(|value| value == effort || value.get("effort").is_some_and(|it| it == effort));
+            .any(|value| value == effort || value.get("effort").is_some_and(|sent| sent == effort));
         let is_switch = effort == "none" && !sent.is_empty();
         if !takes_effort && !is_switch {
             let sent: Vec<_> = sent.keys().map(|member| format!("`{member}`")).collect();

@@ -1,7 +1,8 @@
-//! Calls that a model wrote as text at the end of its answer, because the server does not read them. They are held back
-//! while they stream. If all of them are calls of tools on offer, they are told to the agent; otherwise they are text.
+//! Calls that a model wrote as text at the end of its answer, and that the server did not parse.
+//! They are held back while they stream. If all of them call offered tools, the agent gets them;
+//! otherwise they are text.
 //!
-//! Time is linear: what is decided is not looked at again, and what is not has a bound.
+//! The time is linear: decided text is not read again, and undecided text is bounded.
 
 use std::sync::Arc;
 
@@ -13,26 +14,26 @@ use crate::{
 use agui_protocol::FunctionCall;
 use agui_tools::ToolSpec;
 
-/// Longer white space before an opening, or after one, is text.
+/// The longest white space before or after an opening. A longer one is text.
 const MAX_WHITE_SPACE: usize = 1024;
 
-/// What was held back at the end of an answer.
+/// The text that was held back at the end of an answer.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct WrittenEnd {
     pub(crate) text: String,
-    /// Empty if the text is no call.
+    /// The calls of the text; empty if it has other content.
     pub(crate) calls: Vec<FunctionCall>,
 }
 
 #[derive(Debug, Default)]
 pub(crate) struct WrittenCallReader {
-    /// Empty if no calls are read.
+    /// The forms of calls; empty if no calls are read.
     forms: Arc<[WrittenForm]>,
     tools: Arc<[ToolSpec]>,
     held: String,
-    /// The number of the form whose opening is at the beginning of what is held.
+    /// The number of the form whose opening begins the held text.
     open: Option<usize>,
-    /// `true` if all from the opening on is held until the end of the answer.
+    /// True if all text after the opening is held until the end of the answer.
     is_decided: bool,
     has_text: bool,
 }
@@ -43,12 +44,12 @@ impl WrittenCallReader {
         Self { forms, tools, ..Self::default() }
     }
 
-    /// Returns `true` if no text is a call.
+    /// Returns whether no calls are read.
     pub(super) fn is_off(&self) -> bool {
         self.forms.is_empty()
     }
 
-    /// Returns the text that is no part of a call.
+    /// Returns the text that is not a part of a call.
     pub(crate) fn read(&mut self, text: &str) -> String {
         let mut shown = String::new();
         self.held.push_str(text);
@@ -67,7 +68,7 @@ impl WrittenCallReader {
         WrittenEnd { text, calls: calls.unwrap_or_default() }
     }
 
-    /// Takes the text from the beginning of `rest`. Returns `true` if there may be more of it.
+    /// Takes text from the beginning of `rest`. Returns whether `rest` may have more of it.
     fn step(&mut self, rest: &mut &str, shown: &mut String) -> bool {
         if let Some(open) = self.open {
             let may_be_calls = self.may_be_calls(open, rest);
@@ -81,7 +82,7 @@ impl WrittenCallReader {
             return true;
         }
         let (end, found) = self.first_opening(rest);
-        // White space alone is a part of what comes after it.
+        // White space alone is a part of the text after it.
         if self.has_text || end > MAX_WHITE_SPACE || !rest[..end].trim().is_empty() {
             self.show(end, rest, shown);
         }
@@ -96,12 +97,12 @@ impl WrittenCallReader {
         self.has_text = true;
     }
 
-    /// Returns the place of the first opening, with its form; or else the place from which on the text may be the beginning of
-    /// one.
+    /// Returns the place and the form of the first opening. Without one, returns the place from
+    /// which the text may be the beginning of an opening.
     fn first_opening(&self, text: &str) -> (usize, Option<usize>) {
         let forms = self.forms.iter().enumerate();
         let (python, others): (Vec<_>, Vec<_>) =
-            forms.partition(|(_, it)| it.syntax == WrittenSyntax::Python);
+            forms.partition(|(_, form)| form.syntax == WrittenSyntax::Python);
         // A list in brackets is common in texts, so it has to begin the answer and the name of a tool.
         let begin = text.trim_start();
         let white_space = text.len() - begin.len();
@@ -117,10 +118,11 @@ impl WrittenCallReader {
                 }
             }
         }
-        first_tag(text, others.iter().map(|(number, it)| (*number, it.opening.as_str())))
+        first_tag(text, others.iter().map(|(number, form)| (*number, form.opening.as_str())))
     }
 
-    /// Returns `None` as long as what follows the opening can be both, calls and text.
+    /// Returns whether the text after the opening may be calls; `None` while it may be both, calls
+    /// and text.
     fn may_be_calls(&self, form: usize, text: &str) -> Option<bool> {
         let form = &self.forms[form];
         let after = text.trim_start().strip_prefix(&form.opening).unwrap_or_default();
@@ -141,7 +143,7 @@ impl WrittenCallReader {
         }
     }
 
-    /// Returns `None` unless the text has nothing but calls of tools on offer.
+    /// Returns the calls. Returns `None` unless the text consists of calls of offered tools.
     fn calls(&self, form: &WrittenForm, text: &str) -> Option<Vec<FunctionCall>> {
         let is_on_offer =
             |call: &FunctionCall| self.tools.iter().any(|tool| tool.name == call.name);

@@ -1,15 +1,15 @@
-//! The sources of an answer: what grounding found, and what the model quoted.
+//! The sources of an answer: the results of grounding, and quotations.
 
 use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
-/// The agent keeps no more of an answer either.
+/// The largest size of the citations of an answer. The agent has the same limit.
 const MAX_CITATION_BYTES: usize = 256 << 10;
 /// The bytes of `{"sources":[]}`, rounded up.
 const EMPTY_CITATION_BYTES: usize = 16;
 
-/// The API sends all of the sources again with each event, so the last ones count.
+/// The sources of the last event. The API sends all sources again with each event.
 #[derive(Debug, Default)]
 pub(super) struct CitedSources {
     grounding: Option<Value>,
@@ -17,7 +17,7 @@ pub(super) struct CitedSources {
 }
 
 impl CitedSources {
-    /// Returns the number of bytes that are now kept in addition.
+    /// Reads the sources of an event. Returns the number of additional bytes.
     pub(super) fn read(&mut self, candidate: &Value) -> usize {
         let mut more = 0;
         for (kept, name) in
@@ -51,7 +51,7 @@ impl CitedSources {
         for index in (0..chunks.len()).filter(|index| !has_passage[*index]) {
             citations.add(None, &BTreeSet::from([index]), chunks);
         }
-        // The second name is the documented one, the first one is that of Google's clients.
+        // The second name is documented, the first one is used by Google's clients.
         for quotation in
             list(&self.quoted, "citations").iter().chain(list(&self.quoted, "citationSources"))
         {
@@ -61,7 +61,7 @@ impl CitedSources {
     }
 }
 
-/// Citations up to a number of bytes. After the first one that is too long, no others are added.
+/// Citations up to a number of bytes. The first citation that exceeds it is the end of the list.
 #[derive(Default)]
 struct Citations {
     list: Vec<Value>,

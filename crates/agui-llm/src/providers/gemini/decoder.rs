@@ -22,14 +22,14 @@ use agui_protocol::TokenUsage;
 pub(crate) struct GeminiDecoder {
     model: String,
     open: Option<OpenTextBlock>,
-    /// The block of the last text and its artefact. Its end waits: its sources may come after a call or a thought that
-    /// followed it.
+    /// The block of the last text and its artefact. Its end is delayed: its sources may come after
+    /// a later call or thought.
     ended_text: Option<(usize, Option<Artefact>)>,
     sources: CitedSources,
     reason: Option<StopReason>,
 }
 
-/// A block of text or of thoughts. The parts of each are one block, until a part of another kind comes.
+/// A block of text or of thoughts. Parts of one kind are one block, until a part of another kind.
 struct OpenTextBlock {
     block: usize,
     is_thought: bool,
@@ -90,7 +90,8 @@ impl GeminiDecoder {
         }
         let is_thought = part.get("thought").and_then(Value::as_bool).unwrap_or(false);
         if let Some(data) = part.get("inlineData") {
-            // The pictures of thoughts are drafts. A signature belongs to the picture, which returns as the user's.
+            // The pictures of thoughts are drafts. The signature of a picture is not kept: the
+            // picture is sent back in a user's message.
             if !is_thought {
                 self.close(output);
                 output.media(text(data, "mimeType"), text(data, "data"));
@@ -100,7 +101,7 @@ impl GeminiDecoder {
         let text = part.get("text").and_then(Value::as_str);
         let text = match (text, signature) {
             (None, None) => {
-                // The provider's own tools, which only `extra_body` can ask for.
+                // A part of the provider's own tools, which only `extra_body` can offer.
                 tracing::debug!(parts = ?part.as_object().map(|part| part.keys().collect::<Vec<_>>()), "ignored a part");
                 return Ok(());
             }
@@ -126,7 +127,7 @@ impl GeminiDecoder {
         let open = match &mut self.open {
             Some(open) => open,
             None if text.is_empty() && !is_thought => {
-                // The signature has no text to belong to.
+                // A signature without a text.
                 let block = output.start(BlockStart::Reasoning { redacted: true })?;
                 signatures.add(text, signature);
                 output.end(block, signatures.artefact(is_thought));
@@ -167,7 +168,7 @@ impl GeminiDecoder {
         Ok(())
     }
 
-    /// Ends a thought. The end of a text waits.
+    /// Ends a thought. The end of a text is delayed.
     fn close(&mut self, output: &mut AnswerEvents) {
         let Some(open) = self.open.take() else { return };
         let artefact = open.signatures.artefact(open.is_thought);
@@ -193,7 +194,8 @@ impl Decoder for GeminiDecoder {
         output: &mut AnswerEvents,
     ) -> Result<DecodeStep, DecodeFault> {
         let data = data.trim();
-        // The API has no end mark, but gateways add OpenAI's. Without anything before it, the answer is empty.
+        // The API has no end mark, but gateways add OpenAI's. If it is the first event, the answer
+        // is empty.
         if data == "[DONE]" && !output.has_answer {
             self.reason.get_or_insert(StopReason::Done);
         }
@@ -201,7 +203,7 @@ impl Decoder for GeminiDecoder {
             return Ok(DecodeStep::More);
         }
         let event = parse(data, "an event")?;
-        // Errors come as a list of one, too.
+        // Some errors are in a list of one.
         match &event {
             Value::Array(responses) => {
                 responses.iter().try_for_each(|response| self.response(response, output))?
@@ -232,7 +234,8 @@ const FILTERED: &str = "\
     SAFETY RECITATION LANGUAGE BLOCKLIST PROHIBITED_CONTENT SPII MODEL_ARMOR IMAGE_SAFETY IMAGE_PROHIBITED_CONTENT \
     IMAGE_RECITATION";
 
-/// The reasons of <https://ai.google.dev/api/generate-content#FinishReason>. `None` if the answer goes on.
+/// Returns the reason of the stop (<https://ai.google.dev/api/generate-content#FinishReason>);
+/// `None` if the answer continues.
 fn stop_reason(reason: &str, message: &str) -> Result<Option<StopReason>, DecodeFault> {
     let kind = match reason {
         "" | "FINISH_REASON_UNSPECIFIED" => return Ok(None),
@@ -243,7 +246,7 @@ fn stop_reason(reason: &str, message: &str) -> Result<Option<StopReason>, Decode
         "MALFORMED_FUNCTION_CALL" | "UNEXPECTED_TOOL_CALL" => {
             return Ok(Some(StopReason::MalformedCall));
         }
-        // A second attempt would end in the same way.
+        // A retry would fail in the same way.
         "MISSING_THOUGHT_SIGNATURE" | "NO_IMAGE" | "TOO_MANY_TOOL_CALLS" => FailureKind::Other,
         // `OTHER` and future reasons: the model failed.
         _ => FailureKind::Unavailable,
@@ -254,7 +257,7 @@ fn stop_reason(reason: &str, message: &str) -> Result<Option<StopReason>, Decode
     })
 }
 
-/// The counts of a stream are cumulative. Returns `None` if there are none.
+/// Returns the usage; `None` without counts. The counts of a stream are cumulative.
 ///
 /// `candidatesTokenCount` does not contain the thoughts, and `promptTokenCount` contains the cached tokens:
 /// <https://ai.google.dev/api/generate-content#UsageMetadata>.

@@ -13,7 +13,7 @@ use http::{HeaderMap, HeaderName};
 
 use self::decoder::GeminiDecoder;
 use crate::{
-    Connection, MediaLimits, Model, ModelOptions, ModelRequest, ModelStream,
+    MediaLimits, Model, ModelOptions, ModelRequest, ModelStream, ProviderClient,
     providers::{
         api_host::ApiHost,
         portable_tools::PortableTools,
@@ -25,7 +25,8 @@ use crate::{
 use agui_protocol::capabilities::MultimodalInputCapabilities;
 
 /// Options that the Gemini API lacks.
-const LACKING: &[&str] = &["parallel_tool_calls", "verbosity", "cache_key", "metadata", "profile"];
+const UNSUPPORTED_OPTIONS: &[&str] =
+    &["parallel_tool_calls", "verbosity", "cache_key", "metadata", "profile"];
 const BASE_URL: &str = "https://generativelanguage.googleapis.com";
 const DEFAULT_VERSION: &str = "v1beta";
 const API_KEY: HeaderName = HeaderName::from_static("x-goog-api-key");
@@ -36,27 +37,28 @@ pub struct Gemini {
     options: ModelOptions,
     host: ApiHost,
     tools: PortableTools,
-    /// Its URL is without the model.
+    /// The transport. Its URL is without the model.
     transport: Arc<Transport>,
 }
 
 impl Gemini {
-    /// A model of Google, with the key in the environment variable `GEMINI_API_KEY`.
+    /// Creates a model of Google, with the key in the environment variable `GEMINI_API_KEY`.
     ///
     /// # Errors
-    /// If the variable is not set, or its value is no key.
+    /// If the variable is not set, or its value is not a valid key.
     pub fn from_env(model: impl Into<String>) -> Result<Self, SetupError> {
-        Self::new(ModelOptions::new(model, Connection::from_env("GEMINI_API_KEY")?))
+        Self::new(ModelOptions::new(model, ProviderClient::from_env("GEMINI_API_KEY")?))
     }
 
-    /// A model with these options. A base URL without a version, such as `v1beta`, gets one. At Vertex AI, it is that of a
-    /// location: `https://us-central1-aiplatform.googleapis.com/v1/projects/PROJECT/locations/us-central1`.
+    /// Creates a model with these options. A base URL without a version, such as `v1beta`, gets
+    /// one. The base URL of Vertex AI has a location:
+    /// `https://us-central1-aiplatform.googleapis.com/v1/projects/PROJECT/locations/us-central1`.
     ///
     /// # Errors
     /// If the base URL, the key, a header or an option is invalid.
     pub fn new(options: ModelOptions) -> Result<Self, SetupError> {
-        options.refuse(LACKING)?;
-        let (host, mut url) = ApiHost::of(&options, BASE_URL)?;
+        options.refuse(UNSUPPORTED_OPTIONS)?;
+        let (host, mut url) = ApiHost::detect(&options, BASE_URL)?;
         if host == ApiHost::Bedrock {
             return Err(SetupError::Option {
                 option: "credentials",

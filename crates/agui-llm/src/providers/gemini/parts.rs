@@ -33,7 +33,7 @@ pub(super) fn text(text: &str) -> Value {
     json!({"text": text})
 }
 
-/// Returns the parts of a user's message. A text stands for a part that the model cannot read.
+/// Returns the parts of a user's message. A text replaces a part that the model cannot read.
 pub(super) fn user_parts(
     parts: &[ContentPart],
     rules: &GeminiRules,
@@ -52,8 +52,8 @@ pub(super) fn user_parts(
     sent
 }
 
-/// Returns a function response, and media that have to follow it. The members `output` and `error` are the API's own:
-/// <https://ai.google.dev/api/caching#FunctionResponse>.
+/// Returns a function response, and the media that have to follow it. The API defines the members
+/// `output` and `error`: <https://ai.google.dev/api/caching#FunctionResponse>.
 pub(super) fn function_response(
     result: &ToolResult,
     rules: &GeminiRules,
@@ -96,7 +96,10 @@ pub(super) fn function_response(
     (json!({"functionResponse": response}), media)
 }
 
-/// `Ok(None)` if there is nothing to send, and the reason for people if the model cannot read the part.
+/// Returns a part in the API's form; `Ok(None)` for an empty part.
+///
+/// # Errors
+/// The reason, for people, if the model cannot read the part.
 fn part_of(part: &ContentPart, rules: &GeminiRules) -> Result<Option<Value>, String> {
     let (media, types) = match part {
         ContentPart::Text(part) if part.text.trim().is_empty() => return Ok(None),
@@ -127,9 +130,10 @@ fn inline(data: &str, mime_type: &str, types: &str) -> Result<Value, String> {
     }
 }
 
-/// The API reads images and documents at public URLs, and videos from YouTube:
-/// <https://ai.google.dev/gemini-api/docs/file-input-methods>,
-/// <https://ai.google.dev/gemini-api/docs/video-understanding#youtube>. Its own files are read by all models.
+/// Returns a part by its URL. The API reads images and documents at public URLs, and videos from
+/// YouTube: <https://ai.google.dev/gemini-api/docs/file-input-methods>,
+/// <https://ai.google.dev/gemini-api/docs/video-understanding#youtube>. Its own files are read by
+/// all models.
 fn by_url(
     part: &ContentPart,
     url: &str,

@@ -1,18 +1,19 @@
 //! Requests of the Gemini API: <https://ai.google.dev/api/generate-content>.
 //!
-//! Contents are of `user` and `model`, `user` first and last: newer models refuse a request that ends with the model's
-//! own turn (<https://ai.google.dev/gemini-api/docs/latest-model>). Function responses are a content of their own right
-//! after their calls, one for each call.
+//! The contents of `user` and `model` alternate, with `user` first and last: newer models refuse a
+//! request that ends with the model's own step
+//! (<https://ai.google.dev/gemini-api/docs/latest-model>). Function responses are a separate
+//! content right after their calls, one for each call.
 
 use serde_json::{Value, json};
 
 use super::{
     parts::{function_response, text, user_parts},
-    signature::{PLACEHOLDER, call_signature, is_of_text, text_parts, thought_parts},
+    signature::{PLACEHOLDER, belongs_to_text, call_signature, text_parts, thought_parts},
     thinking::thinking_config,
 };
 use crate::{
-    Block, ModelOptions, ModelRequest, ToolChoice, ToolResult, Turn,
+    Block, ModelOptions, ModelRequest, ModelStep, ToolChoice, ToolResult,
     known_models::GeminiRules,
     providers::{
         attachments::Attachments,
@@ -28,18 +29,18 @@ use agui_tools::ToolSpec;
 
 pub(crate) fn body(options: &ModelOptions, request: &ModelRequest) -> ProviderRequest {
     let rules = options.known_models.gemini(request.model.as_ref().unwrap_or(&options.model));
-    let (leading, turns) = leading_instructions(&request.turns);
+    let (leading, steps) = leading_instructions(&request.steps);
     let mut system: Vec<String> =
         request.system.iter().cloned().chain(leading.map(str::to_owned)).collect();
     let mut contents = GeminiContents {
         rules,
         list: RoleMessages::default(),
-        attachments: Attachments::new(&request.turns),
+        attachments: Attachments::new(&request.steps),
     };
-    let first = request.turns.len() - turns.len();
-    for (index, turn) in turns.iter().enumerate() {
+    let first = request.steps.len() - steps.len();
+    for (index, step) in steps.iter().enumerate() {
         contents.attachments.enter(first + index);
-        contents.add_turn(turn);
+        contents.add_step(step);
     }
     contents.close();
     contents.add_current(&request.current);
@@ -68,8 +69,8 @@ pub(crate) fn body(options: &ModelOptions, request: &ModelRequest) -> ProviderRe
     }
 }
 
-/// `parametersJsonSchema` takes JSON Schema as it is; `parameters` would take a subset of OpenAPI's:
-/// <https://ai.google.dev/api/caching#FunctionDeclaration>.
+/// Returns the declarations. `parametersJsonSchema` takes JSON Schema; `parameters` takes a subset
+/// of OpenAPI's: <https://ai.google.dev/api/caching#FunctionDeclaration>.
 fn function_declarations(request: &ModelRequest) -> Vec<Value> {
     let declaration = |spec: &ToolSpec| {
         // A description is required.
@@ -137,18 +138,18 @@ struct GeminiContents {
 }
 
 impl GeminiContents {
-    fn add_turn(&mut self, turn: &Turn) {
-        match turn {
-            // They stay in their place: at the front they would apply to other messages.
-            Turn::Instructions(instructions) => {
+    fn add_step(&mut self, step: &ModelStep) {
+        match step {
+            // Instructions stay in their place: at the front they would apply to other messages.
+            ModelStep::Instructions(instructions) => {
                 self.list.push("user", vec![text(&marked_instructions(instructions))])
             }
-            Turn::User(parts) => {
+            ModelStep::User(parts) => {
                 let parts = user_parts(parts, &self.rules, &mut self.attachments);
                 self.list.push("user", parts);
             }
-            Turn::Assistant(blocks) => self.list.push("model", model_parts(blocks)),
-            Turn::ToolResults(results) => self.add_results(results),
+            ModelStep::Assistant(blocks) => self.list.push("model", model_parts(blocks)),
+            ModelStep::ToolResults(results) => self.add_results(results),
         }
     }
 
@@ -159,7 +160,7 @@ impl GeminiContents {
             parts.push(part);
             all_media.extend(media);
         }
-        // Nothing is added to function responses, because each has to answer a call.
+        // No other parts are added to function responses, because each has to answer a call.
         self.list.0.push(RoleMessage { role: "user", is_whole: true, parts });
         self.list.push("user", all_media);
     }
@@ -175,8 +176,8 @@ impl GeminiContents {
         }
     }
 
-    /// After function responses, instructions belong to the end of the last one:
-    /// <https://ai.google.dev/gemini-api/docs/whats-new-gemini-3.5#inline-instructions>.
+    /// Adds the current instructions. After function responses, they belong to the end of the last
+    /// one: <https://ai.google.dev/gemini-api/docs/whats-new-gemini-3.5#inline-instructions>.
     fn add_current(&mut self, current: &[String]) {
         let current: Vec<_> = current
             .iter()
@@ -202,7 +203,7 @@ impl GeminiContents {
     }
 }
 
-/// A turn of thoughts alone is left out.
+/// Returns the parts of a model's step; none for a step of thoughts alone.
 fn model_parts(blocks: &[Block]) -> Vec<Value> {
     let mut parts = Vec::new();
     let mut blocks = blocks.iter().peekable();
@@ -243,11 +244,12 @@ fn model_parts(blocks: &[Block]) -> Vec<Value> {
 
 fn artefact_of_text(block: &Block) -> Option<&str> {
     let Block::Reasoning(block) = block else { return None };
-    block.artefact.as_deref().filter(|artefact| is_of_text(artefact))
+    block.artefact.as_deref().filter(|artefact| belongs_to_text(artefact))
 }
 
-/// Models refuse a turn whose first call has no signature. The documentation names a placeholder for calls that the
-/// model did not make: <https://ai.google.dev/gemini-api/docs/thought-signatures#faqs>.
+/// Signs the first call of a step: models refuse a step whose first call has no signature. The
+/// documentation has a placeholder for calls that the model did not make:
+/// <https://ai.google.dev/gemini-api/docs/thought-signatures#faqs>.
 fn sign_first_call(content: &mut RoleMessage) {
     let first = content.parts.iter_mut().find(|part| part.get("functionCall").is_some());
     if let Some(part) = first.filter(|part| part.get("thoughtSignature").is_none()) {

@@ -1,18 +1,19 @@
 //! Thought signatures, as the artefacts of blocks.
 //!
-//! The API requires that a signature comes back on the part that it came with, and that a part with a signature is not
-//! merged with another part: <https://ai.google.dev/gemini-api/docs/thought-signatures>. A block of text consists of
-//! many parts, so its artefact has the place of each signed part.
+//! The API requires that a signature is sent back with its own part, and that a part with a
+//! signature is not merged with another part:
+//! <https://ai.google.dev/gemini-api/docs/thought-signatures>. A block of text consists of many
+//! parts, so its artefact has the place of each signed part.
 
 use serde_json::{Value, json};
 
 use crate::Artefact;
 
-/// Takes the place of a signature that is missing, such as on the calls of another provider's model.
+/// Replaces a missing signature, such as on the calls of another provider's model.
 pub(super) const PLACEHOLDER: &str = "skip_thought_signature_validator";
 
 const KIND: &str = "gemini.thought_signature";
-/// No other provider's artefact begins like this.
+/// The beginning of a call's artefact. No other provider's artefact begins with it.
 const CALL: &str = "gemini:call:";
 const TEXT: &str = "gemini:text:";
 const THOUGHT: &str = "gemini:thought:";
@@ -32,7 +33,7 @@ impl TextSignatures {
         self.parts.extend(signature.map(|signature| (start, self.length, signature.to_owned())));
     }
 
-    /// Returns `None` if no part has a signature.
+    /// Returns the artefact; `None` if no part has a signature.
     pub(super) fn artefact(&self, is_thought: bool) -> Option<Artefact> {
         let prefix = if is_thought { THOUGHT } else { TEXT };
         let is_signed = !self.parts.is_empty();
@@ -45,7 +46,7 @@ pub(super) fn call_artefact(signature: &str) -> Artefact {
     Artefact::new(KIND, format!("{CALL}{signature}"))
 }
 
-/// Returns `None` if the artefact is not a call's signature.
+/// Returns the signature of a call; `None` for another artefact.
 pub(super) fn call_signature(artefact: &str) -> Option<&str> {
     artefact.strip_prefix(CALL)
 }
@@ -73,7 +74,7 @@ pub(super) fn thought_parts(text: &str, artefact: &str) -> Vec<Value> {
 }
 
 /// Returns whether the artefact belongs to a text.
-pub(super) fn is_of_text(artefact: &str) -> bool {
+pub(super) fn belongs_to_text(artefact: &str) -> bool {
     artefact.starts_with(TEXT)
 }
 
@@ -84,7 +85,7 @@ fn part(text: &str, signature: Option<String>) -> Value {
     }
 }
 
-/// Returns `None` if the signatures belong to another text.
+/// Splits a text into its parts. Returns `None` if the signatures belong to another text.
 fn split<'t>(text: &'t str, signatures: &str) -> Option<Vec<(&'t str, Option<String>)>> {
     let (length, signed): (usize, Vec<(usize, usize, String)>) =
         serde_json::from_str(signatures).ok()?;
@@ -129,7 +130,7 @@ mod tests {
             json!({"text": " !"}),
         ];
         assert_eq!(text_parts(&text, Some(&artefact)), expected);
-        assert!(is_of_text(&artefact));
+        assert!(belongs_to_text(&artefact));
         assert!(thought_parts(&text, &artefact).is_empty(), "a text is no thought");
     }
 

@@ -1,6 +1,6 @@
 //! The `thinkingConfig` of a request.
 //!
-//! Levels and budgets exclude one another, and each model takes one of them:
+//! Levels and budgets exclude each other, and each model takes either:
 //! <https://ai.google.dev/gemini-api/docs/thinking>.
 
 use crate::{
@@ -10,10 +10,11 @@ use crate::{
 };
 use agui_protocol::JsonObject;
 
-/// The model chooses the number of tokens.
+/// The budget with which the model chooses the number of tokens.
 const DYNAMIC_BUDGET: i64 = -1;
 
-/// Returns `None` if thinking is left to the model. `requested` is the request's own switch.
+/// Returns the `thinkingConfig`; `None` if the model decides. `requested` is the request's own
+/// switch.
 pub(super) fn thinking_config(
     options: &ModelOptions,
     requested: Option<bool>,
@@ -47,7 +48,7 @@ pub(super) fn thinking_config(
     Some(config)
 }
 
-/// Returns one sentence for each option that the model refuses, with what is sent in its place.
+/// Adds one sentence for each option that the model refuses, with its replacement.
 pub(super) fn add_warnings(
     warnings: &mut WarningList<'_>,
     options: &ModelOptions,
@@ -106,7 +107,7 @@ pub(super) fn add_warnings(
     }
 }
 
-/// Returns `None` if neither the request nor the options say it.
+/// Returns whether thinking is on; `None` if neither the request nor the options set it.
 fn is_on(options: &ModelOptions, requested: Option<bool>) -> Option<bool> {
     match options.thinking_of(requested) {
         Some(thinking) => Some(thinking != Thinking::Off),
@@ -118,7 +119,8 @@ fn is_on(options: &ModelOptions, requested: Option<bool>) -> Option<bool> {
     }
 }
 
-/// The API's own numbers for the efforts of OpenAI: <https://ai.google.dev/gemini-api/docs/openai#thinking>.
+/// Returns the budget of an effort. The API defines these numbers for the efforts of OpenAI:
+/// <https://ai.google.dev/gemini-api/docs/openai#thinking>.
 fn budget_of(effort: &str, most: u32) -> i64 {
     match effort {
         "minimal" | "low" => 1024,
@@ -128,7 +130,7 @@ fn budget_of(effort: &str, most: u32) -> i64 {
     }
 }
 
-/// The nearest level that the model has.
+/// Returns the nearest level that the model has.
 fn level_of(effort: &str, levels: &[String]) -> String {
     let wanted = effort.to_ascii_uppercase();
     let nearest: &[&str] = match wanted.as_str() {

@@ -1,9 +1,9 @@
-//! The two APIs of OpenAI, and which of them a model gets.
+//! The two APIs of OpenAI, and the choice between them.
 
 use reqwest::Url;
 use serde::Deserialize;
 
-use crate::{known_models::KnownModels, transport::is_of_domain};
+use crate::{known_models::KnownModels, transport::is_in_domain};
 
 /// An API of OpenAI.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
@@ -23,7 +23,7 @@ impl OpenAiApi {
     /// older models, and at other servers. `base_url` is `None` for OpenAI's own.
     pub fn for_model(known: &KnownModels, model: &str, base_url: Option<&str>) -> Self {
         let is_openai = base_url.is_none_or(|url| {
-            Url::parse(url).is_ok_and(|url| is_of_domain(&url, "api.openai.com"))
+            Url::parse(url).is_ok_and(|url| is_in_domain(&url, "api.openai.com"))
         });
         match known.openai(model) {
             Some(rules)

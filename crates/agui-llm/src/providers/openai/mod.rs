@@ -1,4 +1,4 @@
-//! OpenAI's models with its two APIs, and the warnings that both have in common.
+//! OpenAI's models with its two APIs, and the common warnings.
 
 pub(crate) mod api;
 pub(super) mod warnings;
@@ -15,8 +15,8 @@ use super::{
     wire::{OPENAI, media_input},
 };
 use crate::{
-    Connection, MediaLimits, Model, ModelOptions, ModelRequest, ModelStream, SetupError, Thinking,
-    ToolChoice,
+    MediaLimits, Model, ModelOptions, ModelRequest, ModelStream, ProviderClient, SetupError,
+    Thinking, ToolChoice,
     known_models::{Documents, Profile},
     transport::Transport,
 };
@@ -56,38 +56,39 @@ pub struct OpenAi {
 }
 
 impl OpenAi {
-    /// A model of OpenAI, with the key in the environment variable `OPENAI_API_KEY`.
+    /// Creates a model of OpenAI, with the key in the environment variable `OPENAI_API_KEY`.
     ///
     /// # Errors
-    /// If the variable is not set, or its value is no key.
+    /// If the variable is not set, or its value is not a valid key.
     pub fn from_env(model: impl Into<String>) -> Result<Self, SetupError> {
-        Self::new(ModelOptions::new(model, Connection::from_env("OPENAI_API_KEY")?))
+        Self::new(ModelOptions::new(model, ProviderClient::from_env("OPENAI_API_KEY")?))
     }
 
-    /// A model of another server with OpenAI's API, without a key: `OpenAi::at("http://localhost:11434/v1", "llama3.2")`
-    /// is one of Ollama. [`OpenAi::new`] takes a key, too.
+    /// Creates a model of another server with OpenAI's API, without a key:
+    /// `OpenAi::at("http://localhost:11434/v1", "llama3.2")` is a model of Ollama. [`OpenAi::new`]
+    /// takes a key, too.
     ///
     /// # Errors
     /// If the URL is invalid.
     pub fn at(url: impl Into<String>, model: impl Into<String>) -> Result<Self, SetupError> {
         Self::new(ModelOptions::new(
             model,
-            Connection { base_url: Some(url.into()), ..Connection::default() },
+            ProviderClient { base_url: Some(url.into()), ..ProviderClient::default() },
         ))
     }
 
-    /// A model with these options. At OpenAI, models that reason and all models since gpt-5 get the Responses API; older
-    /// models, and models of other servers, chat completions.
+    /// Creates a model with these options. At OpenAI, models that reason and all models since gpt-5
+    /// get the Responses API; older models, and models of other servers, get chat completions.
     ///
     /// # Errors
     /// If the base URL, the key, a header or an option is invalid, or if the API lacks an option.
     pub fn new(options: ModelOptions) -> Result<Self, SetupError> {
-        let base_url = options.connection.base_url.as_deref();
+        let base_url = options.client.base_url.as_deref();
         let api = OpenAiApi::for_model(&options.known_models, &options.model, base_url);
         Self::with_api(api, options)
     }
 
-    /// A model with chat completions, at OpenAI or at a compatible provider.
+    /// Creates a model with chat completions, at OpenAI or at a compatible provider.
     ///
     /// # Errors
     /// If the base URL, the key, a header or an option is invalid, or if the server lacks an option.
@@ -95,7 +96,7 @@ impl OpenAi {
         Self::with_api(OpenAiApi::Chat, options)
     }
 
-    /// A model with the Responses API, at OpenAI or at a compatible provider.
+    /// Creates a model with the Responses API, at OpenAI or at a compatible provider.
     ///
     /// # Errors
     /// If the base URL, the key, a header or an option is invalid.
@@ -124,9 +125,9 @@ impl OpenAi {
             .unwrap_or(path);
         url.set_path(&format!("{path}{endpoint}"));
         let mut places = vec![(AUTHORIZATION, "Bearer ")];
-        // A token that a command prints is not a key of the account.
+        // The output of a command is a token and not an account's key.
         let has_key_header =
-            profile.has_api_key_header && options.connection.api_key_command.is_empty();
+            profile.has_api_key_header && options.client.api_key_command.is_empty();
         places.extend(has_key_header.then_some((AZURE_KEY, "")));
         let transport = Transport::new(&options, url, HeaderMap::new(), places)?;
         let tools = PortableTools::new(options.known_models.tool_limits().openai.clone());

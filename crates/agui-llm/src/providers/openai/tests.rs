@@ -4,16 +4,16 @@ use super::*;
 use crate::{
     ProfileOptions,
     known_models::{ThinkingMember, TokenLimit},
-    transport::Connection,
+    transport::ProviderClient,
 };
 
 fn at(base_url: Option<&str>, profile: Option<ProfileOptions>) -> Result<OpenAi, SetupError> {
-    let connection = Connection {
+    let client = ProviderClient {
         base_url: base_url.map(str::to_owned),
         api_key: Some("a-key".into()),
-        ..Connection::default()
+        ..ProviderClient::default()
     };
-    OpenAi::chat(ModelOptions { connection, profile, ..ModelOptions::default() })
+    OpenAi::chat(ModelOptions { client, profile, ..ModelOptions::default() })
 }
 
 #[test]
@@ -106,12 +106,12 @@ fn the_responses_api_of_azure_gets_the_key_in_its_own_header_too() {
         ("https://azure.com.example.org", None),
         ("https://api.openai.com/v1", None),
     ] {
-        let connection = Connection {
+        let client = ProviderClient {
             base_url: Some(url.to_owned()),
             api_key: Some("a-key".into()),
-            ..Connection::default()
+            ..ProviderClient::default()
         };
-        let model = OpenAi::responses(ModelOptions::new("m", connection)).unwrap();
+        let model = OpenAi::responses(ModelOptions::new("m", client)).unwrap();
         assert_eq!(model.transport.header(&AZURE_KEY), expected, "{url}");
     }
 }

@@ -7,16 +7,16 @@ use crate::{
     providers::{openai_effort::effort, warning_list::WarningList},
 };
 
-/// The service answers 400 to less: <https://github.com/earendil-works/pi/issues/6265>.
+/// The lowest limit that the service takes: <https://github.com/earendil-works/pi/issues/6265>.
 const MIN_OUTPUT_TOKENS: u32 = 16;
 
-/// Returns the options that the configured model refuses, and what is sent in their place.
+/// Returns warnings about options that the configured model refuses, with their replacements.
 pub(crate) fn openai_warnings(options: &ModelOptions, api: OpenAiApi) -> Vec<String> {
     let Some(rules) = options.known_models.openai(&options.model) else { return Vec::new() };
     let mut warnings = WarningList::new(options, rules.warning.as_deref());
     let effort = effort(Some(&rules), options, None);
     match api {
-        OpenAiApi::Chat => warnings.of_chat(&rules, effort),
+        OpenAiApi::Chat => warnings.add_chat(&rules, effort),
         OpenAiApi::Responses => {
             if options.max_tokens.is_some_and(|limit| limit < MIN_OUTPUT_TOKENS) {
                 warnings.add(
@@ -27,7 +27,7 @@ pub(crate) fn openai_warnings(options: &ModelOptions, api: OpenAiApi) -> Vec<Str
             }
         }
     }
-    warnings.of_effort(&rules, options.reasoning_effort.as_deref());
+    warnings.add_effort(&rules, options.reasoning_effort.as_deref());
     if !rules.takes_sampling(effort) {
         let problem = if rules.can_be_off() { "refuses it while it reasons" } else { "refuses it" };
         warnings.not_sent(&["temperature", "top_p"], problem);
@@ -45,7 +45,7 @@ pub(crate) fn openai_warnings(options: &ModelOptions, api: OpenAiApi) -> Vec<Str
 }
 
 impl WarningList<'_> {
-    fn of_chat(&mut self, rules: &OpenAiRules, effort: Option<&str>) {
+    fn add_chat(&mut self, rules: &OpenAiRules, effort: Option<&str>) {
         if rules.responses_only {
             self.add("api", "is not served with chat completions", "set api = \"responses\"");
         } else if rules.refuses_tools_on_chat && effort.unwrap_or(&rules.default_effort) != "none" {
@@ -68,7 +68,7 @@ impl WarningList<'_> {
         }
     }
 
-    fn of_effort(&mut self, rules: &OpenAiRules, configured: Option<&str>) {
+    fn add_effort(&mut self, rules: &OpenAiRules, configured: Option<&str>) {
         match (configured, configured.and_then(|effort| rules.nearest_effort(effort))) {
             (Some(_), None) => self.add("reasoning_effort", "does not reason", "it is not sent"),
             (Some(effort), Some(nearest)) if effort != nearest => {

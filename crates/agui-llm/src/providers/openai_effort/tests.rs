@@ -1,7 +1,7 @@
 use super::*;
 use crate::{KnownModels, host::OpenAiApi};
 
-fn of_model(model: &str, configured: Option<&str>, thinks: Option<bool>) -> Option<String> {
+fn effort_for(model: &str, configured: Option<&str>, thinks: Option<bool>) -> Option<String> {
     let rules = KnownModels::default().openai(model);
     let options =
         ModelOptions { reasoning_effort: configured.map(str::to_owned), ..ModelOptions::default() };
@@ -85,7 +85,7 @@ fn openais_current_models_get_the_responses_api_at_openai() {
 
 #[test]
 fn without_thinking_a_model_gets_its_lowest_effort() {
-    let off = |model: &str, configured| of_model(model, configured, Some(false));
+    let off = |model: &str, configured| effort_for(model, configured, Some(false));
     assert_eq!(off("gpt-5", Some("high")).as_deref(), Some("minimal"));
     assert_eq!(off("gpt-5.4", None).as_deref(), Some("none"));
     assert_eq!(off("gpt-6-astra", None).as_deref(), Some("low"));
@@ -104,12 +104,12 @@ fn without_thinking_a_model_gets_its_lowest_effort() {
 
 #[test]
 fn with_thinking_a_model_gets_an_effort_that_thinks() {
-    let on = |model: &str, configured| of_model(model, configured, Some(true));
+    let on = |model: &str, configured| effort_for(model, configured, Some(true));
     assert_eq!(on("gpt-5.4", None).as_deref(), Some("medium"));
     assert_eq!(on("gpt-5.4", Some("none")).as_deref(), Some("medium"));
     assert_eq!(on("gpt-5.4", Some("xhigh")).as_deref(), Some("xhigh"));
     assert_eq!(on("gpt-5-pro", None).as_deref(), Some("high"));
     assert_eq!(on("gpt-4o", None).as_deref(), None);
     assert_eq!(on("local", None).as_deref(), Some("medium"));
-    assert_eq!(of_model("local", Some("low"), None).as_deref(), Some("low"));
+    assert_eq!(effort_for("local", Some("low"), None).as_deref(), Some("low"));
 }

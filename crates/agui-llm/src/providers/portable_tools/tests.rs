@@ -73,10 +73,10 @@ fn the_names_of_the_history_and_of_the_choice_are_those_of_the_tools() {
         failed: false,
     });
     let mut request = with_tools([tool("shop.search"), tool("fine")]);
-    request.turns = vec![Turn::Assistant(blocks), Turn::ToolResults(results.collect())];
+    request.steps = vec![ModelStep::Assistant(blocks), ModelStep::ToolResults(results.collect())];
     request.tool_choice = ToolChoice::Tool("shop.search".to_owned());
     openai().prepare(&mut request);
-    let [Turn::Assistant(blocks), Turn::ToolResults(results)] = &request.turns[..] else {
+    let [ModelStep::Assistant(blocks), ModelStep::ToolResults(results)] = &request.steps[..] else {
         panic!()
     };
     let named = blocks.iter().map(|block| match block {

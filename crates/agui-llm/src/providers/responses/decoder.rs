@@ -2,7 +2,8 @@
 //! "Streaming events".
 //!
 //! An answer is a list of items. A message has text, reasoning has summaries, a function call has arguments. Items of
-//! the provider's own tools, such as `web_search_call`, are not shown, but the picture of an `image_generation_call` is.
+//! the provider's own tools, such as `web_search_call`, are not shown, except the picture of an
+//! `image_generation_call`.
 
 use std::collections::BTreeMap;
 
@@ -23,10 +24,10 @@ use agui_protocol::TokenUsage;
 #[derive(Default)]
 pub(crate) struct ResponsesDecoder {
     model: String,
-    /// By their index in the output.
+    /// The open items by their index in the output.
     open: BTreeMap<u64, OpenItem>,
-    /// Reasoning whose end waits for the next item: the API takes reasoning back only before the item that came after
-    /// it, and a hidden item is not sent back.
+    /// Reasoning whose end is delayed until the next item: the API takes reasoning back only before
+    /// the item that followed it, and a hidden item is not sent back.
     ended_reasoning: Vec<ReasoningEnd>,
     refused: bool,
     stop: Option<StopReason>,
@@ -76,7 +77,7 @@ impl ResponsesDecoder {
         let reason = response.pointer("/incomplete_details/reason").and_then(Value::as_str);
         self.stop = Some(match (text(event, "type"), status, reason) {
             ("response.failed", ..) | (_, "failed", _) => {
-                // All of the response would be a wrong message: it repeats the instructions.
+                // The whole response must not be the message: it repeats the instructions.
                 return Err(DecodeFault::from_provider(
                     response.get("error").unwrap_or(&Value::Null),
                 ));
@@ -103,7 +104,8 @@ impl Decoder for ResponsesDecoder {
         output: &mut AnswerEvents,
     ) -> Result<DecodeStep, DecodeFault> {
         let data = data.trim();
-        // Some servers end the stream as chat completions do. Without anything before it, the answer is empty.
+        // Some servers end the stream like chat completions do. If this is the first event, the
+        // answer is empty.
         if data == "[DONE]" && !output.has_answer {
             self.stop = Some(StopReason::Done);
             return Ok(DecodeStep::Complete);
@@ -151,7 +153,7 @@ impl Decoder for ResponsesDecoder {
     fn finish(&mut self, output: &mut AnswerEvents) -> bool {
         let Some(stop) = self.stop.take() else { return false };
         for reasoning in self.ended_reasoning.drain(..) {
-            // Nothing more can start, so no error is possible that matters to a complete answer.
+            // The only possible error, too many blocks, does not matter to a complete answer.
             let _ = reasoning.end(false, output);
         }
         for item in std::mem::take(&mut self.open).into_values() {
@@ -167,7 +169,8 @@ fn index(event: &Value) -> Result<u64, DecodeFault> {
     index.ok_or_else(|| DecodeFault::Malformed("an item has no index".to_owned()))
 }
 
-/// A missing count stays absent. Reasoning is a part of the output, and cached tokens are a part of the input.
+/// Returns the usage. A missing count stays absent. Reasoning is a part of the output, and cached
+/// tokens are a part of the input.
 pub(super) fn usage(model: &str, value: &Value) -> Option<TokenUsage> {
     let count = |path: &str| value.pointer(path).and_then(Value::as_u64);
     let counts = ["/input_tokens", "/output_tokens", "/total_tokens"].map(count);

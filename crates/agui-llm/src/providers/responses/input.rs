@@ -3,7 +3,7 @@
 use serde_json::{Map, Value, json};
 
 use crate::{
-    Block, ModelOptions, ModelReasoning, ModelRequest, Turn,
+    Block, ModelOptions, ModelReasoning, ModelRequest, ModelStep,
     providers::{
         attachments::Attachments,
         wire::{
@@ -15,7 +15,7 @@ use crate::{
 use agui_base::text::essence;
 use agui_protocol::{ContentPart, MediaPart, MessageContent, PartSource, ToolCall};
 
-/// `has_phases` marks the model's own messages as commentary or final answers.
+/// Returns the items. `has_phases` marks the model's own messages as commentary or final answers.
 pub(super) fn items(
     options: &ModelOptions,
     request: &ModelRequest,
@@ -23,21 +23,21 @@ pub(super) fn items(
     attachments: &mut Attachments,
 ) -> Vec<Value> {
     let mut items = Vec::new();
-    for (at, turn) in request.turns.iter().enumerate() {
+    for (at, step) in request.steps.iter().enumerate() {
         attachments.enter(at);
-        match turn {
-            Turn::Instructions(instructions) => {
+        match step {
+            ModelStep::Instructions(instructions) => {
                 items.push(message("developer", vec![text_part(instructions)]))
             }
-            Turn::User(all) => {
+            ModelStep::User(all) => {
                 let mut content = parts(all, options, attachments);
                 if content.is_empty() {
                     content.push(text_part(EMPTY_TEXT));
                 }
                 items.push(message("user", content));
             }
-            Turn::Assistant(blocks) => assistant(blocks, has_phases, &mut items),
-            Turn::ToolResults(results) => items.extend(results.iter().map(|result| {
+            ModelStep::Assistant(blocks) => assistant(blocks, has_phases, &mut items),
+            ModelStep::ToolResults(results) => items.extend(results.iter().map(|result| {
                 json!({
                     "type": "function_call_output",
                     "call_id": call_id(&result.call_id),
@@ -50,7 +50,7 @@ pub(super) fn items(
     if items.is_empty() {
         items.push(message("user", vec![text_part(FIRST_USER_TEXT)]));
     }
-    // At the end, so that a change leaves the beginning of the request to the provider's cache.
+    // At the end, so that the provider's cache keeps the beginning of the request after a change.
     if !request.current.is_empty() {
         items.push(message(
             "developer",
@@ -68,7 +68,7 @@ fn assistant(blocks: &[Block], has_phases: bool, items: &mut Vec<Value>) {
     for (at, block) in blocks.iter().enumerate() {
         let rest = &blocks[at + 1..];
         match block {
-            // The API refuses reasoning without the item that came after it.
+            // The API refuses reasoning without the item that followed it.
             Block::Reasoning(block)
                 if rest.iter().any(|next| !matches!(next, Block::Reasoning(_))) =>
             {
@@ -78,7 +78,7 @@ fn assistant(blocks: &[Block], has_phases: bool, items: &mut Vec<Value>) {
             Block::Text(text) => {
                 let mut message = json!({"type": "message", "role": "assistant", "content": text});
                 if has_phases {
-                    // The model's last words of a turn are its answer, unless it calls tools after them.
+                    // The last text of a step is the answer, unless calls follow it.
                     let is_final = rest.iter().all(|next| matches!(next, Block::Reasoning(_)));
                     message["phase"] = if is_final { "final_answer" } else { "commentary" }.into();
                 }
@@ -89,7 +89,8 @@ fn assistant(blocks: &[Block], has_phases: bool, items: &mut Vec<Value>) {
     }
 }
 
-/// Reasoning returns by its encrypted content. The service has not stored it, so its id alone is not enough.
+/// Returns an item of reasoning with its encrypted content. Its id alone is not enough, because the
+/// service has not stored it.
 fn reasoning(block: &ModelReasoning) -> Option<Value> {
     if block.provider.as_deref().is_some_and(|provider| provider != OPENAI) {
         return None;
@@ -112,7 +113,7 @@ fn text_part(text: &str) -> Value {
     json!({"type": "input_text", "text": text})
 }
 
-/// Returns the parts of a message. A text stands for what the model cannot read.
+/// Returns the parts of a message. A text replaces a part that the model cannot read.
 fn parts(
     parts: &[ContentPart],
     options: &ModelOptions,
@@ -124,7 +125,7 @@ fn parts(
     content.filter(|part| part["text"] != "").collect()
 }
 
-/// Text alone is a string, which older servers require.
+/// Returns the output of a call. Text alone is a string, which older servers require.
 fn output(
     content: &MessageContent,
     options: &ModelOptions,
@@ -138,7 +139,7 @@ fn output(
     }
 }
 
-/// Returns a part in the API's form, or the reason for which it is not sent.
+/// Returns a part in the API's form, or the reason why it is not sent.
 fn native(part: &ContentPart, options: &ModelOptions) -> Result<Value, &'static str> {
     match part {
         ContentPart::Text(part) => Ok(text_part(&part.text)),
@@ -149,7 +150,8 @@ fn native(part: &ContentPart, options: &ModelOptions) -> Result<Value, &'static 
     }
 }
 
-/// The types are those of <https://developers.openai.com/api/docs/guides/images-vision>.
+/// Returns an image in the API's form. Types:
+/// <https://developers.openai.com/api/docs/guides/images-vision>.
 fn image(media: &MediaPart, options: &ModelOptions) -> Result<Value, &'static str> {
     let detail = options.image_detail.as_deref().unwrap_or("auto");
     let mut image = json!({"type": "input_image", "detail": detail});
@@ -164,7 +166,8 @@ fn image(media: &MediaPart, options: &ModelOptions) -> Result<Value, &'static st
     Ok(image)
 }
 
-/// See <https://developers.openai.com/api/docs/guides/file-inputs>: PDFs and office files as data, all files by URL.
+/// Returns a document in the API's form, PDFs and office files as data, all files by URL:
+/// <https://developers.openai.com/api/docs/guides/file-inputs>.
 fn document(media: &MediaPart) -> Result<Value, &'static str> {
     let mut file = json!({"type": "input_file"});
     match &media.source {
@@ -184,7 +187,7 @@ fn document(media: &MediaPart) -> Result<Value, &'static str> {
     Ok(file)
 }
 
-/// Returns the extension of a file's name, by which the service recognises its type.
+/// Returns the extension of a file's name, by which the service recognizes its type.
 fn extension(mime_type: &str) -> Option<&'static str> {
     Some(match mime_type {
         "application/pdf" => "pdf",

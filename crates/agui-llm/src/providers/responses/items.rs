@@ -14,14 +14,14 @@ use crate::{
 
 /// An item of an answer that is not complete.
 pub(super) enum OpenItem {
-    /// By the index of the content part.
+    /// A message, with its parts by their index.
     Message(BTreeMap<u64, OpenTextPart>),
     Reasoning(OpenReasoning),
     Call {
         block: usize,
         has_arguments: bool,
     },
-    /// A call of the provider's own tool, or an item of a type that came later.
+    /// A call of the provider's own tool, or an item of a newer type.
     Hidden,
 }
 
@@ -32,9 +32,9 @@ pub(super) struct OpenTextPart {
 
 #[derive(Default)]
 pub(super) struct OpenReasoning {
-    /// Absent before the first text: much reasoning has none.
+    /// The block; absent before the first text, because much reasoning has no text.
     block: Option<usize>,
-    /// The part that the last text belonged to.
+    /// The part of the last text.
     part: Option<u64>,
 }
 
@@ -79,7 +79,7 @@ impl OpenItem {
             (Self::Reasoning(reasoning), "response.reasoning_summary_text.delta") => {
                 reasoning.add(number(event, "summary_index"), delta, output)?;
             }
-            // Open models send the reasoning itself.
+            // Open models send the reasoning and not a summary.
             (Self::Reasoning(reasoning), "response.reasoning_text.delta") => {
                 reasoning.add(number(event, "content_index"), delta, output)?;
             }
@@ -92,7 +92,7 @@ impl OpenItem {
         Ok(())
     }
 
-    /// Adds what came with the complete item only. Returns `true` if the model refused.
+    /// Adds content that came only with the complete item. Returns whether the model refused.
     pub(super) fn complete(
         &mut self,
         item: &Value,
@@ -139,7 +139,8 @@ impl OpenItem {
         Ok(refused)
     }
 
-    /// Ends the item, except for reasoning that can be sent back: its end depends on the next item.
+    /// Ends the item. The end of reasoning that can be sent back is returned, because it depends on
+    /// the next item.
     pub(super) fn end(self, item: &Value, output: &mut AnswerEvents) -> Option<ReasoningEnd> {
         match self {
             Self::Message(parts) => {

@@ -21,7 +21,7 @@ use agui_tools::ToolSpec;
 const SCHEMA_NAME: &str = "answer";
 
 pub(crate) fn body(options: &ModelOptions, request: &ModelRequest) -> ProviderRequest {
-    let mut attachments = Attachments::new(&request.turns);
+    let mut attachments = Attachments::new(&request.steps);
     let model = request.model.as_deref().unwrap_or(&options.model);
     let rules = options.known_models.openai(model);
     let rules = rules.as_ref();
@@ -30,7 +30,7 @@ pub(crate) fn body(options: &ModelOptions, request: &ModelRequest) -> ProviderRe
     body.set("model", model);
     body.set("input", input::items(options, request, has_phases, &mut attachments));
     body.set("stream", true);
-    // The API stores the response unless it is told not to.
+    // The API stores responses by default.
     body.set("store", false);
     body.set("instructions", (!request.system.is_empty()).then(|| request.system.join("\n\n")));
     if !request.tools.is_empty() {
@@ -67,8 +67,9 @@ pub(crate) fn body(options: &ModelOptions, request: &ModelRequest) -> ProviderRe
     }
 }
 
-/// A tool is strict by default in this API, so each one says whether it is. The API refuses a strict tool whose schema
-/// has optional members: <https://developers.openai.com/api/docs/guides/function-calling>, "Strict mode".
+/// Returns a tool with an explicit `strict`, which is true by default. The API refuses a strict
+/// tool whose schema has optional members:
+/// <https://developers.openai.com/api/docs/guides/function-calling>, "Strict mode".
 fn tool(tool: &ToolSpec, is_strict: bool) -> Value {
     let parameters = schema(&tool.parameters);
     let strict = is_strict && allows_strict(&parameters);
@@ -81,7 +82,7 @@ fn tool(tool: &ToolSpec, is_strict: bool) -> Value {
     })
 }
 
-/// Adds the effort and the sampling. Known models get those that they take.
+/// Adds the effort and the sampling. Known models get only the options that they take.
 fn add_reasoning(
     body: &mut JsonObject,
     options: &ModelOptions,
@@ -90,7 +91,8 @@ fn add_reasoning(
 ) {
     let effort = effort(rules, options, request.thinking);
     let reasons = rules.map_or(effort.is_some(), |rules| rules.reasons);
-    // Summaries are for reasoning that was asked for. The service gives them to verified organisations only.
+    // Summaries are requested only with reasoning. The service sends them to verified organizations
+    // only.
     let is_off = options.thinking_of(request.thinking) == Some(Thinking::Off);
     let has_summary = effort.is_some_and(|effort| effort != "none") && reasons && !is_off;
     let mut reasoning = JsonObject::new();
@@ -111,7 +113,7 @@ fn text_format(schema: &JsonObject) -> Value {
     json!({"type": "json_schema", "name": SCHEMA_NAME, "schema": schema, "strict": strict})
 }
 
-/// Returns the body with `extra_body`. Its `include` is added to that of the request.
+/// Returns the body with `extra_body`. Both lists `include` are joined.
 fn extended(mut body: JsonObject, options: &ModelOptions) -> Value {
     let mut include = body.get("include").and_then(Value::as_array).cloned().unwrap_or_default();
     options.extend(&mut body);

@@ -14,7 +14,7 @@ use agui_base::upstream::ClientError;
 const CONTAINER: &str = "http://169.254.170.2";
 const INSTANCE: &str = "http://169.254.169.254";
 const INSTANCE_PATH: &str = "latest/meta-data/iam/security-credentials/";
-/// The lifetime of keys that name none. They may be replaced in their file.
+/// The lifetime of keys without an expiry. They may be replaced in their file.
 const UNKNOWN_LIFETIME: Duration = Duration::from_secs(600);
 
 pub(crate) struct AwsCredentials {
@@ -34,8 +34,8 @@ impl AwsCredentials {
     /// A text for the log.
     pub(crate) async fn keys(&self) -> Result<(AwsKeys, Duration), String> {
         let profile = AwsProfile::read().await?;
-        let of_variables = || variable("AWS_REGION").or_else(|| variable("AWS_DEFAULT_REGION"));
-        let region = self.region.clone().or_else(of_variables).or_else(|| profile.region());
+        let from_variables = || variable("AWS_REGION").or_else(|| variable("AWS_DEFAULT_REGION"));
+        let region = self.region.clone().or_else(from_variables).or_else(|| profile.region());
         let region = region.ok_or("the region of AWS is unknown: set AWS_REGION")?;
         let given = match (from_variables(), variable("AWS_WEB_IDENTITY_TOKEN_FILE")) {
             (Some(given), _) => given,
@@ -70,7 +70,7 @@ impl AwsCredentials {
         ];
         let answer = self.client.form(&url, &form).await?;
         let xml = String::from_utf8_lossy(&answer);
-        // The values have no characters that XML escapes.
+        // XML escapes no character of the values.
         let element = |name: &str| {
             let (_, rest) = xml.split_once(&format!("<{name}>"))?;
             Some(rest.split_once('<')?.0.trim().to_owned())
@@ -88,9 +88,9 @@ impl AwsCredentials {
 
     /// Asks the server for metadata of a container, or of an instance.
     async fn machine_keys(&self) -> Result<Vec<u8>, String> {
-        let of_container = variable("AWS_CONTAINER_CREDENTIALS_RELATIVE_URI")
+        let container = variable("AWS_CONTAINER_CREDENTIALS_RELATIVE_URI")
             .map(|path| format!("{CONTAINER}{path}"));
-        if let Some(url) = of_container.or_else(|| variable("AWS_CONTAINER_CREDENTIALS_FULL_URI")) {
+        if let Some(url) = container.or_else(|| variable("AWS_CONTAINER_CREDENTIALS_FULL_URI")) {
             let token = match variable("AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE") {
                 Some(file) => Some(read_text(&file).await?.trim().to_owned()),
                 None => variable("AWS_CONTAINER_AUTHORIZATION_TOKEN"),
@@ -139,7 +139,8 @@ async fn read_text(path: &str) -> Result<String, String> {
         .map_err(|error| format!("the file {path} cannot be read: {error}"))
 }
 
-/// Returns the region in a host such as `bedrock-runtime.eu-west-1.amazonaws.com`, also behind the name of a VPC's endpoint.
+/// Returns the region in a host such as `bedrock-runtime.eu-west-1.amazonaws.com`, also after the
+/// name of a VPC's endpoint.
 fn region_of(url: &Url) -> Option<String> {
     let mut labels = url.host_str()?.split('.').skip_while(|label| !label.starts_with("bedrock"));
     labels.nth(1).map(str::to_owned)

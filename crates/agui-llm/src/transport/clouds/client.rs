@@ -12,7 +12,7 @@ use agui_base::{
     upstream::{ClientError, ClientOptions, body::read_whole, client, direct_client},
 };
 
-/// The time limit of a server for metadata, which is on the same machine or beside it.
+/// The time limit of a server for metadata, which is on the same machine or next to it.
 const METADATA_TIMEOUT: Duration = Duration::from_secs(2);
 const TOKEN_TIMEOUT: Duration = Duration::from_secs(10);
 const MAX_RESPONSE_BYTES: usize = 64 << 10;

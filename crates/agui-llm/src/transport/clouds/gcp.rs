@@ -1,5 +1,6 @@
-//! Google's application default credentials: the file in `GOOGLE_APPLICATION_CREDENTIALS`, that of `gcloud auth
-//! application-default login`, or the server for metadata (<https://cloud.google.com/docs/authentication/application-default-credentials>).
+//! Google's application default credentials: the file in `GOOGLE_APPLICATION_CREDENTIALS`, the file
+//! of `gcloud auth application-default login`, or the server for metadata
+//! (<https://cloud.google.com/docs/authentication/application-default-credentials>).
 
 use std::{
     io::ErrorKind,
@@ -35,7 +36,7 @@ pub(crate) struct GcpCredentials(CredentialsClient);
 pub(crate) struct AccessToken {
     #[serde(deserialize_with = "secret")]
     pub(crate) access_token: SecretString,
-    /// In seconds.
+    /// The lifetime in seconds.
     pub(crate) expires_in: u64,
 }
 
@@ -72,7 +73,7 @@ impl GcpCredentials {
         CredentialsClient::new().map(Self)
     }
 
-    /// Asks for a new token.
+    /// Requests a new token.
     ///
     /// # Errors
     /// A text for the log.
@@ -113,7 +114,7 @@ impl GcpCredentials {
     }
 }
 
-/// Returns `None` if there is no file.
+/// Reads the credentials file. Returns `None` if there is no file.
 async fn read_file() -> Result<Option<CredentialsFile>, String> {
     let named = variable("GOOGLE_APPLICATION_CREDENTIALS").map(PathBuf::from);
     let Some(path) = named.clone().or_else(file_of_gcloud) else { return Ok(None) };

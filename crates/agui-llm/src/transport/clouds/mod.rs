@@ -1,7 +1,8 @@
-//! The credentials of clouds: where their own tools find them, and how a request is authenticated with them.
+//! The credentials of clouds, found in the places of the clouds' own tools, and the authentication
+//! of requests with them.
 //!
-//! The servers for metadata are asked only if the configuration says `credentials`, within short time limits and without a
-//! proxy. Errors name the source that failed, and repeat nothing of what it contains.
+//! The servers for metadata are asked only if `credentials` is configured, within short time limits
+//! and without a proxy. Errors name the source that failed, and repeat none of its content.
 
 mod aws;
 mod client;
@@ -21,19 +22,19 @@ fn variable(name: &str) -> Option<String> {
     std::env::var(name).ok().filter(|value| !value.is_empty())
 }
 
-/// Reads a text that never stands in a log.
+/// Reads a text that no log may contain.
 fn secret<'de, D: Deserializer<'de>>(deserializer: D) -> Result<SecretString, D::Error> {
     String::deserialize(deserializer).map(Into::into)
 }
 
-/// What a signature is made with.
+/// The keys of a signature.
 #[derive(Clone)]
 pub(crate) struct AwsKeys {
     region: String,
     pub(crate) given: GivenKeys,
 }
 
-/// Keys as AWS writes them in JSON.
+/// Keys in the JSON of AWS.
 #[derive(Clone, Deserialize)]
 #[serde(rename_all = "PascalCase")]
 pub(crate) struct GivenKeys {

@@ -7,7 +7,7 @@ use crate::transport::key_command::output;
 
 pub(super) struct AwsProfile {
     name: String,
-    /// `false` if it is the default one.
+    /// False for the default profile.
     is_named: bool,
     settings: HashMap<String, String>,
 }
@@ -23,14 +23,14 @@ impl AwsProfile {
             ("AWS_CONFIG_FILE", "config", format!("profile {name}")),
             ("AWS_SHARED_CREDENTIALS_FILE", "credentials", name.clone()),
         ] {
-            let of_home = || {
+            let in_home = || {
                 Some(
                     PathBuf::from(variable("HOME").or_else(|| variable("USERPROFILE"))?)
                         .join(".aws")
                         .join(file),
                 )
             };
-            let Some(path) = variable(variable_of_path).map(PathBuf::from).or_else(of_home) else {
+            let Some(path) = variable(variable_of_path).map(PathBuf::from).or_else(in_home) else {
                 continue;
             };
             match tokio::fs::read_to_string(&path).await {
@@ -50,7 +50,8 @@ impl AwsProfile {
         self.settings.get("region").cloned()
     }
 
-    /// Returns the keys of the profile, or those that its command prints; `None` if the default profile has none.
+    /// Returns the keys of the profile, or the output of its command; `None` if the default profile
+    /// has no keys.
     pub(super) async fn keys(&self) -> Result<Option<GivenKeys>, String> {
         let setting = |name: &str| self.settings.get(name).filter(|value| !value.is_empty());
         if let (Some(id), Some(secret)) =
@@ -86,7 +87,8 @@ impl AwsProfile {
     }
 }
 
-/// Returns the settings below the headers that are meant. Indented lines belong to the setting above them.
+/// Returns the settings below the headers that `is_meant` accepts. Indented lines belong to the
+/// setting above.
 fn section_of(text: &str, is_meant: impl Fn(&str) -> bool) -> HashMap<String, String> {
     let mut settings = HashMap::new();
     let mut is_inside = false;

@@ -43,7 +43,7 @@ pub(crate) fn signed_headers(
     let query: Vec<_> = query.iter().map(|(name, value)| format!("{name}={value}")).collect();
     let lines: String = signed.iter().map(|(name, value)| format!("{name}:{value}\n")).collect();
     let names = signed.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(";");
-    // A path is encoded once more than it is sent.
+    // The signed path is encoded once more than the sent one.
     let path: Vec<_> = url.path().split('/').map(path_segment).collect();
     let request =
         format!("POST\n{}\n{}\n{lines}\n{names}\n{hash}", path.join("/"), query.join("&"));

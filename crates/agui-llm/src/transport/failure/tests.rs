@@ -164,7 +164,7 @@ fn what_a_filter_refuses_and_a_malformed_call_are_ends_of_an_answer() {
 
 #[test]
 fn an_error_is_what_the_code_of_the_provider_behind_a_gateway_says() {
-    let kind = |error: Value| FailureKind::of_error(&error);
+    let kind = |error: Value| FailureKind::from_error(&error);
     for (error, expected) in [
         (
             json!({"code": 400, "metadata": {"raw": "{\"error\":{\"code\":429}}"}}),

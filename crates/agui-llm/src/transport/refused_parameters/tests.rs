@@ -145,7 +145,7 @@ fn two_names_of_one_limit_do_not_replace_each_other_without_an_end() {
 fn a_request_is_sent_in_at_most_eight_forms() {
     let sent: Vec<_> = PARAMETERS
         .iter()
-        .filter(|it| it.if_refused == IfRefused::LeaveOut && !it.is_of_lists)
+        .filter(|it| it.if_refused == IfRefused::LeaveOut && !it.is_in_lists)
         .collect();
     let json: JsonObject =
         sent.iter().map(|parameter| (parameter.name.to_owned(), json!(1))).collect();
@@ -183,7 +183,7 @@ fn a_name_that_the_caller_may_have_written_is_tried_once_and_not_remembered() {
             );
             refused.answered(&mut form);
             assert_eq!(super::tests::form(&refused, "key:ann", &sent).body, sent.to_string());
-            // A name that the caller has not written is meant, although it stands behind the other one.
+            // A name that the caller has not written is preferred, although it comes later in the text.
             let both = format!("Unsupported in a request with the tool '{name}': 'top_p'");
             let mut form = super::tests::form(&refused, "key:ann", &sent);
             assert!(form.change(&both, &CallTrace::default()));
@@ -252,7 +252,7 @@ fn thinking_with_a_refused_signature_is_left_out() {
     assert!(!form.change(refusal, &CallTrace::default()));
 }
 
-/// A refusal that quotes what the caller wrote, in one of the providers' ways.
+/// A refusal that quotes the caller's content, in one of the providers' forms.
 fn refusals() -> impl Strategy<Value = String> {
     let name = prop_oneof![
         3 => select(PARAMETERS).prop_map(|parameter| parameter.name.to_owned()),

@@ -1,8 +1,9 @@
 //! AG-UI's protobuf frames: the length as 4 big-endian bytes, then one event as protobuf.
 //!
-//! The fields are written by hand. Generated message types would need a copy of every text, and their maps lose the
-//! order of an object's members, which the reference encoder keeps. The field numbers are those of the protocol's
-//! `.proto` files; `tests/js/protobuf.test.mjs` compares the bytes of every event with the reference encoder's.
+//! The fields are written by hand. Generated message types would need a copy of every text, and
+//! their maps lose the order of an object's members, which the reference encoder keeps. The field
+//! numbers come from the protocol's `.proto` files; `tests/js/protobuf.test.mjs` compares the bytes
+//! of every event with the reference encoder's.
 
 mod fields;
 mod payload;

@@ -6,7 +6,7 @@ use crate::{
     ResumeStatus, RunAgentInput, ToolCall, ToolDefinition,
 };
 
-/// `between` writes the fields whose numbers lie between those of the text and of the parts.
+/// `between` writes the fields with numbers between the text's and the parts'.
 pub(super) fn content<'w>(
     text_field: u32,
     parts_field: u32,

@@ -65,7 +65,8 @@ impl Guard {
         Ok(())
     }
 
-    /// A call that names a message of another role is sent without a parent, because clients ignore such a parent.
+    /// Returns the parent message of a call. A call that names a message of another role is sent
+    /// without a parent, because clients ignore such a parent.
     fn call_parent(&self, event: &ToolCallStart) -> (Option<MessageId>, Option<KnownMessage<'_>>) {
         // Clients ignore an empty parent.
         let Some(parent) = event.parent_message_id.as_ref().filter(|id| !id.is_empty()) else {
@@ -83,7 +84,8 @@ impl Guard {
         }
     }
 
-    /// Records the message that clients create for a call without one, under the parent's id or the call's own.
+    /// Records the message that clients create for a call without one, under the id of the parent
+    /// or of the call.
     fn create_parent_message(
         &mut self,
         id: &ToolCallId,

@@ -107,7 +107,8 @@ impl Guard {
         self.pass(content.attributed_to(item.owner), out)
     }
 
-    /// Returns the open item that a chunk continues. If there is none, closes the other item of its owner.
+    /// Returns the open item that a chunk continues. Without one, closes the other item of its
+    /// owner.
     fn find_chunked_item(
         &mut self,
         kind: EventType,
@@ -125,7 +126,8 @@ impl Guard {
                 None => subagent.clone(),
             },
             None if subagent.is_some() => subagent.clone(),
-            // Without an id and a subagent: the item of the parent agent, or the only open item of this kind.
+            // Without an id and a subagent, it is the item of the parent agent, or the only one of
+            // this kind.
             None => match (
                 of_kind.clone().find(|open| open.owner.is_none()),
                 of_kind.next(),
@@ -149,7 +151,7 @@ impl Guard {
         Ok(open)
     }
 
-    /// Checks that a chunk repeats what the item was opened with, or leaves it out.
+    /// Checks that a chunk repeats or leaves out the members that the item was opened with.
     fn check_same_item(&self, chunk: &Event, id: &str) -> Result<(), Violation> {
         let check = |member: &str, is_same: bool| match is_same {
             true => Ok(()),

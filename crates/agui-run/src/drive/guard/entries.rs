@@ -22,7 +22,7 @@ pub(crate) struct ImplicitMessage {
     pub role: Role,
     pub owner: Owner,
     pub name: Option<String>,
-    /// True if a tool call made it. Owner and name are then unknown to clients, which take neither from the call.
+    /// True if a tool call made the message. Clients take neither owner nor name from the call.
     pub(crate) made_by_call: bool,
 }
 

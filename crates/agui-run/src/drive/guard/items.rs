@@ -1,4 +1,4 @@
-//! Tables of items, such as messages or calls: which are open, and who owns them.
+//! Tables of items, such as messages or calls: their owners, and the open ones.
 
 use std::{borrow::Borrow, fmt, hash::Hash};
 
@@ -13,7 +13,8 @@ pub(crate) const MAX_OPEN_ITEMS: usize = 1024;
 /// Items in the order they were first opened. Closed items are kept, because an item may be reopened by its owner.
 pub(crate) struct ItemTable<K, D> {
     items: IndexMap<K, ItemEntry<D>>,
-    /// The open ones, in the order they were opened. So what closes items does not look at closed ones.
+    /// The open items, in the order they were opened, so that closing items does not scan closed
+    /// ones.
     open: IndexSet<K>,
     /// The index of the item that was used last. Most events continue the item of the event before them.
     last: usize,
@@ -56,8 +57,8 @@ impl<K: Eq + Hash + Clone + Borrow<str> + fmt::Debug, D> ItemTable<K, D> {
         }
     }
 
-    /// Fails if the item is open or belongs to another owner, or if too many items are open. Returns the closed item, if there
-    /// is one.
+    /// Fails if the item is open or belongs to another owner, or if too many items are open.
+    /// Returns the closed item with this id.
     pub(crate) fn check_start(
         &self,
         event: EventType,

@@ -1,4 +1,5 @@
-//! Looks up a message of any source: streamed, made by a tool call, a tool result, from a snapshot, or from before the run.
+//! Looks up a message of any source: a stream, a tool call, a tool result, a snapshot, or the time
+//! before the run.
 
 use super::{
     Guard,

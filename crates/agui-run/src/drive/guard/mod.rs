@@ -1,9 +1,10 @@
 //! Checks that the events of a run are a legal AG-UI stream, by the rules of the specification's event pages.
 //!
-//! Every event of an agent passes through the [`Guard`] before it is sent or stored. Legal events pass, and what can be
-//! repaired without guessing is repaired: chunk events become start, content and end events, ends of items that are not
-//! open, empty deltas without metadata and deltas of unknown activities are skipped, and items are closed before the
-//! result of their call, the end of their subagent or the end of the run. Every other event is a [`Violation`], which fails the run.
+//! Every event of an agent passes through the [`Guard`] before it is sent or stored. Legal events
+//! pass, and what can be repaired without guessing is repaired: chunk events become start, content
+//! and end events, ends of items that are not open, empty deltas without metadata and deltas of
+//! unknown activities are skipped, and items are closed before the result of their call, the end of
+//! their subagent or the end of the run. Every other event is a [`Violation`], which fails the run.
 
 mod calls;
 mod chunks;
@@ -36,7 +37,7 @@ use agui_protocol::{
 pub(crate) use closing::RunClosing;
 pub(crate) use violation::Violation;
 
-/// Passes only legal streams on.
+/// Checks the events of a run, and repairs or rejects illegal ones.
 #[derive(Default)]
 pub struct Guard {
     open_chunks: Vec<ChunkedItem>,
@@ -91,7 +92,7 @@ impl Guard {
         self.pass(event, out)
     }
 
-    /// Checks an event of the agent, or one that a chunk stands for, and emits it.
+    /// Checks and emits an event of the agent or of an expanded chunk.
     fn pass(&mut self, event: Event, out: &mut impl EventSink) -> Result<(), Violation> {
         let is_sent_unchanged = match &event {
             Event::TextMessageContent(e) => self.text_content(e)?,

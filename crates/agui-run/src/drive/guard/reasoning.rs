@@ -82,8 +82,9 @@ impl Guard {
         )
     }
 
-    /// Returns the owner of a span or message. Both may share an id, and then the first one's owner. A start event without an
-    /// owner is sent with it, because not every client looks at the span.
+    /// Returns the owner of a span or message. If both share an id, they have the owner of the
+    /// first one. A start event without an owner is sent with it, because not every client reads
+    /// the span.
     fn reasoning_owner(
         &self,
         event: EventType,

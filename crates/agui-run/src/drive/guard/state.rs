@@ -71,8 +71,8 @@ impl Guard {
     ) -> Result<bool, Violation> {
         self.check_snapshot(event)?;
         for message in &event.messages {
-            let (id, role, owner) =
-                (message.id(), message.role(), message.subagent_run_id().cloned());
+            let (id, role) = (message.id(), message.role());
+            let owner = message.subagent_run_id().cloned();
             let name = message.name().map(str::to_owned);
             if let Message::Assistant(assistant) = message {
                 for call in assistant.tool_calls() {

@@ -11,8 +11,8 @@ const KIND: &str = "message";
 impl Guard {
     pub(crate) fn text_start(&mut self, event: &TextMessageStart) -> Result<bool, Violation> {
         let kind = EventType::TextMessageStart;
-        let (id, owner, role) =
-            (&event.message_id, &event.subagent_run_id, event.role.unwrap_or_default());
+        let (id, owner) = (&event.message_id, &event.subagent_run_id);
+        let role = event.role.unwrap_or_default();
         match self.texts.check_start(kind, KIND, id, owner)? {
             Some(closed) => {
                 if closed.details.role != role {

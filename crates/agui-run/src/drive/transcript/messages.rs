@@ -18,7 +18,7 @@ impl Transcript {
         self.annotate(&event.message_id, metadata);
     }
 
-    /// Content that is a list of parts is replaced by the text.
+    /// Appends to the text of a message. Replaces a content that is a list of parts.
     pub fn append(&mut self, id: &MessageId, delta: &str, metadata: Option<&JsonObject>) {
         let Some(message) = self.message_mut(id) else { return };
         if let Message::User(UserMessage { content, .. })
@@ -83,7 +83,8 @@ impl Transcript {
         }
     }
 
-    /// A missing message is created under the parent's id, or the call's id if the parent is no assistant message.
+    /// Returns the message of a call. Creates a missing one under the parent's id, or under the
+    /// call's id if the parent is not an assistant message.
     fn call_holder(&mut self, event: &ToolCallStart) -> Place {
         let own = || MessageId::from(event.tool_call_id.as_str());
         let id = match event.parent_message_id.as_ref().filter(|id| !id.is_empty()) {
@@ -103,7 +104,7 @@ impl Transcript {
         Place::New(self.new.push(Message::Assistant(holder)))
     }
 
-    /// Returns the place of the message that made a call, and which of its calls it is.
+    /// Returns the place of the message that made a call, and the number of the call in it.
     fn call_position(&mut self, id: &ToolCallId) -> Option<(Place, usize)> {
         let kept = self.base.call_place(id).filter(|(position, _)| *position < self.kept);
         let kept = kept.map(|(position, number)| (Place::Kept(position), number));
@@ -120,8 +121,8 @@ impl Transcript {
         }
     }
 
-    /// Inserts a result after the message with its call and the results that follow it, because models require that order. If
-    /// there is no such message, the result is appended.
+    /// Inserts a result after the message with its call and the results that follow it, because
+    /// models require that order. Appends it if there is no such message.
     pub(crate) fn insert_result(&mut self, event: &ToolCallResult, metadata: Option<&JsonObject>) {
         let result = ToolMessage::new(
             event.message_id.clone(),
@@ -141,7 +142,7 @@ impl Transcript {
         };
     }
 
-    /// Makes new messages of the kept ones that follow the results of a message.
+    /// Turns the kept messages that follow the results of a message into new ones.
     fn split_after_results_of(&mut self, position: usize) {
         let is_result = |message: &&Message| matches!(message, Message::Tool(_));
         let results = self.base[position + 1..self.kept].iter().take_while(is_result).count();
@@ -155,8 +156,9 @@ impl Transcript {
 }
 
 fn empty_text(event: &TextMessageStart) -> Message {
-    let (id, name, subagent_run_id) =
-        (event.message_id.clone(), event.name.clone(), event.subagent_run_id.clone());
+    let id = event.message_id.clone();
+    let name = event.name.clone();
+    let subagent_run_id = event.subagent_run_id.clone();
     match event.role.unwrap_or_default() {
         TextMessageRole::Developer => Message::Developer(DeveloperMessage {
             name,

@@ -1,10 +1,11 @@
 //! Applies the events of a run to messages and state, as a client does.
 //!
-//! The reference is `@ag-ui/client` 1.0.0, also where the specification leaves a choice; a test plays the same streams to
-//! both. The events have passed the [`Guard`](crate::drive::guard::Guard), so there are no chunk events.
+//! The reference is `@ag-ui/client` 1.0.0, also where the specification leaves a choice; a test
+//! plays the same streams to both. The events have passed the
+//! [`Guard`](crate::drive::guard::Guard), so there are no chunk events.
 //!
-//! The messages that the run starts from are shared, and its new messages are kept apart. So the cost of a run does not
-//! grow with the conversation, and only changes are stored.
+//! The messages that the run starts from are shared, and its new messages are kept apart. So the
+//! cost of a run does not grow with the conversation, and only changes are stored.
 
 mod messages;
 mod new_messages;
@@ -39,7 +40,7 @@ use agui_protocol::{
 #[derive(Debug, Clone)]
 pub struct Transcript {
     base: Messages,
-    /// The number of those messages that are kept, from the first on.
+    /// The number of messages of `base` that are kept, from the first on.
     kept: usize,
     changed: BTreeSet<usize>,
     new: NewMessages,
@@ -47,7 +48,7 @@ pub struct Transcript {
     last: Option<Place>,
     state: Value,
     state_changed: bool,
-    /// What the patches of the run may still cost.
+    /// The rest of [`MAX_PATCH_COST`].
     patch_budget: usize,
 }
 
@@ -70,14 +71,14 @@ enum Place {
     New(NewPlace),
 }
 
-/// What an event has changed.
+/// The effect of an event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Effect {
-    /// All that it says. Events that change no message and no state count as well.
+    /// The whole event was applied. Events that change no message and no state count as well.
     Whole,
-    /// The metadata of an activity alone: the patch cannot be applied.
+    /// Only the metadata of an activity was applied: the patch cannot be applied.
     WithoutPatch,
-    /// Nothing: its patch cannot be applied.
+    /// Nothing was applied: the patch cannot be applied.
     None,
 }
 
@@ -116,7 +117,8 @@ impl Transcript {
         &self.state
     }
 
-    /// Returns whether the run's patches have cost as much as they may. Further ones do not apply, so the run has to end.
+    /// Returns whether the run's patches have reached [`MAX_PATCH_COST`]. Further ones are not
+    /// applied, so the run has to end.
     pub(crate) fn is_patch_budget_spent(&self) -> bool {
         self.patch_budget == 0
     }
@@ -131,7 +133,7 @@ impl Transcript {
         changed.map(|(_, message)| message).chain(new.iter_mut())
     }
 
-    /// Returns whether the run has made or changed messages with parts that are no text.
+    /// Returns whether the run has made or changed messages with parts that are not text.
     pub(crate) fn has_new_media(&self) -> bool {
         let changed =
             self.changed.range(..self.kept).filter_map(|position| self.base.get(*position));
@@ -155,7 +157,7 @@ impl Transcript {
         self.try_apply(event);
     }
 
-    /// Applies an event. Returns what of it had an effect.
+    /// Applies an event. Returns its effect.
     pub(crate) fn try_apply(&mut self, event: &Event) -> Effect {
         match event {
             // Handled first, because most events are of this type.
@@ -222,7 +224,7 @@ impl Transcript {
                 .and_then(Message::encrypted_value_mut),
         };
         match place {
-            // A type describes one value, so a value without a type removes the earlier one's.
+            // A type describes one value, so a value without a type removes the earlier type.
             Some((value, value_type)) => {
                 *value = Some(event.encrypted_value.clone());
                 value_type.clone_from(&event.encrypted_value_type);
@@ -243,8 +245,8 @@ impl Transcript {
         }
     }
 
-    /// Returns a message to change, except for its id and the number of its calls. If it is a kept one and the list is shared,
-    /// the list is copied.
+    /// Returns a message to change, except for its id and the number of its calls. Copies a shared
+    /// list if the message is a kept one.
     fn get_mut(&mut self, place: Place) -> Option<&mut Message> {
         match place {
             Place::Kept(position) => {

@@ -5,10 +5,12 @@ use agui_protocol::{
     host::{MessageIndex, find_call},
 };
 
-/// The number of messages and calls that are searched one by one. An index of fewer costs more than it saves.
+/// The number of messages and calls that are searched one by one. A smaller index costs more than
+/// it saves.
 const MAX_SCANNED: usize = 32;
 
-/// New messages in order. Results of tools stand with the message before them, so that one that is inserted moves no others.
+/// New messages in order. Results of tools stand with the message before them, so that inserting a
+/// result moves no other message.
 #[derive(Debug, Clone, Default)]
 pub(super) struct NewMessages {
     /// The results before the first entry.
@@ -19,7 +21,7 @@ pub(super) struct NewMessages {
     index: Option<Box<MessageIndex<NewPlace>>>,
 }
 
-/// A message that is no result of a tool, and the results that follow it.
+/// A message that is not a tool result, and the results that follow it.
 #[derive(Debug, Clone)]
 struct Entry {
     message: Message,
@@ -31,7 +33,7 @@ struct Entry {
 pub(super) struct NewPlace {
     /// The number of the entry, from 1 on; 0 for the results before the first one.
     entry: usize,
-    /// Which of the results of the entry it is; `None` if it is the message before them.
+    /// The number of the result in the entry; `None` for the message before the results.
     result: Option<usize>,
 }
 
@@ -120,7 +122,7 @@ impl NewMessages {
         }
     }
 
-    /// Returns the place of the message that made a call, and which of its calls it is.
+    /// Returns the place of the message that made a call, and the number of the call in it.
     pub(super) fn call_position(&mut self, id: &ToolCallId) -> Option<(NewPlace, usize)> {
         match self.index() {
             Some(index) => index.calls.get(id).copied(),
@@ -157,7 +159,7 @@ impl NewMessages {
 
     fn index(&mut self) -> Option<&MessageIndex<NewPlace>> {
         if self.index.is_none() && self.items > MAX_SCANNED {
-            self.index = Some(Box::new(MessageIndex::of(self.places())));
+            self.index = Some(Box::new(MessageIndex::new(self.places())));
         }
         self.index.as_deref()
     }

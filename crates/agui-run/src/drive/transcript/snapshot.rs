@@ -23,8 +23,9 @@ enum ActivityScope<'a> {
 }
 
 impl Transcript {
-    /// Applies a snapshot: known messages are replaced in place, new ones are appended, missing ones are removed. Activities and
-    /// reasoning, which some servers do not store, are only removed if the snapshot has messages of that role.
+    /// Applies a snapshot: replaces known messages in place, appends new ones, removes missing
+    /// ones. Activities and reasoning, which some servers do not store, are only removed if the
+    /// snapshot has messages of that role.
     pub(crate) fn reconcile(&mut self, event: &MessagesSnapshot) {
         let snapshot: HashMap<&MessageId, &Message> =
             event.messages.iter().map(|m| (m.id(), m)).collect();
@@ -87,7 +88,7 @@ impl Transcript {
             Some(other) if replace => {
                 merge(&mut activity.metadata, metadata);
                 *other = Message::Activity(activity);
-                // It may have been a result, or have had calls.
+                // The message may have been a result, or have had calls.
                 self.new = std::mem::take(&mut self.new).into_iter().collect();
                 self.last = None;
             }
@@ -104,7 +105,7 @@ impl Transcript {
         let Some(Message::Activity(activity)) = self.message_mut(&event.message_id) else {
             return Effect::None;
         };
-        // As the client merges it: also if the patch fails.
+        // The reference client merges the metadata even if the patch fails.
         merge(&mut activity.metadata, metadata);
         let mut content = Value::Object(std::mem::take(&mut activity.content));
         let is_applied = match patch::apply_within(&mut content, &event.patch, &mut budget) {

@@ -76,7 +76,7 @@ WITH new AS (
     ON CONFLICT (thread, id) DO UPDATE SET number = excluded.number, agent = excluded.agent,
         detached = excluded.detached, status = excluded.status, delivered = excluded.delivered, head = excluded.head,
         first_run = excluded.first_run, state = excluded.state, interrupts = NULL, started_at = excluded.started_at,
-        -- An answer stays given.
+        -- A reply stays when its run is replaced.
         answered = CASE WHEN agui_runs.answered IS NULL THEN excluded.answered
             WHEN excluded.answered IS NULL THEN agui_runs.answered
             ELSE (agui_runs.answered::jsonb || excluded.answered::jsonb)::text END,

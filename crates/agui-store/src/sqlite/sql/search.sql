@@ -1,5 +1,5 @@
--- Lists the threads of an owner that have the words :expression, those with the newest run first. Of many, only the
--- :matching ones that were created last are considered.
+-- Lists the threads of an owner that have the words :expression, those with the newest run first.
+-- If there are many, only the :matching last created ones are considered.
 WITH found (thread) AS (
     SELECT DISTINCT t.number FROM agui_words AS w CROSS JOIN agui_threads AS t ON t.number = w.rowid >> 24
     WHERE w.agui_words MATCH :expression AND t.owner = :owner AND t.run < :after

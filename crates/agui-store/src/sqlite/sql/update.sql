@@ -1,4 +1,4 @@
--- Changes a thread, unless it has another version, or its head is to move while a run is running.
+-- Changes a thread, unless it has another version, or would move its head while a run is running.
 UPDATE agui_threads SET version = version + 1,
     title = CASE WHEN :sets_title THEN :title ELSE title END,
     archived = COALESCE(:archived, archived),

@@ -33,7 +33,7 @@ struct TestServer {
 impl TestServer {
     fn new(max_streams: usize, auth: Authenticator) -> Self {
         let tokens = Arc::new(JoinTokens::default());
-        let further = vec![route_set("/copilotkit", tokens.clone())];
+        let optional = vec![route_set("/copilotkit", tokens.clone())];
         let agents = (0..=MAX_CHANNELS).map(|n| format!("agent{n}"));
         let runs = agents.fold(Runs::builder(), |runs, name| runs.agent(name, Arc::new(Echo)));
         let dependencies = Arc::new(Vec::new);
@@ -43,7 +43,7 @@ impl TestServer {
             HttpOptions { max_streams, ..HttpOptions::default() },
             false,
             Vec::new(),
-            further,
+            optional,
             dependencies,
         );
         Self { router: routers.main, tokens }

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 
-/// What a member may be.
+/// The values that a member may have.
 #[derive(Debug, Clone, Copy)]
 pub enum Kind {
     Bool,

@@ -16,7 +16,7 @@ pub struct Roles {
 /// The order of messages.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Order {
-    /// Any, if each call is answered.
+    /// Any order in which each call is answered.
     Any,
     /// `_validate_message_order` of <https://github.com/mistralai/mistral-common>.
     Mistral,

@@ -139,7 +139,7 @@ fn blocks_may_interleave_and_are_closed_with_the_answer() {
 }
 
 #[test]
-fn text_goes_on_in_the_next_block_of_text() {
+fn text_continues_in_the_next_block_of_text() {
     let (events, whole) = decode(&[
         start(0, json!({"type": "text", "text": ""})),
         delta(0, json!({"type": "text_delta", "text": "It says "})),

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use super::*;
 use crate::{
-    Connection, KnownModels, ModelReasoning, Thinking, ToolResult,
+    KnownModels, ModelReasoning, ProviderClient, Thinking, ToolResult,
     providers::wire::{FIRST_USER_TEXT, LAST_USER_TEXT},
 };
 use agui_protocol::{ContentPart, MessageContent, ToolCall};
@@ -17,7 +17,7 @@ fn body(options: &ModelOptions, request: &ModelRequest, is_official: bool) -> Cl
 }
 
 fn options(model: &str) -> ModelOptions {
-    ModelOptions::new(model, Connection::default())
+    ModelOptions::new(model, ProviderClient::default())
 }
 
 /// The request without the marks for the cache, which have a test of their own.
@@ -37,20 +37,20 @@ fn sent(options: &ModelOptions, request: &ModelRequest) -> Value {
     json
 }
 
-fn messages(turns: Vec<Turn>) -> Value {
-    sent(&options("m"), &ModelRequest { turns, ..ModelRequest::default() })["messages"].take()
+fn messages(steps: Vec<ModelStep>) -> Value {
+    sent(&options("m"), &ModelRequest { steps, ..ModelRequest::default() })["messages"].take()
 }
 
 fn tool(name: &str) -> ToolSpec {
     ToolSpec { name: name.to_owned(), description: String::new(), parameters: json!({}) }
 }
 
-fn user(said: &str) -> Turn {
-    Turn::User(vec![ContentPart::text(said)])
+fn user(said: &str) -> ModelStep {
+    ModelStep::User(vec![ContentPart::text(said)])
 }
 
-fn assistant(blocks: Vec<Block>) -> Turn {
-    Turn::Assistant(blocks)
+fn assistant(blocks: Vec<Block>) -> ModelStep {
+    ModelStep::Assistant(blocks)
 }
 
 fn call(id: &str, arguments: &str) -> Block {
@@ -66,8 +66,8 @@ fn reasoning(artefact: Option<&str>, redacted: bool, provider: Option<&str>) -> 
     })
 }
 
-fn result(id: &str, content: impl Into<MessageContent>) -> Turn {
-    Turn::ToolResults(vec![ToolResult {
+fn result(id: &str, content: impl Into<MessageContent>) -> ModelStep {
+    ModelStep::ToolResults(vec![ToolResult {
         call_id: id.into(),
         name: "f".to_owned(),
         content: content.into(),
@@ -97,8 +97,8 @@ fn a_request_has_model_conversation_and_tools() {
     };
     let request = ModelRequest {
         system: vec!["be kind".to_owned(), " ".to_owned()],
-        turns: vec![
-            Turn::Instructions("be brief".to_owned()),
+        steps: vec![
+            ModelStep::Instructions("be brief".to_owned()),
             user("hi"),
             assistant(vec![
                 reasoning(Some("sig"), false, None),
@@ -107,8 +107,8 @@ fn a_request_has_model_conversation_and_tools() {
                 call("a", "{\"x\": 1}"),
                 call("b", "{"),
             ]),
-            Turn::ToolResults(vec![fine, failed]),
-            Turn::Instructions("be good".to_owned()),
+            ModelStep::ToolResults(vec![fine, failed]),
+            ModelStep::Instructions("be good".to_owned()),
             user("go on"),
             user("now"),
         ],
@@ -171,12 +171,12 @@ fn thinking_is_sent_back_only_to_its_provider() {
 
 #[test]
 fn a_budget_needs_the_thinking_before_its_calls_and_no_forced_call() {
-    let thinking = |model: &str, turns: &[Turn], tool_choice: ToolChoice| {
+    let thinking = |model: &str, steps: &[ModelStep], tool_choice: ToolChoice| {
         let options = ModelOptions { thinking: Some(Thinking::On), ..options(model) };
         let tools = Arc::new([tool("f")]);
         sent(
             &options,
-            &ModelRequest { turns: turns.to_vec(), tools, tool_choice, ..ModelRequest::default() },
+            &ModelRequest { steps: steps.to_vec(), tools, tool_choice, ..ModelRequest::default() },
         )
     };
     let budget = json!({"type": "enabled", "budget_tokens": 4096});
@@ -226,7 +226,7 @@ fn other_options_have_their_members() {
     };
     let request = ModelRequest {
         model: Some("claude-opus-4-8".to_owned()),
-        turns: vec![user("hi")],
+        steps: vec![user("hi")],
         tools: Arc::new([tool("f")]),
         response_schema: Some(Arc::new(schema.clone())),
         ..ModelRequest::default()
@@ -256,15 +256,15 @@ fn other_options_have_their_members() {
 fn context_and_state_stand_behind_the_marks_for_the_cache() {
     let mark = json!({"type": "ephemeral"});
     let looped = vec![
-        Turn::Instructions("be brief".to_owned()),
+        ModelStep::Instructions("be brief".to_owned()),
         user("hi"),
         assistant(vec![call("a", "{}")]),
         result("a", "one"),
         assistant(vec![call("b", "{}")]),
         result("b", "two"),
     ];
-    let request = |turns: &[Turn]| ModelRequest {
-        turns: turns.to_vec(),
+    let request = |steps: &[ModelStep]| ModelRequest {
+        steps: steps.to_vec(),
         tools: Arc::new([tool("f"), tool("g")]),
         current: vec!["page 1".to_owned(), "state 2".to_owned()],
         ..ModelRequest::default()
@@ -284,7 +284,7 @@ fn context_and_state_stand_behind_the_marks_for_the_cache() {
         json!({"role": "system", "content": [{"type": "text", "text": "page 1\n\nstate 2"}]});
     let json = body(&options("claude-opus-4-8"), &request(&looped), true).sent.json;
     assert_eq!(json["messages"][5], system);
-    // Where thinking is bound to what comes before it, the place stays the same while the model calls tools.
+    // If thinking is bound to its context, the place does not move while the model calls tools.
     let json = body(&options("claude-opus-5-5"), &request(&looped), true).sent.json;
     assert_eq!(json["messages"][1], system);
     let json = body(&options("claude-haiku-5-5"), &request(&looped), true).sent.json;
@@ -293,13 +293,13 @@ fn context_and_state_stand_behind_the_marks_for_the_cache() {
 
 #[test]
 fn bound_thinking_is_dropped_by_the_provider_or_left_out() {
-    let turns = vec![
+    let steps = vec![
         user("hi"),
         assistant(vec![reasoning(Some("s"), false, None), call("a", "{}")]),
         result("a", "one"),
     ];
     let request = |current: &[&str], thinking| ModelRequest {
-        turns: turns.clone(),
+        steps: steps.clone(),
         current: current.iter().map(|text| (*text).to_owned()).collect(),
         thinking,
         ..ModelRequest::default()

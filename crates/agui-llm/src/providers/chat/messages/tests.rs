@@ -1,5 +1,5 @@
 use crate::{
-    Block, ModelOptions, ModelReasoning, ModelRequest, Turn,
+    Block, ModelOptions, ModelReasoning, ModelRequest, ModelStep,
     providers::chat::{
         request,
         request::tests::{answer, body, data, file, known, messages, options, result, user},
@@ -30,7 +30,7 @@ fn parts_are_sent_as_the_server_takes_them_and_others_are_told() {
         ContentPart::Document(url.into()),
         ContentPart::Document(file(Some("anthropic"))),
     ];
-    let request = ModelRequest { turns: vec![Turn::User(parts)], ..ModelRequest::default() };
+    let request = ModelRequest { steps: vec![ModelStep::User(parts)], ..ModelRequest::default() };
     let detail = ModelOptions { image_detail: Some("low".to_owned()), ..options() };
     let ProviderRequest { json: mut sent, skipped, .. } =
         request::body(&detail, &known("compatible"), &request);
@@ -71,16 +71,16 @@ fn parts_are_sent_as_the_server_takes_them_and_others_are_told() {
         ]
     );
     let url = PartSource::Url { value: "https://a/b".to_owned(), mime_type: None };
-    let turn = || {
-        vec![Turn::User(vec![
+    let step = || {
+        vec![ModelStep::User(vec![
             ContentPart::Document(url.clone().into()),
             ContentPart::image(url.clone()),
         ])]
     };
-    let mistral = messages(turn(), "mistral");
+    let mistral = messages(step(), "mistral");
     assert_eq!(mistral[0]["content"][0]["document_url"], "https://a/b");
     assert_eq!(mistral[0]["content"][1]["image_url"]["url"], "https://a/b");
-    let deepseek = messages(turn(), "deepseek")[0]["content"].take();
+    let deepseek = messages(step(), "deepseek")[0]["content"].take();
     assert_eq!(deepseek.as_str().unwrap().matches("You cannot read it").count(), 2, "{deepseek}");
 }
 
@@ -103,7 +103,7 @@ fn invalid_ids_and_arguments_of_calls_are_replaced() {
 #[test]
 fn ids_of_calls_have_the_length_that_the_server_requires() {
     let call = |id: &str| Block::Call(ToolCall::new(id, "f", "{}"));
-    let results = Turn::ToolResults(vec![
+    let results = ModelStep::ToolResults(vec![
         result("call_123456789", "1"),
         result("abcDEF123", "2"),
         result("call_2", "3"),
@@ -189,14 +189,14 @@ fn reasoning_returns_in_the_servers_own_member() {
         assert_eq!(sent(profile, [thought(None, None), text()]).get(member), None, "{profile}");
     }
     assert_eq!(sent("compatible", [thought(None, None), call()]).as_object().unwrap().len(), 3);
-    // DeepSeek requires it of each message, also of one that another model has written.
+    // DeepSeek requires reasoning in each message, also in a message of another model.
     assert_eq!(sent("deepseek", [thought(None, None), text()])["reasoning_content"], "hm");
     assert_eq!(
         sent("deepseek", [thought(None, Some("anthropic")), text()])["reasoning_content"],
         ""
     );
     let off = ModelRequest {
-        turns: vec![answer([text()])],
+        steps: vec![answer([text()])],
         thinking: Some(false),
         ..ModelRequest::default()
     };
@@ -218,18 +218,18 @@ fn messages_are_merged_and_ordered_for_a_chat_template() {
     let request = ModelRequest {
         system: vec!["one".to_owned(), "two".to_owned()],
         current: vec!["noon".to_owned(), "state".to_owned()],
-        turns: vec![
+        steps: vec![
             answer([Block::Text("hello".to_owned())]),
             user("a"),
-            Turn::Instructions("three".to_owned()),
+            ModelStep::Instructions("three".to_owned()),
             user("b"),
             answer([Block::Call(ToolCall::new("c", "f", "{}"))]),
-            Turn::ToolResults(vec![result("c", "r")]),
-            Turn::User(vec![ContentPart::text("d"), ContentPart::Image(data("image/png"))]),
+            ModelStep::ToolResults(vec![result("c", "r")]),
+            ModelStep::User(vec![ContentPart::text("d"), ContentPart::Image(data("image/png"))]),
             user("e"),
             answer([Block::Text("f".to_owned())]),
             answer([Block::Text("g".to_owned()), Block::Call(ToolCall::new("h", "f", "{}"))]),
-            Turn::ToolResults(vec![result("h", "r")]),
+            ModelStep::ToolResults(vec![result("h", "r")]),
         ],
         ..ModelRequest::default()
     };
@@ -257,7 +257,7 @@ fn messages_are_merged_and_ordered_for_a_chat_template() {
     );
     assert_eq!(messages(ended.clone(), "compatible").as_array().unwrap().len(), 2);
     let request =
-        ModelRequest { turns: ended, current: vec!["noon".to_owned()], ..ModelRequest::default() };
+        ModelRequest { steps: ended, current: vec!["noon".to_owned()], ..ModelRequest::default() };
     assert_eq!(
         body(&options(), "mistral", &request)["messages"][2],
         json!({"role": "user", "content": "noon"})
@@ -288,9 +288,9 @@ fn images_of_a_result_follow_in_a_message_that_names_the_tool() {
             {"type": "text", "text": "Returned by shot (b):"}, sent_image,
         ]},
     ]);
-    assert_eq!(messages(vec![Turn::ToolResults(results())], "compatible"), expected);
+    assert_eq!(messages(vec![ModelStep::ToolResults(results())], "compatible"), expected);
     // A chat template refuses a user's message after results.
-    let template = messages(vec![Turn::ToolResults(results())], "vllm");
+    let template = messages(vec![ModelStep::ToolResults(results())], "vllm");
     assert!(
         template[1]["content"]
             .as_str()
@@ -304,7 +304,10 @@ fn images_of_a_result_follow_in_a_message_that_names_the_tool() {
 fn no_message_of_a_user_follows_results_where_the_server_refuses_it() {
     let call = || answer([Block::Call(ToolCall::new("aaaaaaaa1", "f", "{}"))]);
     let results = || {
-        Turn::ToolResults(vec![result("aaaaaaaa1", vec![ContentPart::Image(data("image/png"))])])
+        ModelStep::ToolResults(vec![result(
+            "aaaaaaaa1",
+            vec![ContentPart::Image(data("image/png"))],
+        )])
     };
     let roles = |sent: &Value| {
         let roles: Vec<_> = sent
@@ -316,9 +319,9 @@ fn no_message_of_a_user_follows_results_where_the_server_refuses_it() {
         roles.join(" ")
     };
     for profile in ["mistral", "vllm"] {
-        let sent = |turns: Vec<Turn>| {
+        let sent = |steps: Vec<ModelStep>| {
             let request =
-                ModelRequest { turns, current: vec!["noon".to_owned()], ..ModelRequest::default() };
+                ModelRequest { steps, current: vec!["noon".to_owned()], ..ModelRequest::default() };
             body(&options(), profile, &request)["messages"].take()
         };
         let after_results = sent(vec![user("hi"), call(), results()]);
@@ -330,7 +333,7 @@ fn no_message_of_a_user_follows_results_where_the_server_refuses_it() {
                 .unwrap()
                 .contains("this model takes no attachments of tools")
         );
-        // The model's role never has a sentence of the server, which would come back as the model's own.
+        // No message with the model's role has a sentence of the server: it would come back as the model's own.
         let spoken = sent(vec![user("hi"), call(), results(), user("stop")]).to_string();
         assert!(
             !spoken.contains("assistant") && !spoken.contains("tool_call"),
@@ -348,7 +351,7 @@ fn no_message_of_a_user_follows_results_where_the_server_refuses_it() {
 #[test]
 fn a_message_without_content_is_not_empty() {
     let empty = |parts: Vec<ContentPart>| {
-        messages(vec![Turn::User(parts)], "compatible")[0]["content"].take()
+        messages(vec![ModelStep::User(parts)], "compatible")[0]["content"].take()
     };
     assert_eq!(empty(vec![ContentPart::text("")]), "(This message is empty.)");
     assert_eq!(empty(Vec::new()), "(This message is empty.)");

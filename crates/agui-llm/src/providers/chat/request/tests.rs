@@ -3,7 +3,7 @@ mod thinking;
 use std::sync::Arc;
 
 use super::*;
-use crate::{Block, KnownModels, ProfileOptions, ToolResult, Turn};
+use crate::{Block, KnownModels, ModelStep, ProfileOptions, ToolResult};
 use agui_protocol::{ContentPart, MediaPart, PartSource, ToolCall, ToolCallId};
 
 pub(in crate::providers::chat) fn known(name: &str) -> Arc<Profile> {
@@ -23,16 +23,16 @@ pub(in crate::providers::chat) fn body(
     super::body(options, &known(profile), request).json
 }
 
-pub(in crate::providers::chat) fn messages(turns: Vec<Turn>, profile: &str) -> Value {
-    body(&options(), profile, &ModelRequest { turns, ..ModelRequest::default() })["messages"].take()
+pub(in crate::providers::chat) fn messages(steps: Vec<ModelStep>, profile: &str) -> Value {
+    body(&options(), profile, &ModelRequest { steps, ..ModelRequest::default() })["messages"].take()
 }
 
-pub(in crate::providers::chat) fn user(text: &str) -> Turn {
-    Turn::User(vec![ContentPart::text(text)])
+pub(in crate::providers::chat) fn user(text: &str) -> ModelStep {
+    ModelStep::User(vec![ContentPart::text(text)])
 }
 
-pub(in crate::providers::chat) fn answer(blocks: impl Into<Vec<Block>>) -> Turn {
-    Turn::Assistant(blocks.into())
+pub(in crate::providers::chat) fn answer(blocks: impl Into<Vec<Block>>) -> ModelStep {
+    ModelStep::Assistant(blocks.into())
 }
 
 pub(in crate::providers::chat) fn result(
@@ -73,11 +73,11 @@ fn a_request_has_model_conversation_and_tools() {
     let request = ModelRequest {
         system: vec!["be kind".to_owned()],
         current: vec!["it is noon".to_owned()],
-        turns: vec![
-            Turn::User(vec![ContentPart::text("hi"), ContentPart::text("you")]),
+        steps: vec![
+            ModelStep::User(vec![ContentPart::text("hi"), ContentPart::text("you")]),
             answer([Block::Text("well".to_owned()), Block::Call(call)]),
-            Turn::ToolResults(vec![result("call_1", "one")]),
-            Turn::Instructions("be brief".to_owned()),
+            ModelStep::ToolResults(vec![result("call_1", "one")]),
+            ModelStep::Instructions("be brief".to_owned()),
             answer([Block::Text("one".to_owned())]),
         ],
         tools: Arc::new([spec("f")]),
@@ -175,11 +175,11 @@ fn the_choice_of_tools_is_said_as_the_server_takes_it() {
 #[test]
 fn a_call_that_the_server_cannot_force_is_asked_for_in_words() {
     let last = |profile: &str, tool_choice: ToolChoice| {
-        let turns = vec![user("hi")];
+        let steps = vec![user("hi")];
         let request = ModelRequest {
             tools: Arc::new([spec("f")]),
             tool_choice,
-            turns,
+            steps,
             ..ModelRequest::default()
         };
         let sent = body(&options(), profile, &request);

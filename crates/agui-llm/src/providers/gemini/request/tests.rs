@@ -9,17 +9,17 @@ fn options(model: &str) -> ModelOptions {
     ModelOptions { model: model.to_owned(), ..ModelOptions::default() }
 }
 
-fn contents(model: &str, turns: Vec<Turn>) -> Value {
-    body(&options(model), &ModelRequest { turns, ..ModelRequest::default() }).json["contents"]
+fn contents(model: &str, steps: Vec<ModelStep>) -> Value {
+    body(&options(model), &ModelRequest { steps, ..ModelRequest::default() }).json["contents"]
         .take()
 }
 
-fn user(said: &str) -> Turn {
-    Turn::User(vec![ContentPart::text(said)])
+fn user(said: &str) -> ModelStep {
+    ModelStep::User(vec![ContentPart::text(said)])
 }
 
-fn assistant(blocks: Vec<Block>) -> Turn {
-    Turn::Assistant(blocks)
+fn assistant(blocks: Vec<Block>) -> ModelStep {
+    ModelStep::Assistant(blocks)
 }
 
 fn call(id: &str, artefact: Option<&str>) -> Block {
@@ -36,14 +36,14 @@ fn reasoning(text: &str, artefact: &str) -> Block {
     })
 }
 
-fn results(ids: &[&str]) -> Turn {
+fn results(ids: &[&str]) -> ModelStep {
     let result = |id: &&str| ToolResult {
         call_id: (*id).into(),
         name: "f".to_owned(),
         content: "one".into(),
         failed: id.starts_with("bad"),
     };
-    Turn::ToolResults(ids.iter().map(result).collect())
+    ModelStep::ToolResults(ids.iter().map(result).collect())
 }
 
 #[test]
@@ -60,12 +60,12 @@ fn a_request_has_conversation_tools_and_options() {
     options.service_tier = Some("flex".to_owned());
     let request = ModelRequest {
         system: vec!["be kind".to_owned(), " ".to_owned()],
-        turns: vec![
-            Turn::Instructions("be brief".to_owned()),
+        steps: vec![
+            ModelStep::Instructions("be brief".to_owned()),
             user("hi"),
             assistant(vec![Block::Text("well".to_owned()), call("a", None), call("bad", None)]),
             results(&["a", "bad"]),
-            Turn::Instructions("be good".to_owned()),
+            ModelStep::Instructions("be good".to_owned()),
             user("go on"),
         ],
         tools: Arc::new([tool]),
@@ -96,8 +96,8 @@ fn a_request_has_conversation_tools_and_options() {
 }
 
 #[test]
-fn the_first_call_of_a_turn_is_signed_for_models_that_require_it() {
-    let turns = |artefact| {
+fn the_first_call_of_a_step_is_signed_for_models_that_require_it() {
+    let steps = |artefact| {
         vec![
             user("hi"),
             assistant(vec![call("a", artefact), call("b", None)]),
@@ -105,7 +105,7 @@ fn the_first_call_of_a_turn_is_signed_for_models_that_require_it() {
         ]
     };
     let signatures = |model: &str, artefact| {
-        let contents = contents(model, turns(artefact));
+        let contents = contents(model, steps(artefact));
         [0, 1].map(|part| contents[1]["parts"][part]["thoughtSignature"].clone())
     };
     let own = Some("gemini:call:sig");
@@ -153,13 +153,14 @@ fn media_of_a_result_are_in_it_or_follow_it() {
         content: content.into(),
         failed: false,
     };
-    let turns = vec![user("hi"), assistant(vec![call("a", None)]), Turn::ToolResults(vec![result])];
+    let steps =
+        vec![user("hi"), assistant(vec![call("a", None)]), ModelStep::ToolResults(vec![result])];
     let inline = json!({"inlineData": {"mimeType": "image/png", "data": "AA=="}});
     let response = json!({"id": "a", "name": "f", "response": {"output": "see"}});
-    let old = contents("gemini-2.5-flash", turns.clone());
+    let old = contents("gemini-2.5-flash", steps.clone());
     assert_eq!(old[2]["parts"], json!([{"functionResponse": response}]));
     assert_eq!(old[3], json!({"role": "user", "parts": [inline]}));
-    let new = contents("gemini-3.8-flash", turns);
+    let new = contents("gemini-3.8-flash", steps);
     assert_eq!(new[2]["parts"][0]["functionResponse"]["parts"], json!([inline]));
     assert_eq!(new.as_array().map(Vec::len), Some(3));
 }

@@ -317,7 +317,7 @@ fn failures_are_told_apart() {
     assert_eq!(failed(error), is(FailureKind::Unavailable, "no"));
     let nested = json!({"type": "error", "error": {"type": "invalid_request_error", "code": "insufficient_quota", "message": "no"}});
     assert_eq!(failed(nested), is(FailureKind::QuotaUsedUp, "no"));
-    // The whole response is no message: it repeats the instructions.
+    // The whole response is not the message: it repeats the instructions.
     let without_error = json!({"type": "response.failed", "response": {"status": "failed", "error": null,
         "instructions": "a secret"}});
     assert_eq!(failed(without_error), is(FailureKind::Other, "it gave no reason"));
@@ -383,7 +383,7 @@ fn an_endless_answer_is_an_error() {
     };
     assert!(endless(&|n| added(n, json!({"type": "message"}))));
     assert!(endless(&|n| done(n, json!({"type": "function_call", "name": "f"}))));
-    // Many small ones as well: each item looks at all that wait.
+    // Many small items of reasoning are limited, too: each item reads all delayed ends.
     assert!(endless(&|n| done(
         n,
         json!({"type": "reasoning", "id": "rs", "encrypted_content": "x"})

@@ -3,7 +3,7 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use super::{body as request_body, *};
-use crate::{Block, Connection, ModelReasoning, Thinking, ToolResult, Turn};
+use crate::{Block, ModelReasoning, ModelStep, ProviderClient, Thinking, ToolResult};
 use agui_protocol::{ContentPart, PartSource, ToolCall};
 
 const ARTEFACT: &str = r#"{"id":"rs_1","encrypted_content":"gAAA"}"#;
@@ -13,19 +13,19 @@ fn body(options: &ModelOptions, request: &ModelRequest) -> Value {
 }
 
 fn options(model: &str) -> ModelOptions {
-    ModelOptions::new(model, Connection::default())
+    ModelOptions::new(model, ProviderClient::default())
 }
 
-fn user(text: &str) -> Turn {
-    Turn::User(vec![ContentPart::text(text)])
+fn user(text: &str) -> ModelStep {
+    ModelStep::User(vec![ContentPart::text(text)])
 }
 
-fn request(turns: Vec<Turn>) -> ModelRequest {
-    ModelRequest { turns, ..ModelRequest::default() }
+fn request(steps: Vec<ModelStep>) -> ModelRequest {
+    ModelRequest { steps, ..ModelRequest::default() }
 }
 
-fn input(turns: Vec<Turn>) -> Value {
-    body(&options("m"), &request(turns))["input"].clone()
+fn input(steps: Vec<ModelStep>) -> Value {
+    body(&options("m"), &request(steps))["input"].clone()
 }
 
 fn thought(text: &str, artefact: Option<&str>, provider: Option<&str>) -> Block {
@@ -33,8 +33,8 @@ fn thought(text: &str, artefact: Option<&str>, provider: Option<&str>) -> Block 
     Block::Reasoning(ModelReasoning { text: text.to_owned(), artefact, redacted: false, provider })
 }
 
-fn assistant(blocks: Vec<Block>) -> Turn {
-    Turn::Assistant(blocks)
+fn assistant(blocks: Vec<Block>) -> ModelStep {
+    ModelStep::Assistant(blocks)
 }
 
 fn call(id: &str, arguments: &str) -> Block {
@@ -57,7 +57,7 @@ fn a_request_is_stateless_and_context_is_at_its_end() {
     let request = ModelRequest {
         system: vec!["Be kind.".to_owned(), "Be short.".to_owned()],
         current: vec!["page: orders".to_owned()],
-        turns: vec![user("hi"), Turn::Instructions("Now in French.".to_owned())],
+        steps: vec![user("hi"), ModelStep::Instructions("Now in French.".to_owned())],
         ..ModelRequest::default()
     };
     let part = |text: &str| json!([{"type": "input_text", "text": text}]);
@@ -82,7 +82,7 @@ fn a_request_is_stateless_and_context_is_at_its_end() {
 
 #[test]
 fn reasoning_returns_in_its_place_before_calls_and_text() {
-    let turns = vec![
+    let steps = vec![
         user("hi"),
         assistant(vec![
             thought("I think.", Some(ARTEFACT), Some("openai")),
@@ -90,7 +90,7 @@ fn reasoning_returns_in_its_place_before_calls_and_text() {
             call("c1", "{\"x\": 1}"),
             call("c2", "{"),
         ]),
-        Turn::ToolResults(vec![ToolResult {
+        ModelStep::ToolResults(vec![ToolResult {
             call_id: "c1".into(),
             name: "f".to_owned(),
             content: "12".into(),
@@ -98,7 +98,7 @@ fn reasoning_returns_in_its_place_before_calls_and_text() {
         }]),
         assistant(vec![thought("", Some(ARTEFACT), None), Block::Text("Twelve.".to_owned())]),
     ];
-    let items = input(turns);
+    let items = input(steps);
     let expected = json!([
         {"type": "reasoning", "id": "rs_1", "summary": [{"type": "summary_text", "text": "I think."}], "encrypted_content": "gAAA"},
         {"type": "message", "role": "assistant", "content": "I look."},
@@ -119,7 +119,7 @@ fn reasoning_that_the_service_would_refuse_is_left_out() {
         vec![thought("x", Some("c2lnbmVk"), Some("openai")), text()],
         vec![thought("x", Some("{\"id\":\"rs_1\"}"), Some("openai")), text()],
         vec![thought("x", None, Some("openai")), text()],
-        // The item that came after it is missing.
+        // The item that followed the reasoning is missing.
         vec![text(), thought("x", Some(ARTEFACT), Some("openai"))],
     ] {
         let items = input(vec![user("hi"), assistant(blocks.clone())]);
@@ -129,12 +129,12 @@ fn reasoning_that_the_service_would_refuse_is_left_out() {
 
 #[test]
 fn messages_have_a_phase_for_models_that_want_it() {
-    let turns = vec![
+    let steps = vec![
         assistant(vec![Block::Text("I look.".to_owned()), call("c", "{}")]),
         assistant(vec![Block::Text("So.".to_owned()), Block::Text("Twelve.".to_owned())]),
     ];
     let phases = |model: &str| -> Vec<Value> {
-        let body = body(&options(model), &request(turns.clone()));
+        let body = body(&options(model), &request(steps.clone()));
         let items = body["input"].as_array().unwrap().clone();
         items
             .iter()
@@ -159,7 +159,7 @@ fn images_and_files_are_parts() {
         mime_type: None,
     };
     let docx = "application/vnd.openxmlformats-officedocument.wordprocessingml.document";
-    let turns = vec![Turn::User(vec![
+    let steps = vec![ModelStep::User(vec![
         ContentPart::image(data("AAAA", "IMAGE/png; x=y")),
         ContentPart::image(url("https://example.com/a.png")),
         ContentPart::image(file("openai")),
@@ -171,7 +171,7 @@ fn images_and_files_are_parts() {
         ContentPart::Document(data("DDDD", "application/x-unknown").into()),
     ])];
     let options = ModelOptions { image_detail: Some("low".to_owned()), ..options("m") };
-    let body = body(&options, &request(turns));
+    let body = body(&options, &request(steps));
     let expected = json!([
         {"type": "input_image", "detail": "low", "image_url": "data:image/png;base64,AAAA"},
         {"type": "input_image", "detail": "low", "image_url": "https://example.com/a.png"},
@@ -358,7 +358,7 @@ fn a_text_file_is_given_as_text_and_what_cannot_be_read_is_reported() {
         ContentPart::Audio(data("audio/wav").into()),
     ];
     let ProviderRequest { json, skipped, .. } =
-        request_body(&options("m"), &request(vec![Turn::User(parts)]));
+        request_body(&options("m"), &request(vec![ModelStep::User(parts)]));
     let content = &json["input"][0]["content"];
     assert!(content[0]["text"].as_str().unwrap().contains("a,b"), "{content}");
     assert!(content[1]["text"].as_str().unwrap().contains("takes no audio"), "{content}");

@@ -1,4 +1,4 @@
-//! Images and files, and what the model cannot read.
+//! Images and files, and parts that the model cannot read.
 
 use super::*;
 use agui_protocol::{MediaPart, PartSource};
@@ -44,7 +44,7 @@ fn files_are_blocks_and_text_files_are_documents() {
         ContentPart::Document(named(of("YSA9IDE=", "application/octet-stream"), "a.py")),
         ContentPart::Document(named(of("4Q==", "text/plain; charset=latin1"), "a.txt")),
     ];
-    let request = ModelRequest { turns: vec![Turn::User(parts)], ..ModelRequest::default() };
+    let request = ModelRequest { steps: vec![ModelStep::User(parts)], ..ModelRequest::default() };
     let document = |text: &str, name: &str| {
         let source = json!({"type": "text", "media_type": "text/plain", "data": text});
         json!({"type": "document", "source": source, "title": name})
@@ -71,8 +71,8 @@ fn a_long_text_file_is_cut_and_a_blank_one_is_text() {
     let content = |text: &str| {
         let source =
             PartSource::Data { value: STANDARD.encode(text), mime_type: "text/plain".to_owned() };
-        let turns = vec![Turn::User(vec![ContentPart::Document(source.into())])];
-        let body = body(&options("m"), &ModelRequest { turns, ..ModelRequest::default() }, true);
+        let steps = vec![ModelStep::User(vec![ContentPart::Document(source.into())])];
+        let body = body(&options("m"), &ModelRequest { steps, ..ModelRequest::default() }, true);
         (body.sent.json["messages"][0]["content"][0].clone(), body.sent.skipped.len())
     };
     let (document, skipped) = content(&"x".repeat(1 << 20));
@@ -97,10 +97,10 @@ fn what_the_model_cannot_read_is_told_to_it_and_reported() {
         ContentPart::Document(data("application/zip")),
         ContentPart::Document(url.into()),
     ];
-    let request = ModelRequest { turns: vec![Turn::User(parts)], ..ModelRequest::default() };
+    let request = ModelRequest { steps: vec![ModelStep::User(parts)], ..ModelRequest::default() };
     let answered =
-        [&request.turns[..], &[assistant(vec![Block::Text("a".to_owned())]), user("and")]].concat();
-    let later = ModelRequest { turns: answered, ..ModelRequest::default() };
+        [&request.steps[..], &[assistant(vec![Block::Text("a".to_owned())]), user("and")]].concat();
+    let later = ModelRequest { steps: answered, ..ModelRequest::default() };
     assert!(body(&options("m"), &later, true).sent.skipped.is_empty(), "reported again");
     let body = body(&options("m"), &request, true);
     let skipped: Vec<_> = body

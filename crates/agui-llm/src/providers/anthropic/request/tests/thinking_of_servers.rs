@@ -1,4 +1,4 @@
-//! Thinking goes back to the server that made it.
+//! Thinking is sent back to the server that made it.
 
 use super::*;
 
@@ -27,9 +27,9 @@ fn thinking_returns_to_the_server_that_made_it() {
         thought("gemini", Some("gemini:thought:[1,[]]"), None),
         Block::Call(ToolCall::new("c", "f", "{}")),
     ];
-    let turns = vec![Turn::Assistant(blocks)];
+    let steps = vec![ModelStep::Assistant(blocks)];
     let sent = |url: &str| {
-        let request = ModelRequest { turns: turns.clone(), ..ModelRequest::default() };
+        let request = ModelRequest { steps: steps.clone(), ..ModelRequest::default() };
         let json = super::super::body(&options("m"), &request, &server(url), false).sent.json;
         let blocks = json["messages"][1]["content"].as_array().unwrap().clone();
         let thoughts =

@@ -7,7 +7,7 @@ fn a_model_that_refuses_forced_calls_is_asked_for_one() {
     let choice = |model: &str, tool_choice: ToolChoice, parallel_tool_calls| {
         let options = ModelOptions { parallel_tool_calls, ..options(model) };
         let request = ModelRequest {
-            turns: vec![user("hi")],
+            steps: vec![user("hi")],
             tools: Arc::new([tool("f")]),
             tool_choice,
             ..ModelRequest::default()
@@ -36,9 +36,9 @@ fn a_model_that_refuses_forced_calls_is_asked_for_one() {
 
 #[test]
 fn calls_without_tools_are_sent_with_declared_tools_and_calls_forbidden() {
-    let turns =
+    let steps =
         vec![user("hi"), assistant(vec![call("a", "{}"), call("b", "{}")]), result("a", "one")];
-    let json = sent(&options("m"), &ModelRequest { turns, ..ModelRequest::default() });
+    let json = sent(&options("m"), &ModelRequest { steps, ..ModelRequest::default() });
     assert_eq!(
         json["tools"],
         json!([{"name": "f", "input_schema": {"type": "object", "properties": {}}}])
@@ -64,8 +64,8 @@ fn tools_of_the_provider_are_added_and_their_blocks_are_sent_back() {
     let server_call =
         json!({"type": "server_tool_use", "id": "s", "name": "web_search", "input": {"q": 1}});
     let found = json!({"type": "web_search_tool_result", "tool_use_id": "s", "content": []});
-    let request = |turns: &[Turn]| ModelRequest {
-        turns: turns.to_vec(),
+    let request = |steps: &[ModelStep]| ModelRequest {
+        steps: steps.to_vec(),
         tools: Arc::new([tool("f")]),
         current: vec!["state".to_owned()],
         ..ModelRequest::default()
@@ -82,7 +82,7 @@ fn tools_of_the_provider_are_added_and_their_blocks_are_sent_back() {
         json!([server_call, found, {"type": "text", "text": "a"}])
     );
     assert!(body(&options, &request(&whole), true).has_server_tools);
-    // The API makes the call when it gets the results of the others, and nothing else.
+    // The API runs the call when it gets the results of the others, without other content.
     let open =
         [user("hi"), assistant(vec![own(&server_call), call("a", "{}")]), result("a", "one")];
     let json = sent(&options, &request(&open));

@@ -133,7 +133,7 @@ fn a_tool_that_only_the_provider_can_run_is_named() {
     let (events, whole) = decode(&[searched.to_string(), end("tool_calls")]).unwrap();
     assert!(whole, "an answer with text is one");
     assert_eq!(blocks(&events), [(false, "found".to_owned())]);
-    // Nothing but the call, however the answer ends.
+    // The answer consists of the call, for each stop reason.
     let reason =
         |reason: &str| json!({"choices": [{"delta": {}, "finish_reason": reason}]}).to_string();
     for end in [reason("tool_calls"), reason("stop"), "[DONE]".to_owned()] {

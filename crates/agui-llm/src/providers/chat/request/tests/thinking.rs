@@ -1,4 +1,4 @@
-//! How thinking is asked for.
+//! The members that ask for thinking.
 
 use super::*;
 use crate::Thinking;

@@ -1,0 +1,171 @@
+//! Fits the media of a request into the provider's limits: images are scaled down, and the oldest
+//! media leave a request with too many of them, before steps of text do.
+
+use std::{
+    collections::{HashMap, HashSet},
+    sync::Arc,
+};
+
+use super::{
+    estimate::is_media,
+    image_scale::{self, SCALER},
+};
+use crate::{
+    known_models::MediaLimits,
+    model::{ModelStep, SkippedAttachment},
+    providers::wire::{media, skipped_attachment},
+};
+use agui_protocol::{ContentPart, MessageContent, PartSource};
+
+/// One medium of a request.
+struct Medium {
+    is_image: bool,
+    /// False if an earlier request has reported the medium.
+    is_new: bool,
+    /// The characters of inline data; 0 without any.
+    chars: usize,
+}
+
+/// Changes the steps of an owner's request; those from `first_new` on are new. Returns the
+/// attachments of the new steps that the model does not get.
+pub(super) async fn fit(
+    steps: &mut [ModelStep],
+    first_new: usize,
+    limits: &MediaLimits,
+    owner: &Arc<str>,
+) -> Vec<SkippedAttachment> {
+    if *limits == MediaLimits::default() {
+        return Vec::new();
+    }
+    let mut skipped = Vec::new();
+    let all = media_in(steps, first_new);
+    if let Some(most) = limits.media.filter(|most| all.len() > *most) {
+        // More than the excess, so that the next requests begin alike, which the provider's cache needs.
+        let stride = (most / 4).max(1);
+        let too_many = (all.len() - most).div_ceil(stride) * stride;
+        let reason =
+            format!("the model takes {most} attachments, and newer ones have their places");
+        leave_out(steps, &all, |number| (number < too_many).then_some(&*reason), &mut skipped);
+    }
+    let all = media_in(steps, first_new);
+    let images = all.iter().filter(|medium| medium.is_image).count();
+    let side = match limits.many_images_above {
+        Some(most) if images > most => limits.max_side_if_many.or(limits.image_side),
+        _ => limits.image_side,
+    };
+    let failed = scale(steps, side, limits.image_chars, owner).await;
+    leave_out(steps, &all, |number| failed.get(&number).map(String::as_str), &mut skipped);
+    let all = media_in(steps, first_new);
+    let (mut chars, max_chars) = (0, limits.media_chars.unwrap_or(usize::MAX));
+    let newest_first = all.iter().enumerate().rev();
+    let over: HashSet<usize> = newest_first
+        .filter_map(|(at, medium)| {
+            chars += medium.chars;
+            (chars > max_chars && medium.chars > 0).then_some(at)
+        })
+        .collect();
+    let reason = "the attachments are larger together than the model takes";
+    leave_out(steps, &all, |number| over.contains(&number).then_some(reason), &mut skipped);
+    skipped
+}
+
+fn media_in(steps: &mut [ModelStep], first_new: usize) -> Vec<Medium> {
+    let mut all = Vec::new();
+    for (step, content) in steps.chunks_mut(1).enumerate() {
+        each_medium(content, |part| {
+            let chars = inline(part).map_or(0, |(value, _)| value.len());
+            all.push(Medium {
+                is_image: matches!(part, ContentPart::Image(_)),
+                is_new: step >= first_new,
+                chars,
+            });
+        });
+    }
+    all
+}
+
+/// Replaces the media whose numbers have a reason by notes, in one pass: each replacement changes
+/// the numbers.
+fn leave_out<'r>(
+    steps: &mut [ModelStep],
+    all: &[Medium],
+    reason: impl Fn(usize) -> Option<&'r str>,
+    skipped: &mut Vec<SkippedAttachment>,
+) {
+    let mut number = 0;
+    each_medium(steps, |part| {
+        if let Some(reason) = reason(number)
+            && let Ok((kind, _)) = media(part)
+        {
+            let is_new = all.get(number).is_some_and(|medium| medium.is_new);
+            skipped.extend(skipped_attachment(part, reason).filter(|_| is_new));
+            let place = if is_new { "this message" } else { "an earlier message" };
+            *part = ContentPart::text(format!(
+                "(An attachment of {place}, {kind}, is left out: {reason}.)"
+            ));
+        }
+        number += 1;
+    });
+}
+
+/// Scales images down that have a longer side or more characters. Returns the reason for each image
+/// that cannot be scaled, by its number.
+async fn scale(
+    steps: &mut [ModelStep],
+    side: Option<u32>,
+    chars: Option<usize>,
+    owner: &Arc<str>,
+) -> HashMap<usize, String> {
+    let (mut larger, mut number) = (Vec::new(), 0);
+    each_medium(steps, |part| {
+        if matches!(part, ContentPart::Image(_))
+            && let Some((value, mime_type)) = inline(part)
+            && image_scale::is_larger(value, side, chars)
+        {
+            larger.push((number, value, mime_type));
+        }
+        number += 1;
+    });
+    let mut failed = HashMap::new();
+    for (number, value, mime_type) in larger {
+        match SCALER.scaled(owner, std::mem::take(value), side, chars).await {
+            Ok(image) => {
+                value.clone_from(&image.base64);
+                image.mime_type.clone_into(mime_type);
+            }
+            Err(problem) => _ = failed.insert(number, problem),
+        }
+    }
+    failed
+}
+
+fn inline(part: &mut ContentPart) -> Option<(&mut String, &mut String)> {
+    match &mut part.media_mut()?.source {
+        PartSource::Data { value, mime_type } => Some((value, mime_type)),
+        PartSource::Url { .. } | PartSource::File { .. } => None,
+    }
+}
+
+pub(super) fn each_medium<'t>(
+    steps: &'t mut [ModelStep],
+    mut visit: impl FnMut(&'t mut ContentPart),
+) {
+    for step in steps {
+        let mut visit_all = |parts: &'t mut [ContentPart]| {
+            parts.iter_mut().filter(|part| is_media(part)).for_each(&mut visit);
+        };
+        match step {
+            ModelStep::User(parts) => visit_all(parts),
+            ModelStep::ToolResults(results) => {
+                results.iter_mut().for_each(|result| match &mut result.content {
+                    MessageContent::Parts(parts) => visit_all(parts),
+                    MessageContent::Text(_) => {}
+                })
+            }
+            ModelStep::Instructions(_) | ModelStep::Assistant(_) => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

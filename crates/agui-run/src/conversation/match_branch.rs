@@ -1,0 +1,345 @@
+//! Matches the client's messages with the stored branch, which gives the agent's conversation.
+//! Reads no store.
+//!
+//! The cases, and when a client's list shows a stored message, are defined in
+//! `docs/architecture.md` ("The conversation is a tree"). Stored messages before the last shown one
+//! that the client does not show are kept, because clients trim their lists. The client's new
+//! messages before it are inserted where its list has them. User, system and developer messages
+//! take the client's text, and so does every message that a client stored. Other messages keep the
+//! text that the run made. A new message that repeats a stored tool call is left out if the branch
+//! keeps that call: a person's reply is for the stored call.
+
+mod renamed;
+mod without_ids;
+
+use std::{
+    cell::LazyCell,
+    collections::{HashMap, HashSet, VecDeque},
+    ops::Range,
+};
+
+use self::{renamed::show_renamed, without_ids::shown_without_ids};
+use super::branch::Branch;
+use agui_protocol::{Message, MessageId, Role, ToolCallId};
+use agui_store::{MessageNode, MessageOrigin};
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum BranchCase {
+    New,
+    NothingKnown,
+    Continues,
+    Unseen,
+    Branches,
+}
+
+#[derive(Debug, PartialEq)]
+pub(crate) struct BranchMatch {
+    pub case: BranchCase,
+    /// The number of messages of the branch that are kept, from the first on.
+    pub kept: usize,
+    /// The new texts of kept messages, by position in the branch.
+    pub updated: Vec<(usize, Message)>,
+    pub appended: Vec<AppendedMessage>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum AppendedMessage {
+    Client(usize),
+    /// A copy of the branch's message at this position, whose parent is new or changed.
+    Stored(usize),
+    /// The known result of a call, by its position in the plan.
+    Known(usize),
+}
+
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct ClientList<'a> {
+    pub messages: &'a [Message],
+    /// The positions of the messages that came without an id, ascending.
+    pub(crate) anonymous: &'a [usize],
+    /// True if the client showed retracted messages, so that it has not seen the messages after
+    /// them.
+    pub(crate) shows_retracted: bool,
+    /// True if the request replies to an open interrupt. It then continues the branch, even if it leaves out the end.
+    pub(crate) replies_to_interrupt: bool,
+}
+
+pub(crate) fn match_branch(stored: &Branch, list: ClientList<'_>) -> BranchMatch {
+    let ClientList { messages: client, anonymous, shows_retracted, replies_to_interrupt } = list;
+    let with_all = |case| {
+        let appended = new_messages(stored, stored.len(), client, 0..client.len());
+        BranchMatch { case, kept: stored.len(), updated: Vec::new(), appended }
+    };
+    if stored.len() == 0 {
+        return with_all(BranchCase::New);
+    }
+    let shown = shown(stored, client, anonymous);
+    let (Some(last_shown), Some(end)) =
+        (shown.iter().rposition(Option::is_some), shown.iter().flatten().max())
+    else {
+        return with_all(BranchCase::NothingKnown);
+    };
+    let end = with_activities(stored, *end);
+    let asks_something_new = last_shown + 1 < client.len();
+    let case = match end + 1 < stored.len() {
+        false => BranchCase::Continues,
+        true if replies_to_interrupt || (shows_retracted && asks_something_new) => {
+            BranchCase::Unseen
+        }
+        true if is_unseen(stored, end, asks_something_new) => BranchCase::Unseen,
+        true => BranchCase::Branches,
+    };
+    let stays = if case == BranchCase::Branches { end + 1 } else { stored.len() };
+    let Differences { changed, inserted } =
+        differences(stored, stays, client, &shown[..=last_shown]);
+    // A changed message starts a new branch there. Instructions, which applications change at any time, are updated in place.
+    let starts_branch = |(position, _): &&(usize, usize)| {
+        case == BranchCase::Branches && !stored.messages()[*position].is_instruction()
+    };
+    let first_changed = changed.iter().find(starts_branch).map_or(stays, |(position, _)| *position);
+    let kept = inserted.first().map_or(stays, |(before, _)| *before).min(first_changed);
+
+    let mut changed = changed.into_iter().peekable();
+    let mut inserted = inserted.into_iter().peekable();
+    let mut updated = Vec::new();
+    while let Some((position, at)) = changed.next_if(|(position, _)| *position < kept) {
+        updated.extend(new_text(stored, position, &client[at]).map(|text| (position, text)));
+    }
+    let mut appended = Vec::new();
+    for position in kept..stays {
+        while let Some((_, at)) = inserted.next_if(|(before, _)| *before <= position) {
+            appended.push(AppendedMessage::Client(at));
+        }
+        let variant = changed.next_if(|(changed, _)| *changed == position);
+        appended.push(
+            variant
+                .map_or(AppendedMessage::Stored(position), |(_, at)| AppendedMessage::Client(at)),
+        );
+    }
+    appended.extend(new_messages(stored, stays, client, last_shown + 1..client.len()));
+    BranchMatch { case, kept, updated, appended }
+}
+
+/// Finds the path below the message `parent` that equals the client's next messages, so that a
+/// client that returns to a branch continues it, and no copy is stored.
+pub(crate) fn find_existing_branch<'n>(
+    nodes: &'n [MessageNode],
+    parent: i64,
+    client: &[&Message],
+) -> Vec<&'n MessageNode> {
+    let mut children: HashMap<i64, Vec<&MessageNode>> = HashMap::new();
+    nodes.iter().for_each(|node| children.entry(node.parent).or_default().push(node));
+    let (mut found, mut last) = (Vec::new(), parent);
+    for message in client {
+        let is_same = |node: &&MessageNode| {
+            let is_unchanged =
+                || node.message == **message || !takes_client_text(&node.message, node.origin);
+            node.message.id() == message.id() && is_unchanged()
+        };
+        let mut newest_first =
+            children.get(&last).into_iter().flat_map(|nodes| nodes.iter().rev().copied());
+        let Some(node) = newest_first.find(is_same) else { break };
+        last = node.number;
+        found.push(node);
+    }
+    found
+}
+
+/// Returns the last of the activities that follow a message of the same run. SDKs do not send
+/// activities, so a client that shows the message counts as showing them.
+fn with_activities(stored: &Branch, end: usize) -> usize {
+    let run = stored.origin(end).run();
+    let follows = |position: &usize| {
+        let is_activity = stored
+            .messages()
+            .get(*position)
+            .is_some_and(|message| message.role() == Role::Activity);
+        is_activity && run.is_some() && stored.origin(*position).run() == run
+    };
+    (end + 1..stored.len()).take_while(follows).last().unwrap_or(end)
+}
+
+/// Returns whether all messages after a position come from runs whose response did not reach its
+/// end at a client. A client that adds nothing to a branch that ends with an answer requests
+/// another answer: the answer then counts as seen, so that an agent never continues its own answer.
+fn is_unseen(stored: &Branch, end: usize, asks_something_new: bool) -> bool {
+    let unseen =
+        |position| matches!(stored.origin(position), MessageOrigin::Run { delivered: false, .. });
+    let ends_with_answer =
+        stored.messages().last().is_some_and(|last| last.role() == Role::Assistant);
+    (asks_something_new || !ends_with_answer) && (end + 1..stored.len()).all(unseen)
+}
+
+struct Differences {
+    /// Pairs of a position in the branch and the client's message that changes its text, ascending.
+    changed: Vec<(usize, usize)>,
+    /// Pairs of a position in the branch and a new message of the client that is inserted before it, ascending.
+    inserted: Vec<(usize, usize)>,
+}
+
+/// Compares the branch with the client's messages up to the last shown one.
+fn differences(
+    stored: &Branch,
+    stays: usize,
+    client: &[Message],
+    shown: &[Option<usize>],
+) -> Differences {
+    let (mut changed, mut inserted) = (Vec::new(), Vec::new());
+    let (mut new, mut left_out_from) = (Vec::new(), 0);
+    for (at, position) in shown.iter().enumerate() {
+        let Some(position) = *position else {
+            if !repeats_call(stored, stays, &client[at]) {
+                new.push(at);
+            }
+            continue;
+        };
+        let mut left_out = Instructions::of(stored, left_out_from..position);
+        for at in new.drain(..) {
+            // Some applications give their system message a new id with every request.
+            match left_out.next(client[at].role()) {
+                Some(replaced) => changed.push((replaced, at)),
+                None => inserted.push((position, at)),
+            }
+        }
+        changed.extend(new_text(stored, position, &client[at]).map(|_| (position, at)));
+        // Never backwards, so that a list in another order does not read the branch once for each message.
+        left_out_from = left_out_from.max(position + 1);
+    }
+    // The sorts are stable: of several texts for one position, or new messages of one id, the first is used.
+    changed.sort_by_key(|(position, _)| *position);
+    changed.dedup_by_key(|(position, _)| *position);
+    inserted.sort_by_key(|(before, _)| *before);
+    let mut ids = HashSet::new();
+    inserted.retain(|(_, at)| ids.insert(client[*at].id()));
+    Differences { changed, inserted }
+}
+
+#[derive(Default)]
+struct Instructions {
+    system: VecDeque<usize>,
+    developer: VecDeque<usize>,
+}
+
+impl Instructions {
+    fn of(stored: &Branch, left_out: Range<usize>) -> Self {
+        let mut instructions = Self::default();
+        for position in
+            left_out.filter(|position| stored.origin(*position) == MessageOrigin::Client)
+        {
+            match stored.messages()[position].role() {
+                Role::System => instructions.system.push_back(position),
+                Role::Developer => instructions.developer.push_back(position),
+                _ => {}
+            }
+        }
+        instructions
+    }
+
+    fn next(&mut self, role: Role) -> Option<usize> {
+        match role {
+            Role::System => self.system.pop_front(),
+            Role::Developer => self.developer.pop_front(),
+            _ => None,
+        }
+    }
+}
+
+fn takes_client_text(message: &Message, origin: MessageOrigin) -> bool {
+    origin == MessageOrigin::Client
+        || matches!(message.role(), Role::User | Role::System | Role::Developer)
+}
+
+fn new_text(stored: &Branch, position: usize, client: &Message) -> Option<Message> {
+    let known = &stored.messages()[position];
+    let takes_text =
+        takes_client_text(known, stored.origin(position)) && known.role() == client.role();
+    if !takes_text || known == client {
+        return None;
+    }
+    let mut text = client.clone();
+    text.set_id(known.id().clone());
+    (text != *known).then_some(text)
+}
+
+/// Returns the client's new messages, each id once. `stays` is the number of stored messages that the branch keeps.
+fn new_messages(
+    stored: &Branch,
+    stays: usize,
+    client: &[Message],
+    positions: Range<usize>,
+) -> Vec<AppendedMessage> {
+    let mut ids: HashSet<&MessageId> = HashSet::with_capacity(positions.len());
+    let positions = positions.filter(|at| !repeats_call(stored, stays, &client[*at]));
+    positions.filter(|at| ids.insert(client[*at].id())).map(AppendedMessage::Client).collect()
+}
+
+fn repeats_call(stored: &Branch, stays: usize, message: &Message) -> bool {
+    let Message::Assistant(assistant) = message else { return false };
+    let is_kept = |position: usize| position < stays;
+    let repeats = assistant
+        .tool_calls()
+        .iter()
+        .any(|call| stored.messages().call_position(&call.id).is_some_and(is_kept));
+    if repeats {
+        tracing::warn!(
+            message_id = message.id().as_str(),
+            "left out a new message of the client that repeats a stored tool call"
+        );
+    }
+    repeats
+}
+
+/// Returns for each message of the client its position in the branch.
+fn shown(stored: &Branch, client: &[Message], anonymous: &[usize]) -> Vec<Option<usize>> {
+    let mut shown = shown_without_ids(stored, client, anonymous);
+    let results = LazyCell::new(|| result_positions(stored));
+    let mut next = 0;
+    for (at, message) in
+        client.iter().enumerate().filter(|(at, _)| anonymous.binary_search(at).is_err())
+    {
+        shown[at] = position_of(stored, &results, message, next);
+        next = shown[at].map_or(next, |position| position + 1);
+    }
+    show_renamed(stored, client, &mut shown);
+    shown
+}
+
+/// The position of each stored call's first result.
+type ResultPositions<'a> = HashMap<&'a ToolCallId, usize>;
+
+fn result_positions(stored: &Branch) -> ResultPositions<'_> {
+    let mut results = HashMap::new();
+    for (position, message) in stored.messages().iter().enumerate() {
+        if let Message::Tool(result) = message
+            && stored
+                .messages()
+                .call_position(&result.tool_call_id)
+                .is_some_and(|call| call < position)
+        {
+            results.entry(&result.tool_call_id).or_insert(position);
+        }
+    }
+    results
+}
+
+fn position_of<'a>(
+    stored: &'a Branch,
+    results: &LazyCell<ResultPositions<'a>, impl FnOnce() -> ResultPositions<'a>>,
+    message: &Message,
+    expected: usize,
+) -> Option<usize> {
+    let messages = stored.messages();
+    if messages.get(expected).is_some_and(|known| known.id().is(message.id())) {
+        return Some(expected);
+    }
+    messages.position(message.id()).or_else(|| match message {
+        Message::Assistant(assistant) => {
+            let calls = assistant.tool_calls().iter().map(|call| messages.call_position(&call.id));
+            calls.collect::<Option<Vec<_>>>()?.into_iter().max()
+        }
+        Message::Tool(result) => results.get(&result.tool_call_id).copied(),
+        _ => None,
+    })
+}
+
+#[cfg(test)]
+mod tests;

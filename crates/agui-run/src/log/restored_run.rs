@@ -1,0 +1,140 @@
+//! Restores a lost run: applies its log to the conversation that the run began with.
+
+use std::collections::HashSet;
+
+use serde_json::{Value, json};
+
+use super::mark::LogMark;
+use crate::{
+    conversation::branch::LoadedThread,
+    drive::{guard::Guard, transcript::Transcript},
+    measured_store::MeasuredStore,
+};
+use agui_protocol::{Event, RunAgentInput};
+use agui_store::{RunRecord, StoreError, ThreadKey};
+
+const PAGE_BYTES: usize = 1024 * 1024;
+
+/// A run's log, applied to the conversation that the run began with.
+pub struct RestoredRun {
+    pub guard: Guard,
+    /// The conversation after all events, as clients have it.
+    pub seen: Transcript,
+    /// The conversation at the last mark.
+    pub kept: Transcript,
+    /// The events since the last mark.
+    unmarked: Vec<Event>,
+    pub marks: Vec<Value>,
+    /// The ids of all messages and calls.
+    ids: HashSet<String>,
+    pub lines: u64,
+    pub bytes: u64,
+    pub(crate) has_started: bool,
+    pub(crate) is_handed_over: bool,
+    /// True if the rest of the log cannot be read.
+    pub(crate) is_damaged: bool,
+    /// The number of times that the run was continued.
+    pub attempt: u32,
+    /// The number of times that its server was lost.
+    pub lost: u32,
+}
+
+impl RestoredRun {
+    /// Reads the log. A run that is not detached has an empty one.
+    pub async fn read(
+        store: &MeasuredStore,
+        key: &ThreadKey,
+        run: &RunRecord,
+        thread: &LoadedThread,
+    ) -> Result<Self, StoreError> {
+        let state = thread.state.as_ref().map_or_else(|| json!({}), |(_, state)| state.clone());
+        let messages = thread.branch.messages().clone();
+        let seen = Transcript::new(messages.clone(), state);
+        let mut restored = Self {
+            guard: Guard::new(&RunAgentInput::new(key.id.clone(), run.id.clone(), messages)),
+            kept: seen.clone(),
+            unmarked: Vec::new(),
+            seen,
+            marks: Vec::new(),
+            ids: HashSet::new(),
+            lines: 0,
+            bytes: 0,
+            has_started: false,
+            is_handed_over: false,
+            is_damaged: false,
+            attempt: 0,
+            lost: 0,
+        };
+        if !run.detached {
+            return Ok(restored);
+        }
+        loop {
+            let after = restored.lines;
+            let page = store
+                .call("events", |store| store.events(&key.owner, run.number, after, PAGE_BYTES))
+                .await;
+            if let Err(StoreError::Failed(error)) = &page {
+                tracing::error!(thread = key.id.as_str(), run = run.id.as_str(), after, %error, "the log of a lost run cannot be read from here");
+                restored.is_damaged = true;
+                return Ok(restored);
+            }
+            let Some(page) = page?.filter(|page| !page.events.is_empty()) else {
+                return Ok(restored);
+            };
+            page.events.iter().for_each(|line| restored.apply_line(line));
+        }
+    }
+
+    fn apply_line(&mut self, line: &str) {
+        self.lines += 1;
+        self.bytes += line.len() as u64;
+        self.is_handed_over = false;
+        match LogMark::from_line(line) {
+            Some(LogMark::HandedOver) => self.is_handed_over = true,
+            Some(LogMark::Agent(mark)) => {
+                self.marks.push(mark);
+                self.keep();
+            }
+            Some(LogMark::Continued { attempt, lost }) => {
+                (self.attempt, self.lost) = (attempt, lost);
+                self.keep();
+            }
+            None => match serde_json::from_str(line) {
+                Ok(Event::RunStarted(_)) => self.has_started = true,
+                Ok(event) => self.apply(event),
+                Err(error) => tracing::warn!(%error, "left out a line of a log that is no event"),
+            },
+        }
+    }
+
+    /// Applies an event that has passed a guard before.
+    fn apply(&mut self, event: Event) {
+        self.ids.extend(match &event {
+            Event::ToolCallStart(start) => Some(start.tool_call_id.to_string()),
+            Event::TextMessageStart(start) => Some(start.message_id.to_string()),
+            Event::ReasoningMessageStart(start) => Some(start.message_id.to_string()),
+            Event::ToolCallResult(result) => Some(result.message_id.to_string()),
+            _ => None,
+        });
+        self.seen.apply(&event);
+        self.unmarked.push(event.clone());
+        if let Err(violation) = self.guard.admit(event, &mut Vec::new()) {
+            tracing::warn!(%violation, "an event of a log is not legal");
+        }
+    }
+
+    /// Returns the ids of the retracted messages and calls.
+    pub(crate) fn retracted_ids(&mut self) -> HashSet<String> {
+        for message in self.kept.messages().iter() {
+            self.ids.remove(message.id().as_str());
+            for call in message.tool_calls() {
+                self.ids.remove(call.id.as_str());
+            }
+        }
+        std::mem::take(&mut self.ids)
+    }
+
+    fn keep(&mut self) {
+        self.unmarked.drain(..).for_each(|event| self.kept.apply(&event));
+    }
+}
