@@ -1,16 +1,19 @@
 #!/usr/bin/env bash
-# Checks each package of the workspace alone, without features and with each one: tests/features.sh [PACKAGE…]
+# Checks each package of the workspace alone, and with each feature alone that a program asks for: tests/features.sh [PACKAGE…]
 #
 # A crate is published alone, so its manifest has to name all that it needs: together with others, one member has the
 # features that another one asks for. `cargo hack` names no package, and then Cargo takes all `default-members`.
+# The features of the crates that promise nothing are checked with the server's, which ask for them.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
 # `full` is what the tests are built with, and jemalloc a build of C. `schema` and `testing` are for dev-dependencies:
 # `cargo clippy --workspace --all-targets` has them.
 list='const skipped = ["default", "full", "jemalloc", "schema", "testing"], [, ...wanted] = process.argv;
+    const faces = ["agui-server", "agui-protocol", "agui-store"];
     const { packages } = JSON.parse(require("fs").readFileSync(0));
-    const line = ({ name, features }) => ["", ...Object.keys(features).filter((it) => !skipped.includes(it))].map((it) => `${name} ${it}`);
+    const checked = ({ name, features }) => faces.includes(name) ? Object.keys(features).filter((feature) => !skipped.includes(feature)) : [];
+    const line = (it) => ["", ...checked(it)].map((feature) => `${it.name} ${feature}`);
     packages.filter(({ name }) => wanted.length === 0 || wanted.includes(name)).flatMap(line).join("\n")'
 lines=$(cargo metadata --locked --no-deps --format-version 1 | node -p "$list" "$@")
 

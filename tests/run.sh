@@ -162,13 +162,22 @@ can_isolate() { bwrap --unshare-net --unshare-pid --ro-bind / / --proc /proc tru
 
 # The arguments of `cargo test` that choose the Rust tests: all of them, or all but servers under load with faults (chaos),
 # measurements of memory (memory), and the examples in the documentation. The unit tests are those of all crates.
-programs=(--workspace)
-[ -n "$all" ] || programs+=(--lib --test rooms --test architecture)
+# All checks have one build, with the features that the default does not have: another one would take minutes.
+programs=(--workspace) extra=()
+if [ -n "$all" ]; then
+    extra=(--features object-store,otel)
+else
+    programs+=(--lib --test rooms --test architecture)
+fi
+
+# The server for the tests of object stores.
+s3s=$target/s3s
+s3s_server() { nice -n 19 cargo install --quiet --locked --debug s3s-fs@0.14.1 --features binary --root "$s3s" --target-dir "$s3s/target"; }
 
 # The examples are a server of the npm clients, and the rules of their models. All programs together have it already.
 # Always the whole workspace: with one package alone, the crates would be built again with fewer features.
 build() {
-    cargo test --locked --no-run "${programs[@]}" &&
+    cargo test --locked --no-run "${programs[@]}" "${extra[@]}" &&
         { [ -n "$all" ] || cargo build --locked --workspace --example dojo --example strict_providers; }
 }
 
@@ -183,21 +192,22 @@ rust_tests() {
     has_failed 'npm packages' &&
         without+=(--skip mcp_everything:: --skip mcp_sdk:: --skip mcp_questions:: \
             --skip readyz_names_the_mcp_servers --skip each_configuration_starts_and_answers)
-    cargo test --locked --no-fail-fast "${programs[@]}" -- "${without[@]}"
+    [ -z "$all" ] || export AGUI_S3S_FS=$s3s/bin/s3s-fs
+    cargo test --locked --no-fail-fast "${programs[@]}" "${extra[@]}" -- "${without[@]}"
 }
 
-clippy() { nice -n 19 cargo clippy --locked --workspace --all-targets -- -D warnings; }
+clippy() { nice -n 19 cargo clippy --locked --workspace "${extra[@]}" --all-targets -- -D warnings; }
 
 # Servers under load, for five minutes with faults. With --soak for an hour, and also without faults, where nothing may grow.
 chaos() {
     local seconds=300 tests=nothing_acknowledged_is_lost
     [ -z "$soak" ] || seconds=3600 tests=''
     AGUI_CHAOS_SECONDS=$seconds AGUI_SOAK_SECONDS=$seconds \
-        cargo test --locked --workspace --test chaos -- --nocapture --test-threads=4 $tests
+        cargo test --locked --workspace "${extra[@]}" --test chaos -- --nocapture --test-threads=4 $tests
 }
 
 # Events as the server encodes them, for the npm clients.
-corpus() { cargo test --locked --workspace --test rooms -- protocol::corpus::; }
+corpus() { cargo test --locked --workspace "${extra[@]}" --test rooms -- protocol::corpus::; }
 
 npm_clients() {
     local files=(tests/js/*.test.mjs)
@@ -223,7 +233,7 @@ crates_of_others() {
     cargo tree --locked --package "$1" -e normal --no-default-features --prefix none | sed 's/ (.*//' | sort -u | grep -vc '^agui-'
 }
 
-# Each feature of each crate alone without warnings, and the number of crates that a router without features and a program
+# Each crate and each feature of the server alone without warnings, and the number of crates that a router without features and a program
 # with the protocol alone compile. The build of the tests has all features together.
 features() {
     tests/features.sh
@@ -239,13 +249,6 @@ fuzz_targets() {
     fuzz/run.sh --total "$seconds"
 }
 
-# The spans that the command sends, and files at an object store. The other suites have the command without these features.
-extras() {
-    local s3="$target/s3s"
-    cargo install --quiet --locked --debug s3s-fs@0.14.1 --features binary --root "$s3" || return
-    AGUI_S3S_FS=$s3/bin/s3s-fs cargo test --locked --workspace --features object-store,otel --test rooms -- observe::telemetry:: server::object_store::
-}
-
 documentation() { RUSTDOCFLAGS='-D warnings' cargo doc --locked --no-deps --workspace; }
 
 # --- The checks of every run ----------------------------------------------------------------------
@@ -257,6 +260,7 @@ start 'npm packages' npm_packages tests/js
 if [ -n "$all" ]; then
     start 'web pages' web_pages
     start 'Python packages' python_packages
+    start 'object store' s3s_server
 fi
 command -v promtool >/dev/null || left_out+=("the Rust tests of deploy/: promtool is missing")
 [ -z "$all" ] || step 'format' cargo fmt --all --check
@@ -264,6 +268,7 @@ step 'build' build
 finish 'npm packages' || left_out+=("the Rust tests with MCP servers of npm: the step 'npm packages' failed")
 finish 'web pages'
 finish 'Python packages'
+finish 'object store'
 python=''
 if [ -n "$all" ]; then
     has_failed 'Python packages' || python=true
@@ -275,7 +280,7 @@ if ! reason=$(can_isolate 2>&1); then
 fi
 if [ -n "$all" ]; then
     # Some measure time and memory, so nothing else runs beside them.
-    possible 'Rust tests' 'build' && step 'Rust tests' rust_tests
+    possible 'Rust tests' 'build' 'object store' && step 'Rust tests' rust_tests
     possible 'Python models' 'build' 'npm packages' 'Python packages' && start 'Python models' python_models
     possible 'npm clients' 'build' 'npm packages' && start 'npm clients' npm_clients
     possible 'browser' 'build' 'web pages' 'Python packages' && start 'browser' browser
@@ -301,7 +306,6 @@ slow_checks() {
     fi
     step 'features' features
     step 'documentation' documentation
-    possible 'traces and object stores' 'build' && step 'traces and object stores' extras
     finish 'Docker image'
     possible 'chaos' 'build' && start 'chaos' chaos
     step 'fuzz targets' fuzz_targets
@@ -313,7 +317,7 @@ if [ -n "$all" ]; then
 else
     left_out+=(
         "the Rust tests in tests/chaos and tests/memory, those of several replicas, of damaged rows and of neighbours under load, and the examples in the documentation; the npm clients with a part in Python; the pages in Chromium; the Python models; the packages of a release"
-        "format, clippy, each feature of each crate alone, rustdoc, traces and object stores (features that are not in the default), fuzz targets, the Docker image"
+        "traces and object stores (features that are not in the default), format, clippy, each crate and feature alone, rustdoc, fuzz targets, the Docker image"
     )
 fi
 

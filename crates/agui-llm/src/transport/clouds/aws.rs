@@ -34,8 +34,8 @@ impl AwsCredentials {
     /// A text for the log.
     pub(crate) async fn keys(&self) -> Result<(AwsKeys, Duration), String> {
         let profile = AwsProfile::read().await?;
-        let from_variables = || variable("AWS_REGION").or_else(|| variable("AWS_DEFAULT_REGION"));
-        let region = self.region.clone().or_else(from_variables).or_else(|| profile.region());
+        let region_variable = || variable("AWS_REGION").or_else(|| variable("AWS_DEFAULT_REGION"));
+        let region = self.region.clone().or_else(region_variable).or_else(|| profile.region());
         let region = region.ok_or("the region of AWS is unknown: set AWS_REGION")?;
         let given = match (from_variables(), variable("AWS_WEB_IDENTITY_TOKEN_FILE")) {
             (Some(given), _) => given,
