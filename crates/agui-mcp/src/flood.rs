@@ -6,7 +6,7 @@ use parking_lot::Mutex;
 use tokio::{sync::Notify, time::Instant};
 
 /// The largest number of notifications and questions in [`WINDOW`].
-pub(super) const MAX_MESSAGES: u32 = 20_000;
+pub(super) const MAX_MESSAGES: u32 = 10_000;
 pub(super) const WINDOW: Duration = Duration::from_secs(10);
 
 #[derive(Default)]
