@@ -1,4 +1,4 @@
-//! The Messages API; the second byte decides whether the answer is recorded: an answer keeps the rules of answers, and is the same
+//! The Messages API; the second byte selects the vendor, who can pause an answer, or another server: an answer keeps the rules of answers, and is the same
 //! wherever the bytes are cut. The first byte is the way to cut them.
 #![no_main]
 
@@ -8,6 +8,6 @@ use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|data: &[u8]| {
     let [how, kind, body @ ..] = data else { return };
-    let api = Api::Anthropic(kind % 2 == 1);
-    check_answers(api, body, *how);
+    let server = (kind % 2 == 0).then_some("compatible");
+    check_answers(Api::Anthropic, server, body, *how);
 });

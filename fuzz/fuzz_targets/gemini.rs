@@ -8,6 +8,5 @@ use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|data: &[u8]| {
     let [how, _, body @ ..] = data else { return };
-    let api = Api::Gemini;
-    check_answers(api, body, *how);
+    check_answers(Api::Gemini, None, body, *how);
 });

@@ -2,12 +2,11 @@
 //! wherever the bytes are cut. The first byte is the way to cut them.
 #![no_main]
 
-use agui_server::llm::fuzzing::Api;
+use agui_server::llm::fuzzing::{Api, OpenAiApi};
 use agui_server_fuzz::check_answers;
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|data: &[u8]| {
     let [how, _, body @ ..] = data else { return };
-    let api = Api::Responses;
-    check_answers(api, body, *how);
+    check_answers(Api::OpenAi(OpenAiApi::Responses), None, body, *how);
 });

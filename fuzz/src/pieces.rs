@@ -82,12 +82,12 @@ fn check_model_answer(mut answer: ModelAnswer) -> ModelAnswer {
 }
 
 /// Decodes a body in pieces and as a whole, and checks both answers.
-pub fn check_answers(api: Api, data: &[u8], how: u8) {
+pub fn check_answers(api: Api, server: Option<&str>, data: &[u8], how: u8) {
     let body = amplified(data);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build();
     let runtime = runtime.expect("a runtime");
     let limits = StreamLimits { max_event_bytes: 16 << 10, idle_timeout: Duration::from_secs(1) };
-    let read = |how: u8| runtime.block_on(answer(api, response(pieces(&body, how), false), limits));
+    let read = |how: u8| runtime.block_on(answer(api, server, response(pieces(&body, how), false), limits));
     let cut = check_model_answer(bounded(body.len(), || read(how)));
     let whole = check_model_answer(read(0));
     assert_eq!(format!("{cut:?}"), format!("{whole:?}"), "cut and whole");

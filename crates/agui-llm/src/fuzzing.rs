@@ -9,18 +9,12 @@ use serde_json::{Value, json};
 
 use super::{
     KnownModels, ModelEvent, ModelOptions, ModelRequest, ProfileOptions, ProviderClient, history,
-    known_models::{MessagesServer, Profile},
+    known_models::Profile,
     providers::{
-        anthropic::{
-            self,
-            decoder::{MessageDecoder, PausedContent},
-        },
-        chat::{self, decoder::ChatDecoder, written_calls::WrittenCallReader},
-        gemini::{self, decoder::GeminiDecoder},
+        api_entry::SampleServer, chat::written_calls::WrittenCallReader,
         portable_tools::PortableTools,
-        responses::{self, decoder::ResponsesDecoder},
     },
-    transport::{AnswerEvents, DecodeStep, Decoder},
+    transport::{AnswerEvents, DecodeStep},
     window::{image_memory, scale_image},
     written_syntax::SoughtCalls,
 };
@@ -28,26 +22,16 @@ use agui_base::upstream::events::{StreamLimits, provider_events};
 use agui_protocol::Message;
 use agui_tools::ToolSpec;
 
-/// An API with a decoder of its own.
-#[derive(Debug, Clone, Copy)]
-pub enum Api {
-    /// Chat completions, with the profile of this name.
-    Chat(&'static str),
-    /// The Responses API.
-    Responses,
-    /// The Messages API. `true` if the answer is recorded, because the provider can pause it.
-    Anthropic(bool),
-    /// The Gemini API.
-    Gemini,
-}
+pub use super::providers::{Api, openai::api::OpenAiApi};
 
-/// Decodes a response as a request to this API does, up to the first error.
+/// Decodes a response as a request to this API does, up to the first error. `server` is a profile; `None` is the vendor.
 pub async fn answer(
     api: Api,
+    server: Option<&str>,
     response: Response,
     limits: StreamLimits,
 ) -> Vec<Result<ModelEvent, String>> {
-    let mut decoder = decoder(api);
+    let mut decoder = (api.entry().decoder)(&sample(server));
     let mut output = AnswerEvents::default();
     let mut events = provider_events(response, limits, &"".into());
     let failure = loop {
@@ -86,31 +70,23 @@ pub fn stands_in(text: &str, (name, arguments): &(String, String)) -> bool {
     SoughtCalls::new([(name.as_str(), arguments.as_str())]).stand_in(text)
 }
 
-/// Returns the body of a request with a conversation.
-pub fn request(api: Api, model: &str, messages: &[Message], tools: &[ToolSpec]) -> Value {
+/// Returns the body of a request with a conversation. `server` is a profile; `None` is the vendor.
+pub fn request(
+    api: Api,
+    server: Option<&str>,
+    model: &str,
+    messages: &[Message],
+    tools: &[ToolSpec],
+) -> Value {
     let options = ModelOptions::new(model, ProviderClient::default());
-    let limits = options.known_models.tool_limits();
-    let limits = match api {
-        Api::Chat(_) | Api::Responses => &limits.openai,
-        Api::Anthropic(_) => &limits.anthropic,
-        Api::Gemini => &limits.gemini,
-    };
     let mut request = ModelRequest {
         steps: history::steps(messages),
         tools: tools.into(),
         ..ModelRequest::default()
     };
-    PortableTools::new(limits.clone()).prepare(&mut request);
-    let sent = match api {
-        Api::Chat(name) => chat::request::body(&options, &profile(name), &request),
-        Api::Responses => responses::request::body(&options, &request),
-        Api::Anthropic(is_official) => {
-            anthropic::request::body(&options, &request, &MessagesServer::default(), is_official)
-                .sent
-        }
-        Api::Gemini => gemini::request::body(&options, &request),
-    };
-    sent.json
+    let api = api.entry();
+    PortableTools::new(options.known_models.tool_limits(api.tool_limits)).prepare(&mut request);
+    (api.body)(&options, &request, &sample(server)).json
 }
 
 /// Returns the most memory that scaling an image down takes, by its header.
@@ -135,14 +111,6 @@ pub(crate) fn profile(name: &str) -> Arc<Profile> {
         .expect("a known profile")
 }
 
-fn decoder(api: Api) -> Box<dyn Decoder> {
-    match api {
-        Api::Chat(name) => Box::new(ChatDecoder::new("m", &profile(name), false, Arc::default())),
-        Api::Responses => Box::new(ResponsesDecoder::new("m")),
-        Api::Anthropic(true) => {
-            Box::new(MessageDecoder::new("m").recording(PausedContent::default()))
-        }
-        Api::Anthropic(false) => Box::new(MessageDecoder::new("m")),
-        Api::Gemini => Box::new(GeminiDecoder::new("m")),
-    }
+fn sample(server: Option<&str>) -> SampleServer {
+    SampleServer { profile: profile(server.unwrap_or("openai")), is_official: server.is_none() }
 }

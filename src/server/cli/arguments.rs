@@ -5,11 +5,12 @@ use std::{error::Error, path::PathBuf};
 use clap::{Args, Parser, Subcommand};
 use serde_json::Value;
 
-use super::model_choice::{KnownProvider, ModelChoice, read_model, read_provider};
+use super::model_choice::{ModelChoice, each_name, key_variables, read_model, read_provider};
 use crate::server::{
     Server,
     options::{ConfigError, Loaded, Sources},
 };
+use agui_llm::host::KnownProvider;
 
 /// An HTTP server that speaks AG-UI, the protocol between AI agents and the user interfaces in front of them.
 #[derive(Debug, Parser)]
@@ -51,8 +52,8 @@ pub(super) struct InitArguments {
     /// The new file
     #[arg(value_name = "FILE", default_value = "my.toml")]
     pub(super) file: PathBuf,
-    /// openai, anthropic, gemini or ollama; by default that of the model
     #[arg(long, value_name = "NAME", value_parser = read_provider)]
+    #[arg(help = format!("{}; by default that of the model", each_name("")))]
     pub(super) provider: Option<&'static KnownProvider>,
     /// The model's name at the provider; without --provider, as with `agui-server --model`
     #[arg(long, value_name = "MODEL")]
@@ -192,8 +193,10 @@ pub(super) struct CommandOptions {
     /// The configuration file; without one, the demo agent is served
     #[arg(long, short, value_name = "FILE")]
     pub(super) config: Option<PathBuf>,
-    /// The model of an agent without a configuration file, such as gpt-4o or ollama/qwen3; its key is in OPENAI_API_KEY,
-    /// ANTHROPIC_API_KEY or GEMINI_API_KEY
+    #[arg(help = format!(
+        "The model of an agent without a configuration file, such as gpt-4o or ollama/qwen3; its key is in one of {}",
+        key_variables()
+    ))]
     #[arg(long, value_name = "[PROVIDER/]MODEL", value_parser = read_model, conflicts_with = "config")]
     pub(super) model: Option<ModelChoice>,
     /// The address and port to listen on, such as 127.0.0.1:8080 or localhost:8080

@@ -10,13 +10,12 @@ use std::{
 
 use super::{
     arguments::InitArguments,
-    model_choice::{
-        KnownProvider, ModelChoice, OLLAMA, PROVIDERS, each_name, read_model, read_provider,
-    },
+    model_choice::{ModelChoice, OLLAMA, each_name, providers, read_model, read_provider},
     output::print_line,
 };
 use crate::server::Server;
 use agui_base::private_file::private_file_options;
+use agui_llm::host::KnownProvider;
 
 pub(super) fn init(arguments: InitArguments) -> Result<(), Box<dyn Error>> {
     let InitArguments { file, provider, model, name, tools } = arguments;
@@ -69,11 +68,12 @@ fn ask_provider() -> Result<&'static KnownProvider, Box<dyn Error>> {
     let has_key = |provider: &&'static KnownProvider| {
         provider.key_env.is_some_and(|key| std::env::var_os(key).is_some())
     };
-    let found = PROVIDERS.into_iter().find(has_key);
+    let found = providers().find(has_key);
     if found.is_none() && !io::stdin().is_terminal() {
         return Err("--provider or --model is missing".into());
     }
-    let name = ask(&format!("provider: {}", each_name("")), found.unwrap_or(PROVIDERS[0]).name)?;
+    let usual = found.or_else(|| providers().next()).map_or("", |provider| provider.name);
+    let name = ask(&format!("provider: {}", each_name("")), usual)?;
     Ok(read_provider(&name).map_err(|problem| format!("provider: {problem}"))?)
 }
 

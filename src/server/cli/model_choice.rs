@@ -4,55 +4,31 @@
 use toml::{Table, Value};
 
 use crate::server::options::OLLAMA_URL;
+use agui_llm::host::{Api, KnownProvider};
 
-/// A provider of models, and the options that its agents need.
-#[derive(Debug)]
-pub(super) struct KnownProvider {
-    /// The name that may stand before a model's, as in `ollama/qwen3`. Without a URL, also the value of `provider`.
-    pub(super) name: &'static str,
-    /// The environment variable with the key.
-    pub(super) key_env: Option<&'static str>,
-    /// The URL of a server with OpenAI's protocol.
-    base_url: Option<&'static str>,
-    /// Prefixes of model names that only this provider has.
-    beginnings: &'static [&'static str],
-    /// The model that `init` proposes.
-    pub(super) usual_model: &'static str,
-}
-
-const OPENAI: KnownProvider = KnownProvider {
-    name: "openai",
-    key_env: Some("OPENAI_API_KEY"),
-    base_url: None,
-    beginnings: &["gpt-", "chatgpt-", "codex-", "o1", "o3", "o4"],
-    usual_model: "gpt-4o",
-};
-const ANTHROPIC: KnownProvider = KnownProvider {
-    name: "anthropic",
-    key_env: Some("ANTHROPIC_API_KEY"),
-    beginnings: &["claude-"],
-    usual_model: "claude-sonnet-5-5",
-    ..OPENAI
-};
-const GEMINI: KnownProvider = KnownProvider {
-    name: "gemini",
-    key_env: Some("GEMINI_API_KEY"),
-    beginnings: &["gemini-"],
-    usual_model: "gemini-3.8-flash",
-    ..OPENAI
-};
+/// Ollama, whose models need no key.
 pub(super) static OLLAMA: KnownProvider = KnownProvider {
     name: "ollama",
     key_env: None,
     base_url: Some(OLLAMA_URL),
-    beginnings: &[],
+    model_prefixes: &[],
     usual_model: "qwen3",
 };
-pub(super) static PROVIDERS: [&KnownProvider; 4] = [&OPENAI, &ANTHROPIC, &GEMINI, &OLLAMA];
+
+/// Returns the providers that the command line knows.
+pub(super) fn providers() -> impl Iterator<Item = &'static KnownProvider> {
+    Api::ALL.into_iter().filter_map(|api| api.entry().service.as_ref()).chain([&OLLAMA])
+}
 
 /// Returns the names of all providers, each with a text behind it.
 pub(super) fn each_name(suffix: &str) -> String {
-    PROVIDERS.map(|provider| format!("{}{suffix}", provider.name)).join(", ")
+    let names: Vec<_> = providers().map(|provider| format!("{}{suffix}", provider.name)).collect();
+    names.join(", ")
+}
+
+/// Returns the environment variables with keys.
+pub(super) fn key_variables() -> String {
+    providers().filter_map(|provider| provider.key_env).collect::<Vec<_>>().join(", ")
 }
 
 /// A model and its provider.
@@ -63,7 +39,7 @@ pub(super) struct ModelChoice {
 }
 
 pub(super) fn read_provider(name: &str) -> Result<&'static KnownProvider, String> {
-    let found = PROVIDERS.into_iter().find(|provider| provider.name == name);
+    let found = providers().find(|provider| provider.name == name);
     found.ok_or_else(|| format!("expected one of {}", each_name("")))
 }
 
@@ -72,9 +48,9 @@ pub(super) fn read_model(text: &str) -> Result<ModelChoice, String> {
     let prefixed =
         text.split_once('/').and_then(|(name, model)| Some((read_provider(name).ok()?, model)));
     let has = |provider: &&KnownProvider| {
-        provider.beginnings.iter().any(|beginning| text.starts_with(beginning))
+        provider.model_prefixes.iter().any(|prefix| text.starts_with(prefix))
     };
-    let named = prefixed.or_else(|| Some((PROVIDERS.into_iter().find(has)?, text)));
+    let named = prefixed.or_else(|| Some((providers().find(has)?, text)));
     let (provider, model) = named.filter(|(_, model)| !model.is_empty()).ok_or_else(|| {
         let forms = each_name("/MODEL");
         format!("the provider of this model is unknown: write {forms}, or use a configuration file")
@@ -88,7 +64,7 @@ impl ModelChoice {
         let KnownProvider { name, key_env, base_url, .. } = *self.provider;
         let texts = [
             ("kind", Some("llm")),
-            ("provider", base_url.map_or(Some(name), |_| Some(OPENAI.name))),
+            ("provider", Some(if base_url.is_some() { "openai" } else { name })),
             ("base_url", base_url),
             ("model", Some(&*self.model)),
             ("api_key_env", key_env),
@@ -132,7 +108,7 @@ mod tests {
 
     #[test]
     fn the_configuration_of_each_provider_is_read_with_its_model() {
-        for provider in PROVIDERS {
+        for provider in providers() {
             let choice = ModelChoice { provider, model: "a \"model\"".to_owned() };
             let loaded = Loaded::from_toml_str(
                 &choice.configuration("clerk", &["current_time", "ask_user"]),

@@ -6,19 +6,16 @@ use indexmap::IndexMap;
 use secrecy::SecretString;
 
 use crate::server::options::{
-    Config, ConfigError, HostedApi, LlmConfig, ModelSource, Origin, ProviderClientConfig,
+    Config, ConfigError, LlmConfig, ModelSource, Origin, ProviderClientConfig,
 };
 use agui_base::{
     InvalidOption,
     upstream::secret_names::{is_secret_header, secret_variable},
 };
 use agui_llm::{
-    Anthropic, Gemini, KnownModels, Model, ModelOptions, OpenAi, ProviderClient, SetupError,
-    host::{OpenAiApi, RecordedApi, RecordedExchanges},
+    KnownModels, Model, ModelOptions, ProviderClient, SetupError,
+    host::{Api, OpenAiApi, RecordedExchanges},
 };
-
-/// The ends of the URLs of requests, which many pages of vendors show.
-const ENDPOINTS: [&str; 4] = ["/chat/completions", "/responses", "/v1/messages", "/messages"];
 
 /// The models that were added in Rust, by name.
 pub(super) type RustModels = IndexMap<String, Arc<dyn Model>>;
@@ -42,17 +39,15 @@ pub(super) fn build_model(
                 apis.max_by_key(|api| *api == OpenAiApi::Responses).unwrap_or(OpenAiApi::Chat);
             options.credentials = client.credentials;
             options.client = build_client(client, origin)?;
-            hosted_model(api.unwrap_or(HostedApi::OpenAi(usual)), options).map_err(|error| {
-                match error {
-                    SetupError::Option { option, problem }
-                        if api.is_none() && usual == OpenAiApi::Responses =>
-                    {
-                        let advice =
-                            "this model gets the Responses API unless api = \"chat\" is set";
-                        InvalidOption::new(option, format!("{problem}; {advice}"))
-                    }
-                    error => setup_fault(error),
+            let create = api.unwrap_or(Api::OpenAi(usual)).entry().create;
+            create(options).map_err(|error| match error {
+                SetupError::Option { option, problem }
+                    if api.is_none() && usual == OpenAiApi::Responses =>
+                {
+                    let advice = "this model gets the Responses API unless api = \"chat\" is set";
+                    InvalidOption::new(option, format!("{problem}; {advice}"))
                 }
+                error => setup_fault(error),
             })
         }
         ModelSource::Rust => rust_model(&options.model, rust),
@@ -79,8 +74,9 @@ pub(super) fn client_warnings(source: &ModelSource) -> Vec<String> {
         format!("the header {header} looks like a secret: put its value into headers_env")
     });
     let url = client.base_url.as_deref().map(|url| url.trim_end_matches('/')).unwrap_or_default();
-    let endpoint =
-        ENDPOINTS.iter().find_map(|endpoint| Some((endpoint, url.strip_suffix(endpoint)?)));
+    // Many pages of vendors show the URLs of requests.
+    let mut endpoints = Api::ALL.into_iter().flat_map(|api| api.entry().endpoints);
+    let endpoint = endpoints.find_map(|endpoint| Some((endpoint, url.strip_suffix(endpoint)?)));
     let endpoint = endpoint.map(|(endpoint, base)| {
         format!("base_url ends with {endpoint}, which requests add: write base_url = {base:?}")
     });
@@ -128,27 +124,16 @@ fn playback_model(
     folder: &Path,
     mut options: ModelOptions,
 ) -> Result<Arc<dyn Model>, InvalidOption> {
-    let exchanges = RecordedExchanges::read(folder)
+    let find = |path: &str| Api::ALL.into_iter().find(|api| api.entry().has_path(path));
+    let (api, exchanges) = RecordedExchanges::read(folder, find)
         .map_err(|error| InvalidOption::new("dir", error.to_string()))?;
-    let api = match exchanges.api {
-        RecordedApi::Messages => HostedApi::Anthropic,
-        RecordedApi::Gemini => HostedApi::Gemini,
-        RecordedApi::Responses => HostedApi::OpenAi(OpenAiApi::Responses),
-        RecordedApi::ChatCompletions => HostedApi::OpenAi(OpenAiApi::Chat),
-    };
-    // The recorded host decides on the request format, as it did when it was recorded. Gemini's path has the model.
-    let base_url = (api != HostedApi::Gemini).then(|| format!("https://{}", exchanges.url));
+    let api = api.entry();
+    // The recorded host decides on the request format, as it did when it was recorded. An API without endpoints has the
+    // model in its paths, so that no base URL can be read from them.
+    let base_url = (!api.endpoints.is_empty()).then(|| format!("https://{}", exchanges.url));
     options.client = ProviderClient { base_url, ..ProviderClient::default() };
     options.exchanges = Some(Arc::new(exchanges));
-    hosted_model(api, options).map_err(setup_fault)
-}
-
-fn hosted_model(api: HostedApi, model: ModelOptions) -> Result<Arc<dyn Model>, SetupError> {
-    Ok(match api {
-        HostedApi::Anthropic => Arc::new(Anthropic::new(model)?),
-        HostedApi::Gemini => Arc::new(Gemini::new(model)?),
-        HostedApi::OpenAi(api) => Arc::new(OpenAi::with_api(api, model)?),
-    })
+    (api.create)(options).map_err(setup_fault)
 }
 
 fn build_client(

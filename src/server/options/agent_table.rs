@@ -12,14 +12,14 @@ use toml::{
 
 use super::{
     agents::{
-        AgentConfig, AgentKind, ApiOptions, CommonOptions, HostedApi, KindName, LlmConfig,
-        ModelSource, NamedModel, ProviderName, ProviderOptions,
+        AgentConfig, AgentKind, ApiOptions, CommonOptions, KindName, LlmConfig, ModelSource,
+        NamedModel, ProviderName, ProviderOptions,
     },
     diagnose::{ReadError, misplaced, unknown},
     option_names::{named_values, option_names},
     vendors::advice_about,
 };
-use agui_llm::{ModelOptions, host::OpenAiApi};
+use agui_llm::{ModelOptions, host::Api};
 
 /// The kind in errors about agents with a model.
 const LLM: &str = "kind = \"llm\"";
@@ -125,23 +125,16 @@ impl AgentTable<'_, '_> {
         let source = match provider {
             ProviderName::Openai => {
                 let api = self.part::<ApiOptions>(LLM);
-                self.hosted(api.map(|options| options.api.map(HostedApi::OpenAi)))
+                self.hosted(api.map(|options| options.api.map(Api::OpenAi)))
             }
-            ProviderName::OpenaiResponses => {
-                self.hosted(Ok(Some(HostedApi::OpenAi(OpenAiApi::Responses))))
-            }
-            ProviderName::Anthropic => self.hosted(Ok(Some(HostedApi::Anthropic))),
-            ProviderName::Gemini => self.hosted(Ok(Some(HostedApi::Gemini))),
             ProviderName::Rust => Ok(ModelSource::Rust),
             ProviderName::Playback => self.part("provider = \"replay\"").map(ModelSource::Playback),
+            hosted => self.hosted(Ok(hosted.api())),
         };
         Ok(LlmConfig { options: options?, source: source?, model: model? })
     }
 
-    fn hosted(
-        &mut self,
-        api: Result<Option<HostedApi>, ReadError>,
-    ) -> Result<ModelSource, ReadError> {
+    fn hosted(&mut self, api: Result<Option<Api>, ReadError>) -> Result<ModelSource, ReadError> {
         let client = self.part(LLM);
         Ok(ModelSource::Hosted(api?, client?))
     }

@@ -8,7 +8,7 @@ use serde::Deserialize;
 use agui_agents::{RemoteOptions, host::ReplayOptions};
 use agui_llm::{
     ModelOptions, ToolChoice, UnknownOutcome, WindowPolicy,
-    host::{CloudCredentials, OpenAiApi, StatePrediction, SystemPrompt},
+    host::{Api, CloudCredentials, OpenAiApi, StatePrediction, SystemPrompt},
 };
 use agui_protocol::JsonObject;
 use agui_run::OnDisconnect;
@@ -124,19 +124,11 @@ pub(crate) struct LlmConfig {
 #[expect(clippy::large_enum_variant, reason = "it is boxed with the other options of its agent")]
 pub(crate) enum ModelSource {
     /// A provider. Without an API: the one of OpenAI that fits the models.
-    Hosted(Option<HostedApi>, ProviderClientConfig),
+    Hosted(Option<Api>, ProviderClientConfig),
     /// The application, which added a model with a client and options of its own.
     Rust,
     /// The recorded answers of a provider.
     Playback(RecordingsFolder),
-}
-
-/// The protocol of a provider.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum HostedApi {
-    OpenAi(OpenAiApi),
-    Anthropic,
-    Gemini,
 }
 
 #[derive(Debug, Clone, Deserialize)]
@@ -164,6 +156,18 @@ pub(super) enum ProviderName {
     /// The recorded answers of a provider, in `dir`.
     #[serde(rename = "replay")]
     Playback,
+}
+
+impl ProviderName {
+    /// Returns the API of a provider that has one only.
+    pub(super) fn api(self) -> Option<Api> {
+        match self {
+            Self::OpenaiResponses => Some(Api::OpenAi(OpenAiApi::Responses)),
+            Self::Anthropic => Some(Api::Anthropic),
+            Self::Gemini => Some(Api::Gemini),
+            Self::Openai | Self::Rust | Self::Playback => None,
+        }
+    }
 }
 
 /// A model of `provider = "rust"`, which has its options in Rust.

@@ -29,8 +29,7 @@ use serde::{Deserialize, Deserializer, de::IgnoredAny};
 use smart_default::SmartDefault;
 
 pub(crate) use agents::{
-    A2uiSwitch, AgentConfig, AgentKind, HostedApi, LlmConfig, LlmOptions, ModelSource,
-    ProviderClientConfig,
+    A2uiSwitch, AgentConfig, AgentKind, LlmConfig, LlmOptions, ModelSource, ProviderClientConfig,
 };
 pub(crate) use auth::{AuthConfig, AuthMode};
 pub(crate) use check::SANDBOX;

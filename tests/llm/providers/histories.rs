@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use agui_server::{
     internal::decode,
-    llm::fuzzing::{Api, request},
+    llm::fuzzing::{Api, OpenAiApi, request},
     protocol::Message,
     tools::ToolSpec,
 };
@@ -198,13 +198,13 @@ proptest! {
         let messages = decoded(messages);
         let spec = |name: &&str| ToolSpec { name: (*name).to_owned(), description: String::new(), parameters: json!({}) };
         let tools: Vec<_> = NAMES[..3].iter().filter(|_| has_tools).map(spec).collect();
-        let body = request(Api::Chat(chat), chat_model, &messages, &tools);
+        let body = request(Api::OpenAi(OpenAiApi::Chat), Some(chat), chat_model, &messages, &tools);
         check("/chat/completions", body, |request| published::chat::refusal(chat, request))?;
-        let body = request(Api::Responses, "gpt-5", &messages, &tools);
+        let body = request(Api::OpenAi(OpenAiApi::Responses), None, "gpt-5", &messages, &tools);
         check("/v1/responses", body, published::responses::refusal)?;
-        let body = request(Api::Anthropic(true), claude, &messages, &tools);
+        let body = request(Api::Anthropic, None, claude, &messages, &tools);
         check("/v1/messages", body, published::anthropic::check)?;
-        let body = request(Api::Gemini, gemini, &messages, &tools);
+        let body = request(Api::Gemini, None, gemini, &messages, &tools);
         let path = format!("/v1beta/models/{gemini}:streamGenerateContent?alt=sse");
         check(&path, body, published::gemini::check)?;
     }

@@ -20,12 +20,12 @@ use serde::Deserialize;
 
 #[cfg(feature = "schema")]
 pub(crate) use self::profile_schema::ProfileNameOrTable;
+use self::rule_table::RuleTable;
 pub use self::server_profile::ProfileOptions;
 pub(crate) use self::server_profile::{
     Documents, ReasoningMember, StructuredOutputs, SystemMessages, ThinkTags, ThinkingMember,
     TokenLimit, ToolChoiceForm,
 };
-use self::{rule_table::RuleTable, tool_limits::ByProvider};
 pub(crate) use self::{
     server_profile::{
         MessagesServer, Profile, RequiredReasoning, ThoughtBrackets, WrittenForm, WrittenSyntax,
@@ -66,7 +66,8 @@ struct Known {
     tables: KnownTables,
     /// The profiles by the names of servers.
     profiles: IndexMap<String, Arc<Profile>>,
-    tool_limits: ByProvider<Arc<ToolLimits>>,
+    /// The limits by the names of providers.
+    tool_limits: IndexMap<String, Arc<ToolLimits>>,
 }
 
 /// The form of the file.
@@ -81,7 +82,7 @@ struct KnownTables {
     messages_servers: IndexMap<String, MessagesServer>,
     thoughts: Vec<ThoughtBrackets>,
     written_calls: Vec<WrittenForm>,
-    tools: ByProvider<JsonObject>,
+    tools: IndexMap<String, JsonObject>,
     media: IndexMap<String, MediaLimits>,
 }
 
@@ -143,7 +144,7 @@ impl KnownModels {
     /// If the text is not TOML of this form.
     pub fn with(text: &str) -> Result<Self, SetupError> {
         let tables = KnownTables::read(EMBEDDED)
-            .and_then(|embedded| Ok(embedded.extended(KnownTables::read(text)?)));
+            .and_then(|embedded| embedded.extended(KnownTables::read(text)?));
         let known =
             tables.and_then(Known::new).map_err(|problem| SetupError::KnownModels { problem })?;
         Ok(Self(Arc::new(known)))
@@ -175,8 +176,9 @@ impl KnownModels {
         fits.max_by_key(|(name, _)| name.len()).map(|(_, window)| *window)
     }
 
-    pub(crate) fn tool_limits(&self) -> &ByProvider<Arc<ToolLimits>> {
-        &self.0.tool_limits
+    /// Returns the limits of an API, by their name, which is one of the embedded file.
+    pub(crate) fn tool_limits(&self, name: &str) -> Arc<ToolLimits> {
+        self.0.tool_limits[name].clone()
     }
 
     /// Returns the limits of a provider for media.
@@ -271,8 +273,8 @@ impl KnownTables {
         Ok(tables)
     }
 
-    /// Adds the tables of a user.
-    fn extended(mut self, user: Self) -> Self {
+    /// Adds the tables of a user. Fails if one has the limits of an unknown provider.
+    fn extended(mut self, user: Self) -> Result<Self, String> {
         self.openai.extend(user.openai);
         self.anthropic.extend(user.anthropic);
         self.gemini.extend(user.gemini);
@@ -283,9 +285,13 @@ impl KnownTables {
         self.thoughts.extend(user.thoughts);
         self.written_calls.extend(user.written_calls);
         self.messages_servers.extend(user.messages_servers);
-        self.tools.extend(user.tools);
+        for (name, members) in user.tools {
+            let unknown =
+                format!("[tools.{name}]: unknown provider, expected {:?}", self.tools.keys());
+            self.tools.get_mut(&name).ok_or(unknown)?.extend(members);
+        }
         self.media.extend(user.media);
-        self
+        Ok(self)
     }
 }
 
@@ -303,7 +309,10 @@ impl Known {
             Ok((name.clone(), Arc::new(profile)))
         });
         let profiles = profiles.collect::<Result<_, String>>()?;
-        let tool_limits = tables.tools.read()?;
+        let limits = |(name, members): (&String, &JsonObject)| {
+            Ok((name.clone(), Arc::new(ToolLimits::read(name, members)?)))
+        };
+        let tool_limits = tables.tools.iter().map(limits).collect::<Result<_, String>>()?;
         Ok(Self { tables, profiles, tool_limits })
     }
 }

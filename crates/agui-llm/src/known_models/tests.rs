@@ -21,6 +21,10 @@ fn the_embedded_file_is_valid_and_unknown_members_are_refused() {
         ("[servers.a]\nimage = true", "[servers.a]: unknown field `image`"),
         ("[tools.openai]\nnames = 3", "[tools.openai]: unknown field `names`"),
         ("[tools.gemini]\nname_chars = 8", "[tools.gemini]: `name_chars` has to be at least 32"),
+        (
+            "[tools.mistral]\nname_chars = 64",
+            "[tools.mistral]: unknown provider, expected [\"openai\", \"anthropic\", \"gemini\"]",
+        ),
         ("[mistral]", "unknown field `mistral`"),
     ] {
         assert!(problem(text).contains(expected), "{text}: {}", problem(text));

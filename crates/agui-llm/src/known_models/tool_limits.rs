@@ -1,20 +1,9 @@
 //! The limits of each provider for the names and schemas of tools.
 
-use std::sync::Arc;
-
 use serde::Deserialize;
 use serde_json::Value;
 
 use agui_protocol::JsonObject;
-
-/// The tables of the file by provider, as written or read.
-#[derive(Debug, Default, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub(crate) struct ByProvider<T> {
-    pub(crate) openai: T,
-    pub(crate) anthropic: T,
-    pub(crate) gemini: T,
-}
 
 /// The limits of one provider. A name has letters and digits of ASCII, `_` and `-`.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
@@ -34,32 +23,17 @@ pub(crate) struct ToolLimits {
     refused: Vec<String>,
 }
 
-impl ByProvider<JsonObject> {
-    pub(super) fn extend(&mut self, user: Self) {
-        self.openai.extend(user.openai);
-        self.anthropic.extend(user.anthropic);
-        self.gemini.extend(user.gemini);
-    }
-
-    /// Fails if a member is unknown or missing.
-    pub(super) fn read(&self) -> Result<ByProvider<Arc<ToolLimits>>, String> {
-        let read = |name: &str, members: &JsonObject| {
-            let limits: ToolLimits = serde_json::from_value(Value::Object(members.clone()))
-                .map_err(|error| format!("[tools.{name}]: {error}"))?;
-            match limits.name_chars {
-                0..32 => Err(format!("[tools.{name}]: `name_chars` has to be at least 32")),
-                _ => Ok(Arc::new(limits)),
-            }
-        };
-        Ok(ByProvider {
-            openai: read("openai", &self.openai)?,
-            anthropic: read("anthropic", &self.anthropic)?,
-            gemini: read("gemini", &self.gemini)?,
-        })
-    }
-}
-
 impl ToolLimits {
+    /// Fails if a member is unknown or missing.
+    pub(super) fn read(provider: &str, members: &JsonObject) -> Result<Self, String> {
+        let limits: Self = serde_json::from_value(Value::Object(members.clone()))
+            .map_err(|error| format!("[tools.{provider}]: {error}"))?;
+        match limits.name_chars {
+            0..32 => Err(format!("[tools.{provider}]: `name_chars` has to be at least 32")),
+            _ => Ok(limits),
+        }
+    }
+
     pub(crate) fn takes_name(&self, name: &str) -> bool {
         let first = name.bytes().next();
         (1..=self.name_chars).contains(&name.len())

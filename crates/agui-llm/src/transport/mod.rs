@@ -36,7 +36,7 @@ pub(crate) use decode::{
     AnswerEvents, DecodeFault, DecodeStep, Decoder, call_start, check_error, check_open_blocks,
 };
 pub(crate) use parameters::schema_in_words;
-pub use playback::{RecordedApi, RecordedExchanges};
+pub use playback::RecordedExchanges;
 pub use provider_client::{CloudCredentials, ProviderClient, SetupError};
 pub(crate) use provider_client::{KeyPlace, is_in_domain};
 pub(crate) use refusal_texts::FailureKind;

@@ -30,27 +30,12 @@ const VARYING: &[&str] = &[
 /// The recorded answers of a provider.
 #[derive(Debug)]
 pub struct RecordedExchanges {
-    /// The API that all exchanges use.
-    pub api: RecordedApi,
     /// The URL of the first exchange, without its scheme: host and path.
     pub url: String,
     exchanges: Vec<ProviderExchange>,
     by_conversation: HashMap<String, usize>,
     /// Positions by the conversation without the results of tools.
     by_calls: HashMap<String, usize>,
-}
-
-/// The API of a recorded exchange.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum RecordedApi {
-    /// OpenAI's chat completions.
-    ChatCompletions,
-    /// OpenAI's Responses API.
-    Responses,
-    /// Anthropic's Messages API.
-    Messages,
-    /// Google's Gemini API.
-    Gemini,
 }
 
 /// The reason why recorded exchanges cannot be played back.
@@ -74,12 +59,20 @@ pub enum ExchangesError {
 }
 
 impl RecordedExchanges {
-    /// Reads the exchanges of all recordings in a folder. Failed and incomplete exchanges are left
-    /// out.
+    /// Reads the exchanges of all recordings in a folder, and returns them with the API that all use. `find_api` finds
+    /// an API by the path of a URL. Failed and incomplete exchanges are left out.
     ///
     /// # Errors
     /// A recording cannot be read, or the exchanges do not all use one known API.
-    pub fn read(folder: &Path) -> Result<Self, ExchangesError> {
+    pub fn read<A: PartialEq>(
+        folder: &Path,
+        find_api: impl Fn(&str) -> Option<A>,
+    ) -> Result<(A, Self), ExchangesError> {
+        let api_of = |url: &str| {
+            let uri: Option<Uri> = format!("http://{url}").parse().ok();
+            let api = find_api(uri.as_ref().map_or("", Uri::path));
+            api.ok_or_else(|| ExchangesError::UnknownApi(url.to_owned()))
+        };
         let exchanges = read_folder(folder)?.into_iter().flat_map(|recording| recording.exchanges);
         let exchanges: Vec<_> = exchanges.filter(ProviderExchange::is_whole).collect();
         let Some(first) = exchanges.first() else { return Err(ExchangesError::Empty) };
@@ -93,7 +86,7 @@ impl RecordedExchanges {
             by_conversation.entry(conversation(request, true)).or_insert(position);
             by_calls.entry(conversation(request, false)).or_insert(position);
         }
-        Ok(Self { api, url, exchanges, by_conversation, by_calls })
+        Ok((api, Self { url, exchanges, by_conversation, by_calls }))
     }
 
     /// Returns the recorded answer to the conversation of a request, or else to the same
@@ -110,23 +103,6 @@ impl RecordedExchanges {
             data: event.data,
             is_cut_off: false,
         }))
-    }
-}
-
-fn api_of(url: &str) -> Result<RecordedApi, ExchangesError> {
-    let uri: Option<Uri> = format!("http://{url}").parse().ok();
-    let path = uri.as_ref().map_or("", Uri::path);
-    match path {
-        _ if path.ends_with("/chat/completions") => Ok(RecordedApi::ChatCompletions),
-        _ if path.ends_with("/responses") => Ok(RecordedApi::Responses),
-        _ if path.ends_with("/messages") => Ok(RecordedApi::Messages),
-        _ if path.ends_with(":streamRawPredict")
-            || path.ends_with("/invoke-with-response-stream") =>
-        {
-            Ok(RecordedApi::Messages)
-        }
-        _ if path.ends_with(":streamGenerateContent") => Ok(RecordedApi::Gemini),
-        _ => Err(ExchangesError::UnknownApi(url.to_owned())),
     }
 }
 

@@ -11,7 +11,7 @@ use serde_json::json;
 use super::super::{partial_json, prediction::StatePredictor};
 use crate::{
     agent::StatePrediction,
-    fuzzing::{Api, answer, profile, stands_in, written_calls},
+    fuzzing::{Api, OpenAiApi, answer, profile, stands_in, written_calls},
     known_models::ThinkTags,
     providers::chat::tags::TagReader,
 };
@@ -143,7 +143,7 @@ const SCANS: &[Scan] = &[
     },
     Scan {
         name: "events of a server",
-        run: |pieces| events(Api::Chat("vllm"), pieces),
+        run: |pieces| events(Api::OpenAi(OpenAiApi::Chat), Some("vllm"), pieces),
         is_stream: true,
         texts: &[
             ("", "data: x\n"),
@@ -162,7 +162,7 @@ const SCANS: &[Scan] = &[
     },
     Scan {
         name: "events of Anthropic",
-        run: |pieces| events(Api::Anthropic(true), pieces),
+        run: |pieces| events(Api::Anthropic, None, pieces),
         is_stream: false,
         texts: &[(
             "data: {\"type\":\"content_block_start\",\"index\":0,\"content_block\":{\"type\":\"tool_use\",\"id\":\"c\",\"name\":\"f\"}}\n\n",
@@ -171,7 +171,7 @@ const SCANS: &[Scan] = &[
     },
     Scan {
         name: "events of Gemini",
-        run: |pieces| events(Api::Gemini, pieces),
+        run: |pieces| events(Api::Gemini, None, pieces),
         is_stream: false,
         texts: &[(
             "",
@@ -228,13 +228,13 @@ fn predict(pieces: &[&str]) {
     pieces.iter().for_each(|piece| follow(ToolCallArgs::new("c", *piece).into()));
 }
 
-fn events(api: Api, pieces: &[&str]) {
+fn events(api: Api, server: Option<&str>, pieces: &[&str]) {
     let pieces: Vec<_> =
         pieces.iter().map(|piece| Ok::<_, std::io::Error>((*piece).to_owned())).collect();
     let body = reqwest::Body::wrap_stream(futures::stream::iter(pieces));
     let limits = StreamLimits { max_event_bytes: 16 << 20, idle_timeout: Duration::from_secs(60) };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
-    black_box(runtime.block_on(answer(api, http::Response::new(body).into(), limits)));
+    black_box(runtime.block_on(answer(api, server, http::Response::new(body).into(), limits)));
 }
 
 /// Returns the number of the texts and thoughts of an answer that begins with tags.

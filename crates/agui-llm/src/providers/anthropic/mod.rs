@@ -25,7 +25,12 @@ use self::{decoder::MessageDecoder, request::ClaudeRequestBody};
 use crate::{
     MediaLimits, Model, ModelOptions, ModelRequest, ModelStream, ProviderClient,
     known_models::MessagesServer,
-    providers::{api_host::ApiHost, portable_tools::PortableTools, wire::media_input},
+    providers::{
+        api_entry::{ApiEntry, KnownProvider},
+        api_host::ApiHost,
+        portable_tools::PortableTools,
+        wire::{ANTHROPIC, media_input},
+    },
     transport::{SetupError, Transport, is_in_domain},
 };
 use agui_protocol::capabilities::MultimodalInputCapabilities;
@@ -42,6 +47,29 @@ const UNSUPPORTED_OPTIONS: &[&str] = &[
 ];
 const BASE_URL: &str = "https://api.anthropic.com";
 const BETA: HeaderName = HeaderName::from_static("anthropic-beta");
+const KEY_ENV: &str = "ANTHROPIC_API_KEY";
+
+pub(super) static MESSAGES: ApiEntry = ApiEntry {
+    create: |options| Ok(Arc::new(Anthropic::new(options)?)),
+    service: Some(KnownProvider {
+        name: ANTHROPIC,
+        key_env: Some(KEY_ENV),
+        base_url: None,
+        model_prefixes: &["claude-"],
+        usual_model: "claude-sonnet-5-5",
+    }),
+    endpoints: &["/v1/messages", "/messages"],
+    model_endpoints: &[":streamRawPredict", "/invoke-with-response-stream"],
+    tool_limits: ANTHROPIC,
+    body: |options, request, server| {
+        request::body(options, request, &MessagesServer::default(), server.is_official).sent
+    },
+    // The vendor's own service can pause an answer, whose content is kept then.
+    decoder: |server| {
+        let decoder = MessageDecoder::new("m");
+        Box::new(if server.is_official { decoder.recording(Arc::default()) } else { decoder })
+    },
+};
 
 /// A model with the Messages API, at Anthropic or at a compatible provider.
 #[derive(Debug)]
@@ -64,7 +92,7 @@ impl Anthropic {
     /// # Errors
     /// If the variable is not set, or its value is not a valid key.
     pub fn from_env(model: impl Into<String>) -> Result<Self, SetupError> {
-        Self::new(ModelOptions::new(model, ProviderClient::from_env("ANTHROPIC_API_KEY")?))
+        Self::new(ModelOptions::new(model, ProviderClient::from_env(KEY_ENV)?))
     }
 
     /// Creates a model with these options. The base URL of Amazon Bedrock is
@@ -100,7 +128,7 @@ impl Anthropic {
             .map(|beta| beta.trim().to_owned());
         let betas: Vec<String> = betas.filter(|beta| !beta.is_empty()).collect();
         let is_official = is_own || betas.iter().any(|beta| beta == request::BINDING_BETA);
-        let tools = PortableTools::new(options.known_models.tool_limits().anthropic.clone());
+        let tools = PortableTools::new(options.known_models.tool_limits(ANTHROPIC));
         let server = options.known_models.messages_server(&transport.url);
         Ok(Self { options, host, betas, server, is_official, tools, transport })
     }

@@ -15,6 +15,7 @@ use self::decoder::GeminiDecoder;
 use crate::{
     MediaLimits, Model, ModelOptions, ModelRequest, ModelStream, ProviderClient,
     providers::{
+        api_entry::{ApiEntry, KnownProvider},
         api_host::ApiHost,
         portable_tools::PortableTools,
         warning_list::WarningList,
@@ -30,6 +31,23 @@ const UNSUPPORTED_OPTIONS: &[&str] =
 const BASE_URL: &str = "https://generativelanguage.googleapis.com";
 const DEFAULT_VERSION: &str = "v1beta";
 const API_KEY: HeaderName = HeaderName::from_static("x-goog-api-key");
+const KEY_ENV: &str = "GEMINI_API_KEY";
+
+pub(super) static GENERATE_CONTENT: ApiEntry = ApiEntry {
+    create: |options| Ok(Arc::new(Gemini::new(options)?)),
+    service: Some(KnownProvider {
+        name: GEMINI,
+        key_env: Some(KEY_ENV),
+        base_url: None,
+        model_prefixes: &["gemini-"],
+        usual_model: "gemini-3.8-flash",
+    }),
+    endpoints: &[],
+    model_endpoints: &[":streamGenerateContent"],
+    tool_limits: GEMINI,
+    body: |options, request, _| request::body(options, request),
+    decoder: |_| Box::new(GeminiDecoder::new("m")),
+};
 
 /// A model with the Gemini API, at Google or at a compatible provider.
 #[derive(Debug)]
@@ -47,7 +65,7 @@ impl Gemini {
     /// # Errors
     /// If the variable is not set, or its value is not a valid key.
     pub fn from_env(model: impl Into<String>) -> Result<Self, SetupError> {
-        Self::new(ModelOptions::new(model, ProviderClient::from_env("GEMINI_API_KEY")?))
+        Self::new(ModelOptions::new(model, ProviderClient::from_env(KEY_ENV)?))
     }
 
     /// Creates a model with these options. A base URL without a version, such as `v1beta`, gets
@@ -73,7 +91,7 @@ impl Gemini {
         }
         let transport =
             Transport::new(&options, url, HeaderMap::new(), vec![host.key_place((API_KEY, ""))])?;
-        let tools = PortableTools::new(options.known_models.tool_limits().gemini.clone());
+        let tools = PortableTools::new(options.known_models.tool_limits(GEMINI));
         Ok(Self { options, host, tools, transport })
     }
 }

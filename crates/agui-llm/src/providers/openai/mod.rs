@@ -9,6 +9,7 @@ use http::{HeaderMap, HeaderName, header::AUTHORIZATION};
 
 use self::api::OpenAiApi;
 use super::{
+    api_entry::{ApiEntry, KnownProvider},
     chat::{self, decoder::ChatDecoder},
     portable_tools::PortableTools,
     responses::{self, decoder::ResponsesDecoder},
@@ -25,6 +26,7 @@ use agui_protocol::capabilities::MultimodalInputCapabilities;
 const BASE_URL: &str = "https://api.openai.com/v1";
 const CHAT_ENDPOINT: &str = "/chat/completions";
 const RESPONSES_ENDPOINT: &str = "/responses";
+const KEY_ENV: &str = "OPENAI_API_KEY";
 /// The header in which Azure takes a key.
 const AZURE_KEY: HeaderName = HeaderName::from_static("api-key");
 /// Options that the Responses API lacks.
@@ -37,6 +39,32 @@ const RESPONSES_LACKS: &[&str] = &[
     "thinking_budget",
     "profile",
 ];
+
+pub(super) static CHAT: ApiEntry = ApiEntry {
+    create: |options| Ok(Arc::new(OpenAi::chat(options)?)),
+    // Its configuration leaves the API open.
+    service: Some(KnownProvider {
+        name: OPENAI,
+        key_env: Some(KEY_ENV),
+        base_url: None,
+        model_prefixes: &["gpt-", "chatgpt-", "codex-", "o1", "o3", "o4"],
+        usual_model: "gpt-4o",
+    }),
+    endpoints: &[CHAT_ENDPOINT],
+    model_endpoints: &[],
+    tool_limits: OPENAI,
+    body: |options, request, server| chat::request::body(options, &server.profile, request),
+    decoder: |server| Box::new(ChatDecoder::new("m", &server.profile, false, Arc::default())),
+};
+pub(super) static RESPONSES: ApiEntry = ApiEntry {
+    create: |options| Ok(Arc::new(OpenAi::responses(options)?)),
+    service: None,
+    endpoints: &[RESPONSES_ENDPOINT],
+    model_endpoints: &[],
+    tool_limits: OPENAI,
+    body: |options, request, _| responses::request::body(options, request),
+    decoder: |_| Box::new(ResponsesDecoder::new("m")),
+};
 
 /// A model of OpenAI, or of a server with OpenAI's API.
 ///
@@ -61,7 +89,7 @@ impl OpenAi {
     /// # Errors
     /// If the variable is not set, or its value is not a valid key.
     pub fn from_env(model: impl Into<String>) -> Result<Self, SetupError> {
-        Self::new(ModelOptions::new(model, ProviderClient::from_env("OPENAI_API_KEY")?))
+        Self::new(ModelOptions::new(model, ProviderClient::from_env(KEY_ENV)?))
     }
 
     /// Creates a model of another server with OpenAI's API, without a key:
@@ -104,8 +132,7 @@ impl OpenAi {
         Self::with_api(OpenAiApi::Responses, options)
     }
 
-    #[doc(hidden)]
-    pub fn with_api(api: OpenAiApi, options: ModelOptions) -> Result<Self, SetupError> {
+    fn with_api(api: OpenAiApi, options: ModelOptions) -> Result<Self, SetupError> {
         if api == OpenAiApi::Responses {
             options.refuse(RESPONSES_LACKS)?;
         }
@@ -130,7 +157,7 @@ impl OpenAi {
             profile.has_api_key_header && options.client.api_key_command.is_empty();
         places.extend(has_key_header.then_some((AZURE_KEY, "")));
         let transport = Transport::new(&options, url, HeaderMap::new(), places)?;
-        let tools = PortableTools::new(options.known_models.tool_limits().openai.clone());
+        let tools = PortableTools::new(options.known_models.tool_limits(OPENAI));
         Ok(Self { options, api, profile, tools, transport })
     }
 }

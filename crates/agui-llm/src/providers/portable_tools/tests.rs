@@ -6,7 +6,7 @@ use crate::{StopReason, ToolResult, known_models::KnownModels};
 use agui_protocol::ToolCall;
 
 fn openai() -> PortableTools {
-    PortableTools::new(KnownModels::default().tool_limits().openai.clone())
+    PortableTools::new(KnownModels::default().tool_limits("openai"))
 }
 
 fn tool(name: &str) -> ToolSpec {
@@ -33,9 +33,7 @@ async fn called(names: SentNames, sent: &str) -> String {
 async fn every_name_becomes_one_that_is_taken_and_comes_back_as_its_own() {
     let long = "l".repeat(80);
     let names = ["shop.search", "shop search", "查询天气", "", "a/b", &long, "-x", "ok_name-1"];
-    for limits in
-        [openai(), PortableTools::new(KnownModels::default().tool_limits().gemini.clone())]
-    {
+    for limits in [openai(), PortableTools::new(KnownModels::default().tool_limits("gemini"))] {
         let mut request = with_tools(names.map(tool));
         let sent = limits.prepare(&mut request);
         let portable: Vec<_> = request.tools.iter().map(|tool| tool.name.clone()).collect();

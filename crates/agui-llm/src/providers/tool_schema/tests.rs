@@ -2,10 +2,10 @@ use proptest::{prelude::*, sample::select};
 use serde_json::json;
 
 use super::*;
-use crate::known_models::KnownModels;
+use crate::{known_models::KnownModels, providers::Api};
 
 fn openai() -> std::sync::Arc<ToolLimits> {
-    KnownModels::default().tool_limits().openai.clone()
+    KnownModels::default().tool_limits("openai")
 }
 
 fn folded(schema: &Value) -> (Value, Vec<String>) {
@@ -105,7 +105,7 @@ fn gemini_gets_no_keyword_that_its_list_lacks() {
         "$defs": {"node": {"type": "object", "properties": {"next": {"$ref": "#/$defs/node"}}}},
         "required": ["kind", "unknown"],
     });
-    let limits = KnownModels::default().tool_limits().gemini.clone();
+    let limits = KnownModels::default().tool_limits("gemini");
     let folded = portable(&schema, &limits).unwrap().schema;
     assert_eq!(folded["properties"]["kind"], json!({"enum": ["a"], "description": "Kind."}));
     assert_eq!(
@@ -131,7 +131,7 @@ fn a_schema_without_a_form_is_refused_with_the_reason() {
     }
     let names = json!({"type": "object", "properties": {"ünïcode": {"type": "string"}}});
     assert!(portable(&names, &openai()).is_ok());
-    assert!(portable(&names, &KnownModels::default().tool_limits().anthropic).is_err());
+    assert!(portable(&names, &KnownModels::default().tool_limits("anthropic")).is_err());
 }
 
 fn any_schema() -> impl Strategy<Value = Value> {
@@ -162,9 +162,9 @@ fn any_schema() -> impl Strategy<Value = Value> {
 proptest! {
     #[test]
     fn a_folded_schema_stays_as_it_is_and_has_nothing_that_is_refused(schema in any_schema()) {
-        let limits = KnownModels::default();
-        let limits = limits.tool_limits();
-        for limits in [&limits.openai, &limits.anthropic, &limits.gemini] {
+        let openai = openai();
+        for api in Api::ALL {
+            let limits = &KnownModels::default().tool_limits(api.entry().tool_limits);
             let Ok(first) = portable(&schema, limits) else { continue };
             prop_assert_eq!(&first.schema["type"], "object");
             prop_assert!(!COMBINATIONS.iter().any(|name| first.schema.get(name).is_some()), "{}", first.schema);
@@ -172,8 +172,8 @@ proptest! {
             prop_assert_eq!(&second.schema, &first.schema);
             prop_assert!(second.notes.is_empty());
         }
-        if is_plain(&schema, &limits.openai) {
-            prop_assert_eq!(&portable(&schema, &limits.openai).unwrap().schema, &schema);
+        if is_plain(&schema, &openai) {
+            prop_assert_eq!(&portable(&schema, &openai).unwrap().schema, &schema);
         }
     }
 }
