@@ -1,4 +1,4 @@
-//! Items of hidden modules for this repository's command, tests, benches and fuzz targets. Not a part of the interface:
+//! Items of hidden modules for this repository's command, tests and benches. Not a part of the interface:
 //! they change without notice.
 
 pub use crate::http::dialects::named_events::encoder::NamedEventEncoder;
@@ -23,4 +23,4 @@ pub use agui_store::{
     sealed::{ExpectedValue, SealedStore, SealedValue},
 };
 #[cfg(feature = "llm")]
-pub use agui_tools::http::{HttpMethod, HttpTool, HttpToolOptions, fuzzing::fill};
+pub use agui_tools::http::{HttpMethod, HttpTool, HttpToolOptions};

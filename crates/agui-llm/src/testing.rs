@@ -21,7 +21,7 @@ use super::{
         responses::{self, decoder::ResponsesDecoder},
     },
     transport::{AnswerEvents, DecodeStep, Decoder},
-    window::{image_memory, scale_image},
+    window::{image_memory::image_memory, image_scale},
     written_syntax::SoughtCalls,
 };
 use agui_base::upstream::events::{StreamLimits, provider_events};
@@ -121,7 +121,7 @@ pub fn image_bytes(file: &[u8]) -> Option<u64> {
 /// Scales an image down, whatever memory it takes. Returns whether that succeeds.
 pub fn scale(file: &[u8], side: u32) -> bool {
     image_memory(file)
-        .is_some_and(|memory| scale_image(file.to_vec(), memory, Some(side), None).is_ok())
+        .is_some_and(|memory| image_scale::scale(file.to_vec(), memory, Some(side), None).is_ok())
 }
 
 #[expect(
