@@ -19,7 +19,7 @@ test ROOM *ARGUMENTS:
 
 # the files that are generated from the code: a table of docs/protocol.md, config/schema.json, the list of public items
 accept:
-    UPDATE_DOCS=1 cargo test --locked -p agui-protocol --lib own_names
+    UPDATE_DOCS=1 cargo test --locked --test rooms own_names
     UPDATE_SCHEMA=1 cargo test --locked --workspace --lib the_committed_schema
     UPDATE_PUBLIC_ITEMS=1 cargo test --locked --workspace --test architecture public_items
 

@@ -7,10 +7,11 @@
 
 use std::{fmt::Write as _, hint::black_box};
 
-use agui_server::{
-    internal::{Proto, Sse, decode},
-    protocol::{Event, event::TextMessageContent},
+use agui_protocol::{
+    decode::decode,
+    encode::{Proto, Sse},
 };
+use agui_server::protocol::{Event, event::TextMessageContent};
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 
 fn input(messages: &str, rest: &str) -> Vec<u8> {

@@ -132,7 +132,7 @@ async fn relay(upstream: String) {
     listen(
         Router::new()
             .route("/send-message", post(answer))
-            .with_state((agui_server::internal::client(&Default::default()).unwrap(), upstream)),
+            .with_state((agui_base::upstream::client(&Default::default()).unwrap(), upstream)),
     )
     .await;
 }
@@ -287,7 +287,7 @@ async fn measure(commands: &[&str]) {
     for command in commands.iter().chain([&env!("CARGO_BIN_EXE_agui-server")]) {
         processes.extend(Process::servers(command, &provider.url));
     }
-    let client = agui_server::internal::client(&Default::default()).unwrap();
+    let client = agui_base::upstream::client(&Default::default()).unwrap();
     println!(
         "| load | process | µs of CPU a token | × relay | chunks a token | first byte, ms | first token, ms |"
     );

@@ -8,7 +8,6 @@
 use std::{fs, sync::Arc, time::Instant};
 
 use agui_server::{
-    internal::now,
     protocol::Message,
     store::{
         BeginOutcome, CopiedMessage, CopiedRun, EventBatch, Lease, MessageQuery, NewRun,
@@ -16,6 +15,7 @@ use agui_server::{
         ThreadPage, ThreadParts, ThreadVersion,
     },
 };
+use agui_store::model::now;
 
 #[cfg(feature = "jemalloc")]
 #[global_allocator]

@@ -1,7 +1,5 @@
 //! Agents with a language model: [`LlmAgent`], the [`Model`] trait, and the providers' APIs.
 
-#[doc(hidden)]
-pub use agui_llm::fuzzing;
 #[doc(inline)]
 pub use agui_llm::{
     Anthropic, Artefact, Block, BlockStart, CallTrace, Gemini, KnownModels, LlmAgent, MediaLimits,

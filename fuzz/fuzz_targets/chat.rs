@@ -2,7 +2,7 @@
 //! wherever the bytes are cut. The first byte is the way to cut them.
 #![no_main]
 
-use agui_server::llm::fuzzing::{Api, OpenAiApi};
+use agui_llm::testing::{Api, OpenAiApi};
 use agui_server_fuzz::check_answers;
 use libfuzzer_sys::fuzz_target;
 

@@ -2,10 +2,8 @@
 //! the guard a second time changes nothing, and each event is the same after writing and reading.
 #![no_main]
 
-use agui_server::{
-    internal::{Guard, Transcript},
-    protocol::Event,
-};
+use agui_protocol::Event;
+use agui_run::{Guard, Transcript};
 use agui_server_fuzz::{
     bounded,
     support::{

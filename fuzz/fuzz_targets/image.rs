@@ -3,7 +3,7 @@
 
 use std::panic::{self, AssertUnwindSafe};
 
-use agui_server::llm::fuzzing::{image_bytes, scale};
+use agui_llm::testing::{image_bytes, scale};
 use agui_server_fuzz::{bounded, peak_memory};
 use libfuzzer_sys::fuzz_target;
 

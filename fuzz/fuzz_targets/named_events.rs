@@ -1,7 +1,8 @@
 //! The request of the named-event endpoints: its input is one that the decoder of requests accepts; errors are short.
 #![no_main]
 
-use agui_server::{internal::decode, named_events::ChatRequest};
+use agui_protocol::decode::decode;
+use agui_server::named_events::ChatRequest;
 use agui_server_fuzz::{amplified, bounded, is_short};
 use libfuzzer_sys::fuzz_target;
 use serde_json::Value;

@@ -1,9 +1,9 @@
 //! JSON Patch: a patch applies as a whole or not at all, can be undone, and gives the result of another implementation.
 #![no_main]
 
-use agui_server::{
-    internal::{apply, is_pointer},
-    protocol::{PatchKind, PatchOperation},
+use agui_protocol::{
+    PatchKind, PatchOperation,
+    patch::{apply, is_pointer},
 };
 use agui_server_fuzz::{Choices, amplified, bounded};
 use libfuzzer_sys::fuzz_target;

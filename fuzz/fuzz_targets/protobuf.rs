@@ -2,7 +2,7 @@
 //! JSON, or the bytes of a stream as in the target `guard`.
 #![no_main]
 
-use agui_server::{internal::Proto, protocol::Event};
+use agui_protocol::{Event, encode::Proto};
 use agui_server_fuzz::{
     bounded,
     support::streams::{from_bytes, play},

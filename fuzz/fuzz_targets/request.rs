@@ -1,7 +1,7 @@
 //! The decoder of requests: what it accepts can be written and decoded again to the same input; its errors are short.
 #![no_main]
 
-use agui_server::internal::decode;
+use agui_protocol::decode::decode;
 use agui_server_fuzz::{amplified, bounded, is_short};
 use libfuzzer_sys::fuzz_target;
 use serde::de::IgnoredAny;

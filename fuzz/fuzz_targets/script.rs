@@ -3,10 +3,9 @@
 
 use std::sync::Arc;
 
-use agui_server::{
-    internal::{Run, Script},
-    protocol::{Event, Message, ResumeEntry, ResumeStatus, RunAgentInput},
-};
+use agui_agents::script::Script;
+use agui_protocol::{Event, Message, ResumeEntry, ResumeStatus, RunAgentInput};
+use agui_run::Run;
 use agui_server_fuzz::{amplified, bounded, support::checker::check};
 use futures::StreamExt as _;
 use libfuzzer_sys::fuzz_target;

@@ -4,7 +4,7 @@
 
 use std::time::Duration;
 
-use agui_server::internal::events::{ServerEvent, StreamLimits, events, provider_events};
+use agui_base::upstream::events::{ServerEvent, StreamLimits, events, provider_events};
 use agui_server_fuzz::{amplified, bounded, pieces, response};
 use futures::StreamExt as _;
 use libfuzzer_sys::fuzz_target;

@@ -2,7 +2,7 @@
 //! arguments as JSON.
 #![no_main]
 
-use agui_server::internal::fill;
+use agui_tools::http::testing::fill;
 use agui_server_fuzz::bounded;
 use libfuzzer_sys::fuzz_target;
 use reqwest::Url;

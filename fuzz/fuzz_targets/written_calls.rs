@@ -2,7 +2,7 @@
 //! each call that is read stands in its text, also if that is encoded. The first byte is the way to cut the text.
 #![no_main]
 
-use agui_server::llm::fuzzing::{stands_in, written_calls};
+use agui_llm::testing::{stands_in, written_calls};
 use agui_server_fuzz::{amplified, bounded, pieces};
 use libfuzzer_sys::fuzz_target;
 use serde_json::json;

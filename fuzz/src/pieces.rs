@@ -2,12 +2,10 @@
 
 use std::{collections::HashMap, time::Duration};
 
-use agui_server::{
-    internal::events::StreamLimits,
-    llm::{
-        BlockStart, ModelEvent,
-        fuzzing::{Api, answer},
-    },
+use agui_base::upstream::events::StreamLimits;
+use agui_llm::{
+    BlockStart, ModelEvent,
+    testing::{Api, answer},
 };
 use bytes::Bytes;
 use futures::stream;

@@ -1,4 +1,5 @@
 //! Agents that come with the server.
 
+mod demo_script;
 mod remote;
 mod replay;

@@ -11,7 +11,7 @@ use crate::support::{
 };
 
 fn client() -> reqwest::Client {
-    agui_server::internal::direct_client(&Default::default()).unwrap()
+    agui_base::upstream::direct_client(&Default::default()).unwrap()
 }
 
 async fn body(process: &Process, input: &Value) -> Result<String, reqwest::Error> {

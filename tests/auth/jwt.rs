@@ -195,7 +195,7 @@ async fn the_example_configuration_accepts_tokens_of_a_provider() {
         ("AGUI_AUTH__JWT__AUDIENCE", "agui"),
     ];
     let process = Process::start(&["--config", file], &environment);
-    let client = agui_server::internal::direct_client(&Default::default()).unwrap();
+    let client = agui_base::upstream::direct_client(&Default::default()).unwrap();
     let run = |token: String| {
         client
             .post(format!("{}/send-message", process.url))

@@ -237,7 +237,7 @@ async fn a_mounted_server_takes_the_principal_of_the_applications_middleware() {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}/ai/send-message", listener.local_addr().unwrap());
     tokio::spawn(async move { axum::serve(listener, app.layer(from_fn(sign_in))).await });
-    let client = agui_server::internal::direct_client(&Default::default()).unwrap();
+    let client = agui_base::upstream::direct_client(&Default::default()).unwrap();
     let request =
         client.post(&url).header("x-user", "ada").json(&input("hi")).send().await.unwrap();
     assert!(request.text().await.unwrap().contains("\"delta\":\"ada\""));

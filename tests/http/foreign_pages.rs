@@ -270,7 +270,7 @@ async fn a_server_for_everybody_does_not_answer_a_page_that_rebinds_its_dns_name
         &[],
         &[("AGUI_AUTH__MODE", "none"), ("AGUI_AUTH__ALLOW_UNAUTHENTICATED", "true")],
     );
-    let client = agui_server::internal::direct_client(&Default::default()).unwrap();
+    let client = agui_base::upstream::direct_client(&Default::default()).unwrap();
     let post =
         |host: &str| client.post(format!("{}/send-message", server.url)).header(header::HOST, host);
     // `http://rebound.example:8080`, whose name now resolves to this machine: all of its requests have the same origin.

@@ -154,7 +154,7 @@ async fn a_mounted_server_describes_itself_with_its_prefix() {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}/ai", listener.local_addr().unwrap());
     tokio::spawn(async move { axum::serve(listener, app).await });
-    let client = agui_server::internal::direct_client(&Default::default()).unwrap();
+    let client = agui_base::upstream::direct_client(&Default::default()).unwrap();
     let text = client.get(&url).send().await.unwrap().text().await.unwrap();
     assert!(text.contains(&format!("curl -N {url}/send-message ")), "{text}");
     let missing =

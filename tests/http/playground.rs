@@ -64,7 +64,7 @@ async fn on_an_address_that_is_not_loopback_the_page_must_be_enabled() {
         let url = format!("http://127.0.0.1:{}/playground", listener.local_addr().unwrap().port());
         let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
         let served = tokio::spawn(server.serve_on(listener, async move { drop(stopped.await) }));
-        let client = agui_server::internal::direct_client(&Default::default()).unwrap();
+        let client = agui_base::upstream::direct_client(&Default::default()).unwrap();
         assert_eq!(client.get(&url).send().await.unwrap().status(), expected);
         drop(stop);
         served.await.unwrap().unwrap();
@@ -81,7 +81,7 @@ async fn a_mounted_server_has_the_page_below_its_prefix_if_it_is_enabled() {
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}/ai/playground", listener.local_addr().unwrap());
         tokio::spawn(async move { axum::serve(listener, app).await });
-        let client = agui_server::internal::direct_client(&Default::default()).unwrap();
+        let client = agui_base::upstream::direct_client(&Default::default()).unwrap();
         assert_eq!(client.get(&url).send().await.unwrap().status(), expected);
         let with_slash = client.get(format!("{url}/")).send().await.unwrap();
         if expected == StatusCode::OK {

@@ -309,7 +309,7 @@ async fn a_router_can_be_mounted_in_another_application() {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     let server = tokio::spawn(async move { axum::serve(listener, app).await });
-    let client = agui_server::internal::direct_client(&Default::default()).unwrap();
+    let client = agui_base::upstream::direct_client(&Default::default()).unwrap();
     let response = client
         .post(format!("http://{address}/ai/send-message"))
         .json(&input("hi"))

@@ -1,6 +1,7 @@
 //! Agents with a model, and the clients of the providers' APIs, against a fake provider.
 
 mod clouds;
+mod known_models;
 mod media;
 mod misbehaving;
 pub(crate) mod models;

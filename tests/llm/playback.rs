@@ -103,7 +103,7 @@ fn serve(folder: &Path, options: &str, calculator: &Provider) -> Process {
 
 /// Runs the agent. Returns the texts, the results of tools, and the code of an error.
 async fn run(process: &Process, text: &str) -> (String, Vec<Value>, Value) {
-    let client = agui_server::internal::direct_client(&Default::default()).unwrap();
+    let client = agui_base::upstream::direct_client(&Default::default()).unwrap();
     let request = client.post(format!("{}/send-message", process.url)).json(&input(text));
     let events = events(&request.send().await.unwrap().text().await.unwrap());
     let text = events.iter().filter(|event| event["type"] == "TEXT_MESSAGE_CONTENT");

@@ -17,7 +17,7 @@ impl LoadServer {
             "forwardedProps": { "onDisconnect": "continue" },
         });
         let url = format!("{}/send-message", self.process.url);
-        let client = agui_server::internal::direct_client(&Default::default()).unwrap();
+        let client = agui_base::upstream::direct_client(&Default::default()).unwrap();
         let body = client.post(url).json(&input).send().await.unwrap().text().await.unwrap();
         assert!(
             body.len() > 20 * MEGABYTE && body.contains("RUN_FINISHED"),

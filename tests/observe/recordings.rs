@@ -12,7 +12,7 @@ use crate::support::{
 };
 
 fn client() -> reqwest::Client {
-    agui_server::internal::direct_client(&Default::default()).unwrap()
+    agui_base::upstream::direct_client(&Default::default()).unwrap()
 }
 
 async fn run(process: &Process, input: &Value) -> Vec<Value> {

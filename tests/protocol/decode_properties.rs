@@ -1,6 +1,6 @@
 //! Properties of the decoder: it reads valid input in any member order, and no input makes it panic.
 
-use agui_server::internal::{DecodeError, decode};
+use agui_protocol::decode::{DecodeError, decode};
 use proptest::{collection::vec, prelude::*, sample::Index};
 use serde_json::{Map, Value, json};
 

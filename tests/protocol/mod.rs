@@ -1,4 +1,5 @@
-//! The protocol: what the decoder reads, and what the encoders write.
+//! The protocol: what the decoder reads, what the encoders write, and the names that the server adds.
 
 pub(crate) mod corpus;
 mod decode_properties;
+mod own_names;

@@ -10,10 +10,10 @@ use agui_server::{
         emit::{TextMessage, ToolCallEvents},
         events,
     },
-    internal::now,
     protocol::{Event, Message, RunAgentInput, event::RunStarted},
     store::{BeginOutcome, EventBatch, Lease, MemoryStore, NewRun, Store, ThreadKey},
 };
+use agui_store::model::now;
 use serde_json::Value;
 
 use crate::{

@@ -6,6 +6,7 @@ mod damaged_logs;
 mod detached;
 mod document;
 mod ending;
+mod error_codes;
 mod files;
 mod followers;
 mod guard;

@@ -13,7 +13,7 @@ use std::{
     process::Command,
 };
 
-use agui_server::internal::Script;
+use agui_agents::script::Script;
 use jsonschema::Validator;
 use serde_json::Value;
 

@@ -41,7 +41,7 @@ async fn a_model_of_the_command_line_answers_without_a_file() {
     let url = format!("{}/v1", provider.url());
     let process =
         Process::start(&["--model", "ollama/qwen3"], &[("AGUI_AGENTS__ASSISTANT__BASE_URL", &url)]);
-    let client = agui_server::internal::direct_client(&Default::default()).unwrap();
+    let client = agui_base::upstream::direct_client(&Default::default()).unwrap();
     let response = client
         .post(format!("{}/send-message", process.url))
         .json(&input("Hi"))

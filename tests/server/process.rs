@@ -2,10 +2,8 @@
 
 use std::process::Command;
 
-use agui_server::{
-    internal::{ExpectedValue, SealedStore as _, SealedValue},
-    store::SqliteStore,
-};
+use agui_server::store::SqliteStore;
+use agui_store::sealed::{ExpectedValue, SealedStore as _, SealedValue};
 use serde_json::{Value, json};
 
 use crate::support::{
@@ -14,7 +12,7 @@ use crate::support::{
 };
 
 pub(super) fn client() -> reqwest::Client {
-    agui_server::internal::direct_client(&Default::default()).unwrap()
+    agui_base::upstream::direct_client(&Default::default()).unwrap()
 }
 
 /// Runs a command that ends by itself. Returns its exit code, standard output and standard error.

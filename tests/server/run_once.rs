@@ -63,7 +63,7 @@ async fn the_document_of_a_run_on_a_server_has_the_thread_that_it_continues() {
         document["runId"].clone()
     });
     assert_ne!(ids[0], ids[1]);
-    let client = agui_server::internal::direct_client(&Default::default()).unwrap();
+    let client = agui_base::upstream::direct_client(&Default::default()).unwrap();
     let thread = client
         .get(format!("{}/threads/orders", server.url))
         .send()

@@ -7,12 +7,15 @@ use std::{
 };
 
 use agui_server::{
-    internal::{
-        DeletedFile, FILE_OVERHEAD, FileDeletion, FileLimit, FileLimits, FileObjects, FileStore,
-        FileStream, ImageSize, NewFile, PutFile, SecretName, StoredFile, now,
-    },
     protocol::{ContentPart, Message, PartSource},
     store::{Millis, Store, StoreError, ThreadKey},
+};
+use agui_store::{
+    files::{
+        DeletedFile, FILE_OVERHEAD, FileDeletion, FileLimit, FileLimits, FileObjects, FileStore,
+        FileStream, ImageSize, NewFile, PutFile, SecretName, StoredFile,
+    },
+    model::now,
 };
 use async_trait::async_trait;
 use bytes::Bytes;

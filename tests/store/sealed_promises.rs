@@ -1,9 +1,7 @@
 //! The promises of the stores of this crate about sealed values.
 
-use agui_server::{
-    internal::{ExpectedValue, SealedStore, SealedValue},
-    store::{Retention, Store},
-};
+use agui_server::store::{Retention, Store};
+use agui_store::sealed::{ExpectedValue, SealedStore, SealedValue};
 use futures::future::join_all;
 
 use super::contract::{self, Promise, steps::*};

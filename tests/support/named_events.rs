@@ -26,7 +26,7 @@ impl TestServer {
     }
 
     pub fn new(process: Process, file: Option<tempfile::NamedTempFile>) -> Self {
-        let client = agui_server::internal::direct_client(&Default::default()).unwrap();
+        let client = agui_base::upstream::direct_client(&Default::default()).unwrap();
         Self { process, client, _file: file }
     }
 

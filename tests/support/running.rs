@@ -45,7 +45,7 @@ impl Running {
             let _ = stopped.await;
         };
         tokio::spawn(server.serve_on(listener, shutdown));
-        let client = agui_server::internal::direct_client(&Default::default()).unwrap();
+        let client = agui_base::upstream::direct_client(&Default::default()).unwrap();
         Self { address, client, _stop: stop, _refusals: refusals::RefusalCheck::start().await }
     }
 

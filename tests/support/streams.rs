@@ -8,9 +8,9 @@ mod nonsense;
 
 use std::{fmt, sync::Arc};
 
+use agui_run::Run;
 use agui_server::{
     agent::{AgentError, EventStream, RunContext},
-    internal::Run,
     protocol::{Event, RunAgentInput},
 };
 use futures::{StreamExt as _, stream};

@@ -6,9 +6,9 @@ use std::sync::Arc;
 use agui_server::{
     Server,
     agent::builtin::Echo,
-    internal::now,
     store::{MemoryStore, Retention, Store as _},
 };
+use agui_store::model::now;
 use serde_json::{Value, json};
 
 use crate::{

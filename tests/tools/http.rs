@@ -8,10 +8,10 @@ use std::{
 
 use agui_server::{
     agent::Principal,
-    internal::{HttpMethod, HttpTool, HttpToolOptions},
     protocol::{ContentPart, PartSource},
     tools::{Approval, ApprovalRule, OfferedTool, Tool as _, Validator},
 };
+use agui_tools::http::{HttpMethod, HttpTool, HttpToolOptions};
 use axum::{
     Router,
     body::Bytes,

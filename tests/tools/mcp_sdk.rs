@@ -60,7 +60,7 @@ impl SdkServer {
     }
 
     async fn get(&self, path: &str) -> String {
-        let client = agui_server::internal::direct_client(&Default::default()).unwrap();
+        let client = agui_base::upstream::direct_client(&Default::default()).unwrap();
         client.get(format!("{}{path}", self.address)).send().await.unwrap().text().await.unwrap()
     }
 

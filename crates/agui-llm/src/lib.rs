@@ -8,14 +8,15 @@ mod agent;
 mod call_content;
 mod call_meter;
 mod call_trace;
-#[doc(hidden)]
-pub mod fuzzing;
 mod history;
 mod known_models;
 mod learned;
 mod model;
 mod options;
 mod providers;
+#[cfg(any(test, feature = "testing"))]
+#[doc(hidden)]
+pub mod testing;
 mod transport;
 mod window;
 mod written_syntax;

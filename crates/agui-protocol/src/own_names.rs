@@ -1,21 +1,19 @@
 //! The names that this server adds to AG-UI: of custom events, of activities, and of keys of metadata.
 //!
 //! AG-UI reserves names without a prefix, so each name of ours has the prefix `agui-server.`, and
-//! is declared only here. `UPDATE_DOCS=1 cargo test --lib own_names` writes the table of
-//! `docs/protocol.md`. Names of front ends, such as `mcp-apps`, are declared where they are used.
+//! is declared only here. `just accept` writes the table of `docs/protocol.md`. Names of front ends,
+//! such as `mcp-apps`, are declared where they are used.
 
 /// Declares a constant for each name, from its meaning, the name without its prefix, and what carries the name.
 macro_rules! own_names {
-    ($($(#[doc = $meaning:literal])* $(#[cfg($when:meta)])? $constant:ident = $name:literal, $carrier:literal;)*) => {
+    ($($(#[doc = $meaning:literal])* $constant:ident = $name:literal, $carrier:literal;)*) => {
         $(
             $(#[doc = $meaning])*
-            $(#[cfg($when)])?
             pub const $constant: &str = concat!("agui-server.", $name);
         )*
 
-        /// The rows of the table in the documentation.
-        #[cfg(test)]
-        const ROWS: &[[&str; 3]] = &[$([$constant, $carrier, concat!($($meaning),*)]),*];
+        /// The rows of the table in the documentation: name, carrier, meaning.
+        pub const ROWS: &[[&str; 3]] = &[$([$constant, $carrier, concat!($($meaning),*)]),*];
     };
 }
 
@@ -33,10 +31,8 @@ own_names! {
     /// The interrupts were [answered before](#what-was-decided), and nothing was done: `answers`, each with `interruptId`, `toolCallId` and `decision`.
     ALREADY_ANSWERED = "already_answered", "`CUSTOM`";
     /// Messages to send next, a list of texts. The [playground](playground.md) shows them as buttons.
-    #[cfg(test)]
     STARTERS = "starters", "`CUSTOM`";
     /// The demo script has carried out its plan: `steps`.
-    #[cfg(test)]
     PLAN_FINISHED = "plan_finished", "`CUSTOM`";
     /// The progress of a call: `toolCallId`, `toolName`, `message`, and `fraction`, from 0 to 1, if it is known.
     TOOL_PROGRESS = "tool_progress", "activity";
@@ -62,33 +58,4 @@ own_names! {
     STEPS = "steps", "metadata of an interrupt";
     /// The MCP server that asks the person, by its name in the configuration.
     MCP_SERVER = "mcpServer", "metadata of an interrupt";
-}
-
-#[cfg(test)]
-mod tests {
-    use std::{env, fs};
-
-    use super::*;
-
-    const DOCUMENT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/protocol.md");
-    const HEAD: &str = "| name | where | meaning |\n|---|---|---|\n";
-
-    #[test]
-    fn the_documented_table_is_that_of_the_code() {
-        let rows = ROWS
-            .iter()
-            .map(|[name, carrier, meaning]| format!("| `{name}` | {carrier} |{meaning} |\n"));
-        let table: String = rows.collect();
-        let document = fs::read_to_string(DOCUMENT).unwrap();
-        let (before, rest) = document.split_once(HEAD).unwrap();
-        let (_, after) = rest.split_once("\n\n").unwrap();
-        let written = [before, HEAD, &table, "\n", after].concat();
-        if env::var_os("UPDATE_DOCS").is_some() {
-            return fs::write(DOCUMENT, &written).unwrap();
-        }
-        assert!(
-            document == written,
-            "`UPDATE_DOCS=1 cargo test --lib own_names` writes the table of docs/protocol.md"
-        );
-    }
 }

@@ -70,7 +70,7 @@ async fn the_configuration_sets_endpoint_headers_and_description() {
     std::fs::write(&file, config).unwrap();
     let environment = [("UPSTREAM_TOKEN", "Bearer s3cret"), ("AGUI_LOG__LEVEL", "debug")];
     let process = Process::start(&["--config", file.to_str().unwrap()], &environment);
-    let client = agui_server::internal::client(&Default::default()).unwrap();
+    let client = agui_base::upstream::client(&Default::default()).unwrap();
     for agent in ["a", "b"] {
         let url = format!("{}/agents/{agent}/send-message", process.url);
         let request = client

@@ -174,7 +174,7 @@ async fn the_log_names_everything_that_was_left_out_once() {
         [("AGUI_AGENTS__FAR__KIND", "remote"), ("AGUI_AGENTS__FAR__URL", &*endpoint.url)];
     let process =
         Process::start(&["--log", "info"], &[&environment[..], &[("NO_COLOR", "1")]].concat());
-    let client = agui_server::internal::client(&Default::default()).unwrap();
+    let client = agui_base::upstream::client(&Default::default()).unwrap();
     for last in ["RUN_FINISHED", "RUN_ERROR"] {
         let url = format!("{}/agents/far/send-message", process.url);
         let body =

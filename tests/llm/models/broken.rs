@@ -76,7 +76,7 @@ async fn a_client_that_leaves_and_a_cancel_end_the_request_to_the_provider() {
     let provider = Provider::start().await;
     let models = Models::start(&provider, "");
     let url = &models.process.url;
-    let client = agui_server::internal::client(&Default::default()).unwrap();
+    let client = agui_base::upstream::client(&Default::default()).unwrap();
     for detached in [false, true] {
         let slow =
             (0..3000).flat_map(|_| [word("a").into(), Step::Pause(Duration::from_millis(20))]);

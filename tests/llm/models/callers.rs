@@ -44,7 +44,7 @@ async fn a_claim_of_the_callers_token_reaches_a_web_service() {
     let claims = tokens::with(tokens::claims("ada"), "tenant", "acme");
     let claims = tokens::with(tokens::with(claims, "level", 3), "secret", "x");
     let input = super::input("look it up");
-    let client = agui_server::internal::direct_client(&Default::default()).unwrap();
+    let client = agui_base::upstream::direct_client(&Default::default()).unwrap();
     let request =
         client.post(format!("{}/send-message", process.url)).bearer_auth(tokens::hs256(&claims));
     let body =
@@ -77,7 +77,7 @@ async fn a_system_prompt_has_the_claims_of_the_caller_in_subagents_too() {
     std::fs::write(&file, config).unwrap();
     let process =
         Process::start(&["--config", file.to_str().unwrap()], &[("JWT_SECRET", tokens::SECRET)]);
-    let client = agui_server::internal::direct_client(&Default::default()).unwrap();
+    let client = agui_base::upstream::direct_client(&Default::default()).unwrap();
     let ask = async |claims: &Value| {
         let input = super::input("Hi");
         let request =
@@ -127,7 +127,7 @@ async fn readyz_names_the_mcp_servers_that_are_down() {
              [mcp.here]\ncommand = [\"node\", {script:?}, \"stdio\"]\nrequired = true\n"
         );
         let (process, _file) = start(&provider, &config);
-        let client = agui_server::internal::direct_client(&Default::default()).unwrap();
+        let client = agui_base::upstream::direct_client(&Default::default()).unwrap();
         let answer = async || {
             let answer = client.get(format!("{}/readyz", process.url)).send().await.unwrap();
             (answer.status().as_u16(), answer.json::<Value>().await.unwrap())

@@ -50,7 +50,7 @@ impl<'m> Thread<'m> {
     }
 
     async fn stored(&self) -> Vec<Value> {
-        let client = agui_server::internal::client(&Default::default()).unwrap();
+        let client = agui_base::upstream::client(&Default::default()).unwrap();
         let thread =
             client.get(format!("{}/threads/t", self.models.process.url)).send().await.unwrap();
         thread.json::<Value>().await.unwrap()["messages"].as_array().unwrap().clone()

@@ -85,7 +85,7 @@ async fn a_failed_run_does_not_spoil_its_thread() {
         provider.url()
     );
     let models = Models::start(&provider, &claude);
-    let client = agui_server::internal::client(&Default::default()).unwrap();
+    let client = agui_base::upstream::client(&Default::default()).unwrap();
     for (agent, answer) in [
         ("assistant", Answer::openai(&[chunk(json!({ "content": "Hello." })), finish("stop")])),
         ("claude", Answer::anthropic(&events("Hello."))),

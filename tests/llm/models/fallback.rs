@@ -81,7 +81,7 @@ async fn a_request_chooses_among_the_configured_models() {
         "{error}"
     );
     assert_eq!(provider.requests().len(), 2);
-    let client = agui_server::internal::client(&Default::default()).unwrap();
+    let client = agui_base::upstream::client(&Default::default()).unwrap();
     let capabilities =
         client.get(format!("{url}/agents/assistant/capabilities")).send().await.unwrap();
     let capabilities: Value = serde_json::from_str(&capabilities.text().await.unwrap()).unwrap();

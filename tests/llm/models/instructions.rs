@@ -57,7 +57,7 @@ async fn what_a_page_says_about_surfaces_is_data_if_instructions_are_refused_and
 async fn instructions_of_named_events_and_copilotkit_are_refused() {
     let provider = Provider::start().await;
     let models = Models::start(&provider, REFUSING);
-    let client = agui_server::internal::client(&Default::default()).unwrap();
+    let client = agui_base::upstream::client(&Default::default()).unwrap();
     let message = json!({ "id": "s", "role": "system", "content": MARK });
     let mut run = input("Hello");
     run["messages"].as_array_mut().unwrap().push(message.clone());

@@ -82,7 +82,7 @@ pub(crate) fn input(text: &str) -> Value {
 
 /// Returns the events of a run. Panics unless they are a legal stream.
 pub(crate) async fn ask(url: &str, input: Value) -> Vec<Value> {
-    let client = agui_server::internal::client(&Default::default()).unwrap();
+    let client = agui_base::upstream::client(&Default::default()).unwrap();
     let response = client.post(format!("{url}/send-message")).json(&input).send().await.unwrap();
     read_events(input, &response.text().await.unwrap())
 }

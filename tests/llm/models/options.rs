@@ -23,7 +23,7 @@ async fn keys_prompts_and_headers_reach_the_provider() {
     let files = [("key", " sk-from-a-file\n"), ("prompt.md", "\nBe kind.\nBe brief.\n\n")];
     let models = Models::start_with_files(&provider, &backup, &files);
     provider.answer(Answer::openai(&[chunk(json!({ "content": "Hello." })), finish("stop")]));
-    let client = agui_server::internal::client(&Default::default()).unwrap();
+    let client = agui_base::upstream::client(&Default::default()).unwrap();
     let url = format!("{}/agents/other/send-message", models.process.url);
     client.post(url).json(&super::input("Hi")).send().await.unwrap().text().await.unwrap();
     let request = &provider.requests()[0];
@@ -53,7 +53,7 @@ async fn a_key_that_a_command_prints_is_used_until_it_is_refused() {
         json!(command)
     );
     let models = Models::start(&provider, &agent);
-    let client = agui_server::internal::client(&Default::default()).unwrap();
+    let client = agui_base::upstream::client(&Default::default()).unwrap();
     let url = format!("{}/agents/other/send-message", models.process.url);
     let ask = async || {
         client.post(&url).json(&super::input("Hi")).send().await.unwrap().text().await.unwrap()

@@ -3,12 +3,9 @@
 
 use std::time::Instant;
 
-use agui_server::{
-    internal::decode,
-    llm::fuzzing::{Api, OpenAiApi, request},
-    protocol::Message,
-    tools::ToolSpec,
-};
+use agui_llm::testing::{Api, OpenAiApi, request};
+use agui_protocol::decode::decode;
+use agui_server::{protocol::Message, tools::ToolSpec};
 use http::HeaderMap;
 use proptest::{collection::vec, option, prelude::*, sample::select};
 use serde_json::{Value, json};

@@ -75,7 +75,7 @@ fn the_dashboard_shows_every_metric_and_no_other() {
     let targets = panels.iter().filter_map(|panel| panel["targets"].as_array()).flatten();
     let expressions: Vec<_> = targets.map(|target| target["expr"].as_str().unwrap()).collect();
     let shown = names(&expressions.join("\n"));
-    let exist: BTreeSet<_> = documented().into_iter().map(|(name, _)| name).collect();
+    let exist: BTreeSet<_> = documented().into_iter().map(|row| row.name).collect();
     assert_eq!(shown, exist);
     // Prometheus itself parses each expression as a rule.
     let rules = expressions.iter().enumerate().map(|(n, expression)| {
@@ -90,7 +90,7 @@ fn the_dashboard_shows_every_metric_and_no_other() {
 
 #[test]
 fn the_alerts_name_metrics_that_exist() {
-    let exist: BTreeSet<_> = documented().into_iter().map(|(name, _)| name).collect();
+    let exist: BTreeSet<_> = documented().into_iter().map(|row| row.name).collect();
     let named = names(&read("alerts.yml"));
     assert!(named.len() >= 8 && named.is_subset(&exist), "{:?}", named.difference(&exist));
 }

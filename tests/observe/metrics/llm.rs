@@ -46,13 +46,13 @@ fn start(provider: &Provider, more: &str) -> (Process, tempfile::TempDir) {
 }
 
 async fn run(process: &Process, text: &str) {
-    let client = agui_server::internal::direct_client(&Default::default()).unwrap();
+    let client = agui_base::upstream::direct_client(&Default::default()).unwrap();
     let run = client.post(format!("{}/send-message", process.url)).json(&input(text));
     run.send().await.unwrap().text().await.unwrap();
 }
 
 async fn metrics(process: &Process) -> String {
-    let client = agui_server::internal::direct_client(&Default::default()).unwrap();
+    let client = agui_base::upstream::direct_client(&Default::default()).unwrap();
     client.get(process.metrics_url.as_deref().unwrap()).send().await.unwrap().text().await.unwrap()
 }
 
@@ -173,7 +173,7 @@ async fn repairs_are_counted_by_partner_and_kind() {
         end("stop")
     )]));
     let (process, _folder) = start(&provider, "");
-    let client = agui_server::internal::direct_client(&Default::default()).unwrap();
+    let client = agui_base::upstream::direct_client(&Default::default()).unwrap();
     let body = input("HALF").to_string().replace("HALF", "\\ud83d");
     let run = client
         .post(format!("{}/send-message", process.url))

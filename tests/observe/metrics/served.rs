@@ -77,7 +77,7 @@ async fn a_page_that_rebinds_its_name_gets_no_metrics() {
     for authentication in [&[][..], &keys] {
         let environment = [authentication, &[("AGUI_METRICS__LISTEN", "127.0.0.1:0")]].concat();
         let process = Process::start(&[], &environment);
-        let client = agui_server::internal::direct_client(&Default::default()).unwrap();
+        let client = agui_base::upstream::direct_client(&Default::default()).unwrap();
         let get = || client.get(process.metrics_url.as_deref().unwrap());
         assert_eq!(get().send().await.unwrap().status(), 200);
         assert_eq!(get().header("host", "evil.example.com").send().await.unwrap().status(), 403);
@@ -92,7 +92,7 @@ async fn without_authentication_a_mounted_server_gives_neither_metrics_nor_event
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     tokio::spawn(async move { axum::serve(listener, router).await });
-    let client = agui_server::internal::direct_client(&Default::default()).unwrap();
+    let client = agui_base::upstream::direct_client(&Default::default()).unwrap();
     for path in ["/metrics", "/copilotkit/cpk-debug-events"] {
         let response = client.get(format!("http://{address}{path}")).send().await.unwrap();
         assert_eq!(response.status(), 403, "{path}");
@@ -103,7 +103,7 @@ async fn without_authentication_a_mounted_server_gives_neither_metrics_nor_event
 #[tokio::test]
 async fn a_listener_of_its_own_serves_metrics_alone() {
     let process = Process::start(&[], &[("AGUI_METRICS__LISTEN", "127.0.0.1:0")]);
-    let client = agui_server::internal::direct_client(&Default::default()).unwrap();
+    let client = agui_base::upstream::direct_client(&Default::default()).unwrap();
     let get = async |url: String| {
         let response = client.get(url).send().await.unwrap();
         (response.status().as_u16(), response.text().await.unwrap())
@@ -136,7 +136,7 @@ async fn on_an_address_for_other_machines_metrics_need_a_key() {
     ];
     let process = Process::start(&[], &environment);
     let url = process.metrics_url.as_deref().unwrap().replace("0.0.0.0", "127.0.0.1");
-    let client = agui_server::internal::direct_client(&Default::default()).unwrap();
+    let client = agui_base::upstream::direct_client(&Default::default()).unwrap();
     assert_eq!(client.get(&url).send().await.unwrap().status(), 401);
     assert_eq!(client.get(&url).bearer_auth("open sesame").send().await.unwrap().status(), 200);
 }

@@ -32,7 +32,7 @@ impl Command {
         let file = folder.path().join("my.toml");
         std::fs::write(&file, config.replace("{folder}", folder.path().to_str().unwrap())).unwrap();
         let process = server::Process::start(&["--config", file.to_str().unwrap()], environment);
-        let client = agui_server::internal::direct_client(&Default::default()).unwrap();
+        let client = agui_base::upstream::direct_client(&Default::default()).unwrap();
         Self { process, client, folder }
     }
 

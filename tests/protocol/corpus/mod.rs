@@ -9,10 +9,12 @@ mod streams;
 
 use std::{collections::HashSet, fs, panic::catch_unwind, path::Path};
 
-use agui_server::{
-    internal::{Proto, Sse, Transcript, decode},
-    protocol::{Event, EventType, RunAgentInput},
+use agui_protocol::{
+    decode::decode,
+    encode::{Proto, Sse},
 };
+use agui_run::Transcript;
+use agui_server::protocol::{Event, EventType, RunAgentInput};
 use serde_json::{Value, json};
 
 use crate::support::{

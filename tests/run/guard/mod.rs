@@ -4,12 +4,11 @@
 mod illegal;
 mod mutations;
 
-use agui_server::{
-    internal::{Guard, Proto, Sse},
-    protocol::{
-        Event, RunAgentInput,
-        event::{RunFinished, RunOutcome, RunStarted},
-    },
+use agui_protocol::encode::{Proto, Sse};
+use agui_run::Guard;
+use agui_server::protocol::{
+    Event, RunAgentInput,
+    event::{RunFinished, RunOutcome, RunStarted},
 };
 use proptest::prelude::*;
 

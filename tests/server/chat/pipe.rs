@@ -145,7 +145,7 @@ async fn the_port_of_the_configured_agents_needs_the_key_of_the_command() {
     std::io::BufReader::new(child.stdout.as_mut().unwrap()).read_line(&mut answer).unwrap();
     assert_eq!(answer, "hello\n");
     let url = format!("http://127.0.0.1:{}/send-message", listening_port(child.id()));
-    let client = agui_server::internal::direct_client(&Default::default()).unwrap();
+    let client = agui_base::upstream::direct_client(&Default::default()).unwrap();
     let run = serde_json::json!({ "threadId": "t", "runId": "r", "messages": [] });
     assert_eq!(client.post(&url).json(&run).send().await.unwrap().status(), 401);
     drop(child.stdin.take());

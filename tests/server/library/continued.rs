@@ -64,7 +64,7 @@ async fn continued_run(forwarded_props: Value) -> Vec<Value> {
         tokio::spawn(server(&desk, reopened(folder.path()).await).serve_on(listener, shutdown));
     let input = json!({ "threadId": "t", "runId": "r", "messages": [{ "id": "m", "role": "user", "content": "Go" }],
                         "forwardedProps": forwarded_props });
-    let client = agui_server::internal::direct_client(&Default::default()).unwrap();
+    let client = agui_base::upstream::direct_client(&Default::default()).unwrap();
     let response = client.post(url).json(&input).send().await.unwrap();
     desk.pages.notified().await;
     stop.send(()).unwrap();

@@ -22,7 +22,7 @@ async fn serve(app: Router) -> String {
 }
 
 fn client() -> reqwest::Client {
-    agui_server::internal::direct_client(&Default::default()).unwrap()
+    agui_base::upstream::direct_client(&Default::default()).unwrap()
 }
 
 /// Runs an agent as a user on a thread `t`, and reads the thread as ada, as bob and without a user.

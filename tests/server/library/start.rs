@@ -87,7 +87,7 @@ async fn a_program_without_a_subscriber_logs_where_it_listens_and_why_a_run_fail
     let mut lines = BufReader::new(child.stderr.take().unwrap()).lines().map(Result::unwrap);
     let listening = lines.find(|line| line.contains("listening on http://")).unwrap();
     let address = listening.split("listening on ").nth(1).unwrap().split(' ').next().unwrap();
-    let client = agui_server::internal::direct_client(&Default::default()).unwrap();
+    let client = agui_base::upstream::direct_client(&Default::default()).unwrap();
     let sent =
         client.post(format!("{address}/send-message")).json(&input("Hello")).send().await.unwrap();
     assert!(sent.text().await.unwrap().contains("sold_out"));

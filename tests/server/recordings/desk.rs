@@ -45,7 +45,7 @@ pub fn command(arguments: &[&str]) -> (Option<i32>, String, String) {
 }
 
 pub async fn post(process: &Process, input: &Value) -> Vec<Value> {
-    let client = agui_server::internal::direct_client(&Default::default()).unwrap();
+    let client = agui_base::upstream::direct_client(&Default::default()).unwrap();
     let response =
         client.post(format!("{}/send-message", process.url)).json(input).send().await.unwrap();
     events(&response.text().await.unwrap())

@@ -193,7 +193,7 @@ async fn nginx_sends_each_principal_to_its_own_deployment() {
     };
     let (a, b) = (start(), start());
     let Some(proxy) = Proxy::nginx_split([&a, &b]).await else { return };
-    let client = agui_server::internal::direct_client(&Default::default()).unwrap();
+    let client = agui_base::upstream::direct_client(&Default::default()).unwrap();
     let mut deployments = BTreeMap::new();
     for subject in (0..16).map(|number| format!("person-{number}")) {
         // Each request has a new token.

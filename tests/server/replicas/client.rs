@@ -71,7 +71,7 @@ pub(crate) struct Endpoint {
 
 impl Endpoint {
     pub(crate) fn new(url: String) -> Self {
-        Self { url, client: agui_server::internal::direct_client(&Default::default()).unwrap() }
+        Self { url, client: agui_base::upstream::direct_client(&Default::default()).unwrap() }
     }
 
     pub(crate) fn request(&self, method: Method, path: &str) -> reqwest::RequestBuilder {

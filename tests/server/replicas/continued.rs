@@ -106,7 +106,7 @@ fn continued(events: &[Received]) -> Vec<&Value> {
 /// The texts of the messages that a client has after the events.
 pub(crate) fn folded(events: &[Received]) -> Vec<String> {
     let input = agui_server::protocol::RunAgentInput::new("t", "r", Vec::new());
-    let mut transcript = agui_server::internal::Transcript::from_input(&input);
+    let mut transcript = agui_run::Transcript::from_input(&input);
     events
         .iter()
         .for_each(|it| transcript.apply(&serde_json::from_value(it.event.clone()).unwrap()));

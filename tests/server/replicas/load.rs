@@ -107,7 +107,7 @@ impl Load {
 }
 
 async fn work(shared: Arc<Shared>, client: usize) {
-    let http = agui_server::internal::direct_client(&Default::default()).unwrap();
+    let http = agui_base::upstream::direct_client(&Default::default()).unwrap();
     for number in 0.. {
         if shared.is_over.load(Ordering::Relaxed) {
             return;

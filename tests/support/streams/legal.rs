@@ -1,11 +1,9 @@
 //! Streams that are legal by construction: each step sends an event that is legal at this point.
 
-use agui_server::{
-    internal::Transcript,
-    protocol::{
-        Event, JsonObject, Message, MessageId, PatchKind, PatchOperation, RunAgentInput,
-        SubagentRunId, ToolCallId, event::*,
-    },
+use agui_run::Transcript;
+use agui_server::protocol::{
+    Event, JsonObject, Message, MessageId, PatchKind, PatchOperation, RunAgentInput, SubagentRunId,
+    ToolCallId, event::*,
 };
 use serde_json::json;
 

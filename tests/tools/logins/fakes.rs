@@ -5,7 +5,7 @@ use std::{
     sync::{Arc, Mutex, MutexGuard},
 };
 
-use agui_server::internal::direct_client;
+use agui_base::upstream::direct_client;
 use axum::{
     Json, Router,
     body::Bytes,

@@ -43,7 +43,7 @@ impl Assistant {
             provider.url()
         ));
         let process = Process::start(&["--config", config.path().to_str().unwrap()], &[KEY]);
-        let client = agui_server::internal::direct_client(&Default::default()).unwrap();
+        let client = agui_base::upstream::direct_client(&Default::default()).unwrap();
         Self { process, provider, client, _config: config }
     }
 

@@ -1,45 +1,9 @@
-mod demo;
+pub(super) mod player;
 
-use futures::StreamExt as _;
-use serde_json::{Value, json};
+use serde_json::json;
 
+use self::player::{play, user};
 use super::*;
-
-const DEMO: &str = include_str!("../../../../config/scripts/demo.toml");
-
-/// Returns the script's events as JSON, with ids numbered in the order of their appearance: `msg1`, `call1`…
-async fn play(script: &Script, messages: Value, tools: &[&str]) -> Vec<Value> {
-    let tools: Vec<Value> =
-        tools.iter().map(|name| json!({ "name": name, "description": "" })).collect();
-    let input = json!({ "threadId": "t", "runId": "r", "messages": messages, "tools": tools });
-    let input: RunAgentInput = serde_json::from_value(input).unwrap();
-    let events: Vec<_> = script.run(input, RunContext::new("t", "r", "demo")).collect().await;
-    let mut ids = Vec::new();
-    let plain = events.into_iter().map(|event| match event {
-        Ok(event) => {
-            let mut event = serde_json::to_value(event).unwrap();
-            for (member, prefix) in
-                [("messageId", "msg"), ("parentMessageId", "msg"), ("toolCallId", "call")]
-            {
-                if let Some(id) = event.get(member).and_then(Value::as_str).map(str::to_owned) {
-                    if !ids.contains(&(prefix, id.clone())) {
-                        ids.push((prefix, id.clone()));
-                    }
-                    let of_kind = ids.iter().filter(|(kind, _)| *kind == prefix);
-                    let number = of_kind.take_while(|(_, known)| *known != id).count() + 1;
-                    event[member] = format!("{prefix}{number}").into();
-                }
-            }
-            event
-        }
-        Err(error) => json!({ "error": error.code(), "message": error.message() }),
-    });
-    plain.collect()
-}
-
-fn user(text: &str) -> Value {
-    json!({ "id": "u", "role": "user", "content": text })
-}
 
 #[tokio::test]
 async fn calls_without_a_message_share_one_that_has_no_text() {
@@ -170,12 +134,6 @@ fn a_wrong_script_is_refused_with_its_place() {
 
 #[test]
 fn what_a_script_does_can_be_read_from_its_capabilities() {
-    let declared = serde_json::to_value(Script::parse(DEMO).unwrap().capabilities()).unwrap();
-    assert_eq!(
-        declared["tools"],
-        json!({ "supported": true, "parallelCalls": true, "clientProvided": true })
-    );
-    assert_eq!(declared["reasoning"]["supported"], true);
     let plain = Script::parse("[[answer]]\nplay = [{ text = 'a' }]").unwrap().capabilities();
     assert_eq!(plain.tools.unwrap().supported, Some(false));
 }

@@ -146,13 +146,6 @@ const BASE: &str = "base";
 macro_rules! replaceable_members {
     ($($(#[$doc:meta])* $vis:vis $member:ident: $type:ty,)*) => {
         /// A profile in a configuration: a known one, with some members replaced.
-        ///
-        /// ```
-        /// use agui_llm::ProfileOptions;
-        ///
-        /// let mut profile = ProfileOptions::named("vllm");
-        /// profile.stream_options = Some(false);
-        /// ```
         #[derive(Debug, Clone, PartialEq, Default, Deserialize)]
         #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
         // Makes a function for the table alone, which the implementation for a name or a table calls.
@@ -373,6 +366,13 @@ fn members(
 
 impl ProfileOptions {
     /// The profile of this name, such as `vllm`.
+    ///
+    /// ```
+    /// use agui_llm::ProfileOptions;
+    ///
+    /// let mut profile = ProfileOptions::named("vllm");
+    /// profile.stream_options = Some(false);
+    /// ```
     pub fn named(name: impl Into<String>) -> Self {
         Self { base: Some(name.into()), ..Self::default() }
     }

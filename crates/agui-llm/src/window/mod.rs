@@ -7,8 +7,8 @@
 
 mod estimate;
 mod fitted;
-mod image_memory;
-mod image_scale;
+pub(super) mod image_memory;
+pub(super) mod image_scale;
 mod media_fit;
 mod media_retry;
 mod model_window;
@@ -21,10 +21,7 @@ use std::sync::Arc;
 use futures::StreamExt as _;
 
 pub use self::options::{WindowOptions, WindowPolicy};
-pub(super) use self::{
-    fitted::FittedModel, image_memory::image_memory, image_scale::scale as scale_image,
-    media_retry::MediaRetryModel,
-};
+pub(super) use self::{fitted::FittedModel, media_retry::MediaRetryModel};
 use super::model::{Model, ModelError, ModelEvent, ModelStream, SkippedAttachment};
 
 impl WindowOptions {

@@ -1,7 +1,5 @@
 use std::{collections::BTreeSet, time::Duration};
 
-use agui_base::repairs::{Partner, Repair, repaired};
-
 use super::*;
 
 fn run<'r>(agent: &'r str, code: Option<&'r str>) -> CountedRunEnd<'r> {
@@ -17,58 +15,6 @@ fn two_servers_in_one_process_count_apart() {
             .contains("agui_runs_total{agent=\"a\",outcome=\"failed\",code=\"\"} 1")
     );
     assert!(!two.to_text(TextFormat::Prometheus).contains("agent="));
-}
-
-#[test]
-fn the_metrics_are_those_of_the_documentation() {
-    let metrics = Metrics::new([("m".to_owned(), ModelPrice::new(1.0, 1.0))].into_iter().collect());
-    let time = Some(Duration::ZERO);
-    metrics.runs.ended(&CountedRunEnd { first_event: time, first_token: time, ..run("a", None) });
-    metrics.runs.continued("handed_over", "continued");
-    let outcome = ModelCallOutcome::Error("x");
-    let usage = agui_protocol::TokenUsage { input_tokens: Some(1), ..Default::default() };
-    let call = ModelCall { model: "m", outcome, first_token: time, usage, ..ModelCall::default() };
-    assert_eq!(metrics.models.ended(&metrics.prices, &call), Some(1e-6));
-    metrics.tools.ended("t", ToolOutcome::Ok, Duration::ZERO);
-    drop(metrics.store.begin("check"));
-    metrics.store.failed("check", "failed");
-    metrics.store.removed(1, 0);
-    metrics.http.refused(404, "not_found");
-    metrics.http.connection_broke(ConnectionEnd::Other);
-    repaired(Partner::Page, Repair::Null);
-    let text = metrics.to_text(TextFormat::Prometheus);
-    let served: BTreeSet<_> =
-        text.lines().filter_map(|line| line.strip_prefix("# TYPE agui_")).collect();
-
-    let document =
-        std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/operations.md"))
-            .unwrap();
-    let section = document.split("\n## Metrics\n").nth(1).unwrap().split("\n## ").next().unwrap();
-    let rows = section.lines().filter_map(|line| line.strip_prefix("| `"));
-    let rows: Vec<Vec<&str>> = rows
-        .map(|row| row.split('|').map(|cell| cell.trim_matches(['`', ' '])).collect())
-        .collect();
-    let documented: Vec<_> = rows.iter().map(|row| format!("{} {}", row[0], row[1])).collect();
-    assert_eq!(
-        served,
-        documented.iter().map(String::as_str).collect(),
-        "served (left), documented (right)"
-    );
-    for row in rows {
-        let mut labels = row[2]
-            .split(", ")
-            .map(|label| label.trim_matches('`'))
-            .filter(|label| !label.is_empty());
-        let start = format!("agui_{}", row[0]);
-        let series = text.lines().find(|line| {
-            line.starts_with(&format!("{start}{{")) || line.starts_with(&format!("{start}_count{{"))
-        });
-        assert!(
-            labels
-                .all(|label| series.is_some_and(|series| series.contains(&format!("{label}=\"")))),
-            "{start}: {series:?}"
-        );
-    }
 }
 
 #[test]

@@ -9,9 +9,10 @@
 //! not followed, and proxies from the environment are not used. Secrets in headers reach neither a log nor a model:
 //! they are removed from responses that repeat them.
 
-pub mod fuzzing;
 mod options;
 mod response;
+#[cfg(feature = "testing")]
+pub mod testing;
 mod tool;
 mod url_template;
 

@@ -89,7 +89,7 @@ async fn principals_have_separate_threads_with_the_same_id() {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}{CHAT}", listener.local_addr().unwrap());
     let server = tokio::spawn(async move { axum::serve(listener, router).await });
-    let client = agui_server::internal::direct_client(&Default::default()).unwrap();
+    let client = agui_base::upstream::direct_client(&Default::default()).unwrap();
     // Ids are hexadecimal, so they can contain "ada".
     let says = |name: &str| format!("I am {name}");
     let ask = async |name: &str| {

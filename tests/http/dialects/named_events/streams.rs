@@ -2,10 +2,8 @@
 
 use std::collections::{HashMap, HashSet};
 
-use agui_server::{
-    internal::{Encoder, NamedEventEncoder},
-    protocol::Event,
-};
+use agui_protocol::encode::Encoder;
+use agui_server::{internal::NamedEventEncoder, protocol::Event};
 use proptest::prelude::*;
 use serde_json::Value;
 

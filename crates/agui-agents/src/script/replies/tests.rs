@@ -1,16 +1,11 @@
-mod demo_questions;
-
-use std::collections::HashSet;
-
-use futures::StreamExt as _;
 use serde_json::{Value, json};
 
-use super::super::Script;
-use agui_agent::{Agent as _, RunContext};
-use agui_protocol::{Event, Interrupt, Message, RunAgentInput, event::RunOutcome};
-use agui_run::{Guard, Transcript};
-
-const DEMO: &str = include_str!("../../../../../config/scripts/demo.toml");
+use crate::script::{
+    Script,
+    tests::player::{Talk, results_and_text},
+};
+use agui_agent::Agent as _;
+use agui_protocol::Message;
 
 /// Asks for two approvals of one tool and for a date, all at once.
 const MIXED: &str = r#"
@@ -53,90 +48,6 @@ play = [{ result_of = "*", approved = "some", declined = "none" }]
 [[answer]]
 play = [{ text = "nothing was answered" }]
 "#;
-
-/// A conversation. Its messages are those that a client builds from the events.
-struct Talk {
-    script: Script,
-    messages: Vec<Message>,
-    interrupts: Vec<Interrupt>,
-}
-
-impl Talk {
-    fn with(script: &str) -> Self {
-        Self {
-            script: Script::parse(script).unwrap(),
-            messages: Vec::new(),
-            interrupts: Vec::new(),
-        }
-    }
-
-    async fn say(&mut self, text: &str) -> Vec<Value> {
-        self.messages.push(Message::user(format!("user{}", self.messages.len()), text));
-        self.run(json!([])).await
-    }
-
-    /// Replies the interrupts in order; `null` cancels an interrupt.
-    async fn reply(&mut self, payloads: &[Value]) -> Vec<Value> {
-        assert_eq!(payloads.len(), self.interrupts.len());
-        let entries =
-            self.interrupts.iter().zip(payloads).map(|(interrupt, payload)| match payload {
-                Value::Null => json!({ "interruptId": interrupt.id, "status": "cancelled" }),
-                _ => {
-                    json!({ "interruptId": interrupt.id, "status": "resolved", "payload": payload })
-                }
-            });
-        self.run(entries.collect()).await
-    }
-
-    /// Returns the events of a run, which must be legal.
-    async fn run(&mut self, resume: Value) -> Vec<Value> {
-        let mut input = RunAgentInput::new("t", "r", self.messages.clone());
-        input.resume = serde_json::from_value(resume).unwrap();
-        let (mut guard, mut transcript) = (Guard::new(&input), Transcript::from_input(&input));
-        let events: Vec<_> =
-            self.script.run(input, RunContext::new("t", "r", "script")).collect().await;
-        let mut plain = Vec::new();
-        for (index, event) in events.iter().enumerate() {
-            let event = event.as_ref().unwrap();
-            if let Event::RunFinished(finished) = event {
-                assert_eq!(index + 1, events.len());
-                let Some(RunOutcome::Interrupt { interrupts }) = &finished.outcome else {
-                    panic!("{finished:?}")
-                };
-                let ids: HashSet<_> = interrupts.iter().map(|interrupt| &interrupt.id).collect();
-                assert!(!ids.is_empty() && ids.len() == interrupts.len(), "{interrupts:?}");
-                self.interrupts = interrupts.clone();
-            } else {
-                guard.admit(event.clone(), &mut Vec::new()).unwrap();
-                transcript.apply(event);
-            }
-            plain.push(serde_json::to_value(event).unwrap());
-        }
-        self.messages = transcript.messages().into_vec();
-        plain
-    }
-
-    fn calls(&self) -> Vec<String> {
-        let assistants = self.messages.iter().filter_map(|message| match message {
-            Message::Assistant(assistant) => Some(assistant.tool_calls()),
-            _ => None,
-        });
-        assistants.flatten().map(|call| call.id.to_string()).collect()
-    }
-}
-
-fn results_and_text(events: &[Value]) -> (Vec<(&str, &str)>, String) {
-    let is_result = |event: &&Value| event["type"] == "TOOL_CALL_RESULT";
-    let results = events.iter().filter(is_result);
-    let results = results
-        .map(|event| (event["toolCallId"].as_str().unwrap(), event["content"].as_str().unwrap()));
-    let others = events.iter().filter(|event| !is_result(event));
-    assert!(
-        others.clone().all(|event| event["type"].as_str().unwrap().starts_with("TEXT_MESSAGE_")),
-        "{events:?}"
-    );
-    (results.collect(), others.filter_map(|event| event["delta"].as_str()).collect())
-}
 
 #[tokio::test]
 async fn questions_about_calls_of_one_tool_follow_the_order_of_the_calls() {
@@ -202,12 +113,6 @@ async fn an_unclear_reply_is_a_no() {
             talk.reply(&[no, yes.clone(), json!({ "approved": true, "editedArgs": null })]).await;
         assert_eq!(results_and_text(&answered).1, "no: paid Ada + paid Bob");
     }
-    // Edited arguments, although the schema does not offer edits.
-    let mut talk = Talk::with(DEMO);
-    talk.say("approve two").await;
-    let edited = json!({ "approved": true, "editedArgs": { "to": "Mars" } });
-    let answered = talk.reply(&[edited, yes]).await;
-    assert_eq!(results_and_text(&answered).0[0].1, "declined, so no train is booked");
 }
 
 #[tokio::test]
@@ -444,8 +349,6 @@ fn a_script_declares_its_human_in_the_loop_capabilities() {
             serde_json::to_value(Script::parse(script).unwrap().capabilities()).unwrap();
         capabilities["humanInTheLoop"].clone()
     };
-    let all = json!({ "supported": true, "approvals": true, "interrupts": true, "approveWithEdits": true });
-    assert_eq!(declared(DEMO), all);
     let form = "[[answer]]\nplay = [{ interrupts = [{ name = 'n' }] }]\n[[answer]]\nwhen.replies = 'n'\nplay = []";
     let some = json!({ "supported": true, "approvals": false, "interrupts": true, "approveWithEdits": false });
     assert_eq!(declared(form), some);

@@ -11,9 +11,9 @@ use serde_json::json;
 use super::super::{partial_json, prediction::StatePredictor};
 use crate::{
     agent::StatePrediction,
-    fuzzing::{Api, OpenAiApi, answer, profile, stands_in, written_calls},
     known_models::ThinkTags,
     providers::chat::tags::TagReader,
+    testing::{Api, OpenAiApi, answer, profile, stands_in, written_calls},
 };
 use agui_agent::{RunContext, surfaces::arguments::ArgumentsReader};
 use agui_base::{lenient_json, repairs::Partner, upstream::events::StreamLimits};

@@ -15,7 +15,7 @@ use super::{
         portable_tools::PortableTools,
     },
     transport::{AnswerEvents, DecodeStep},
-    window::{image_memory, scale_image},
+    window::{image_memory::image_memory, image_scale},
     written_syntax::SoughtCalls,
 };
 use agui_base::upstream::events::{StreamLimits, provider_events};
@@ -97,7 +97,7 @@ pub fn image_bytes(file: &[u8]) -> Option<u64> {
 /// Scales an image down, whatever memory it takes. Returns whether that succeeds.
 pub fn scale(file: &[u8], side: u32) -> bool {
     image_memory(file)
-        .is_some_and(|memory| scale_image(file.to_vec(), memory, Some(side), None).is_ok())
+        .is_some_and(|memory| image_scale::scale(file.to_vec(), memory, Some(side), None).is_ok())
 }
 
 #[expect(

@@ -1,6 +1,11 @@
 //! The questions of the demo script, and the replies to them.
 
-use super::*;
+use serde_json::{Value, json};
+
+use super::{
+    DEMO,
+    player::{Talk, results_and_text},
+};
 
 fn types(events: &[Value]) -> Vec<&str> {
     events.iter().map(|event| event["type"].as_str().unwrap()).collect()
@@ -85,6 +90,15 @@ async fn two_calls_are_decided_together_and_each_gets_its_own_result() {
             "{text}"
         );
     }
+}
+
+#[tokio::test]
+async fn arguments_are_not_edited_where_the_schema_offers_no_edits() {
+    let mut talk = Talk::with(DEMO);
+    talk.say("approve two").await;
+    let edited = json!({ "approved": true, "editedArgs": { "to": "Mars" } });
+    let answered = talk.reply(&[edited, json!({ "approved": true })]).await;
+    assert_eq!(results_and_text(&answered).0[0].1, "declined, so no train is booked");
 }
 
 #[tokio::test]

@@ -1,10 +1,19 @@
 //! The lines of the demo script, in English and Chinese.
 
+#[path = "../../../crates/agui-agents/src/script/tests/player.rs"]
+mod player;
+mod questions;
+
 use std::sync::LazyLock;
 
+use agui_agent::Agent as _;
+use agui_agents::script::Script;
 use regex::Regex;
+use serde_json::{Value, json};
 
-use super::*;
+use self::player::{play, user};
+
+const DEMO: &str = include_str!("../../../config/scripts/demo.toml");
 
 async fn demo(messages: Value, tools: &[&str]) -> Vec<Value> {
     static SCRIPT: LazyLock<Script> = LazyLock::new(|| Script::parse(DEMO).unwrap());
@@ -133,8 +142,22 @@ fn chinese_answers_have_full_width_punctuation() {
     }
 }
 
+#[test]
+fn its_capabilities_are_all_that_a_script_can_have() {
+    let declared = serde_json::to_value(Script::parse(DEMO).unwrap().capabilities()).unwrap();
+    assert_eq!(
+        declared["tools"],
+        json!({ "supported": true, "parallelCalls": true, "clientProvided": true })
+    );
+    assert_eq!(declared["reasoning"]["supported"], true);
+    assert_eq!(
+        declared["humanInTheLoop"],
+        json!({ "supported": true, "approvals": true, "interrupts": true, "approveWithEdits": true })
+    );
+}
+
 #[tokio::test]
-async fn each_starter_has_a_answer_of_its_own_and_the_fallback_names_all_of_them() {
+async fn each_starter_has_an_answer_of_its_own_and_the_fallback_names_all_of_them() {
     let capabilities = Script::parse(DEMO).unwrap().capabilities();
     let starters = &capabilities.custom.unwrap()["starters"];
     for (language, unknown) in [("en", "qwertyuiop"), ("zh", "随便说说")] {
