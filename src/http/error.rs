@@ -12,16 +12,15 @@ use axum::{
 
 use crate::auth::AuthError;
 use agui_agent::{files::UploadError, host::AgentEntry};
-use agui_base::{refusals, text::shortened};
+use agui_base::{
+    refusals,
+    text::{short_line, short_name},
+};
 use agui_protocol::{decode::DecodeError, host::PROTOCOL_VERSION};
 use agui_run::{host::StartError, threads::ThreadError};
 use agui_store::StoreError;
 
 const MAX_LISTED_AGENTS: usize = 20;
-/// The longest text of a request that an error repeats, in characters.
-const MAX_QUOTED_CHARS: usize = 80;
-/// The longest text of another library that an error repeats, in characters.
-const MAX_PROBLEM_CHARS: usize = 200;
 
 /// The response of a handler.
 pub(crate) type ApiResult<T = Response> = Result<T, ApiError>;
@@ -163,7 +162,7 @@ refusals! {
 impl ApiError {
     pub(crate) fn not_json(found: Option<&HeaderValue>) -> Self {
         let found = match found.map(|value| String::from_utf8_lossy(value.as_bytes())) {
-            Some(value) => format!("it has {:?}", shortened(&value, MAX_QUOTED_CHARS)),
+            Some(value) => format!("it has {:?}", short_name(&value)),
             None => "it has no Content-Type".to_owned(),
         };
         Self::NotJson { found }
@@ -180,7 +179,7 @@ impl ApiError {
             [] => ": this server has no agents".to_owned(),
             names => format!("; the agents are: {}", names.join(", ")),
         };
-        Self::UnknownAgent { name: shortened(name, MAX_QUOTED_CHARS), known }
+        Self::UnknownAgent { name: short_name(name), known }
     }
 
     pub(crate) fn foreign_host(host: Option<&HeaderValue>) -> Self {
@@ -196,7 +195,7 @@ impl ApiError {
     }
 
     pub(crate) fn invalid_url(problem: &str) -> Self {
-        Self::InvalidUrl(shortened(problem, MAX_PROBLEM_CHARS))
+        Self::InvalidUrl(short_line(problem))
     }
 
     pub(crate) fn invalid_input(path: &str, expected: &str) -> Self {
@@ -210,7 +209,7 @@ impl ApiError {
     pub(crate) fn no_such_route(path: &str, nearest: Option<String>, prefix: &str) -> Self {
         let nearest = nearest.map(|route| format!(" Did you mean {route}?")).unwrap_or_default();
         let root = if prefix.is_empty() { "/" } else { prefix };
-        let path = shortened(path, MAX_QUOTED_CHARS);
+        let path = short_name(path);
         Self::NoSuchRoute(format!(
             "there is no route {path:?}.{nearest} GET {root} lists all routes"
         ))
@@ -220,7 +219,7 @@ impl ApiError {
         let allowed = allowed.map(|methods| format!("; use {methods}")).unwrap_or_default();
         Self::MethodNotAllowed(format!(
             "{method} is not allowed on {:?}{allowed}",
-            shortened(path, MAX_QUOTED_CHARS)
+            short_name(path)
         ))
     }
 
@@ -306,7 +305,7 @@ impl From<AuthError> for ApiError {
 
 fn quoted(header: Option<&HeaderValue>) -> String {
     let text = header.map(|value| String::from_utf8_lossy(value.as_bytes())).unwrap_or_default();
-    format!("{:?}", shortened(&text, MAX_QUOTED_CHARS))
+    format!("{:?}", short_name(&text))
 }
 
 #[cfg(test)]

@@ -62,7 +62,7 @@ pub(crate) async fn check_readiness(State(app): State<App>) -> (StatusCode, Json
         return refused(ReadinessStatus::ShuttingDown);
     }
     let runs = app.runs.threads.clone();
-    let check = || async move { runs.store.call("check", |store| store.check()).await };
+    let check = || async move { runs.store.check().await };
     match app.store_probe.state(check).await {
         StoreState::Available => unavailable((app.dependencies)()),
         StoreState::Unavailable => refused(ReadinessStatus::StoreUnavailable),

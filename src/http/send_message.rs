@@ -31,7 +31,7 @@ use super::{
 };
 use crate::http::openapi::{refuse, response};
 use agui_agent::host::{AgentEntry, owner_of};
-use agui_base::text::shortened;
+use agui_base::text::short_name;
 use agui_protocol::{
     RunAgentInput,
     decode::{Decoded, decode},
@@ -233,11 +233,11 @@ fn check_version(input: &RunAgentInput) -> Result<(), ApiError> {
     match classify_version(declared) {
         VersionSupport::Supported => Ok(()),
         VersionSupport::Unrecognized => {
-            let declared = shortened(declared, 16);
+            let declared = short_name(declared);
             tracing::warn!(?declared, "the client uses an unknown version of AG-UI");
             Ok(())
         }
-        VersionSupport::Unsupported => Err(ApiError::UnsupportedVersion(shortened(declared, 16))),
+        VersionSupport::Unsupported => Err(ApiError::UnsupportedVersion(short_name(declared))),
     }
 }
 

@@ -299,7 +299,7 @@ async fn error_responses_are_shortened_and_secrets_removed() {
     assert_eq!(text(call(&tool("/repeat"), json!({})).await), "the key\nis Bearer [redacted]");
     let long = error_message(call(&tool("/long-refusal"), json!({})).await);
     assert!(
-        long.starts_with("The service answered 400 Bad Request: no no") && long.len() < 600,
+        long.starts_with("The service answered 400 Bad Request: no no") && long.len() < 1100,
         "{long}"
     );
     let binary = error_message(call(&tool("/html-refusal"), json!({})).await);

@@ -8,12 +8,34 @@ use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 const ESCAPED_IN_SEGMENT: &AsciiSet =
     &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'.').remove(b'~');
 
+/// The part of a name or of an identifier that a log, an error or a person is shown.
+pub const NAME_CHARS: usize = 80;
+/// The part of a message that is shown on one line.
+pub const LINE_CHARS: usize = 300;
+/// The part of a text that is shown on several lines, such as the body of a refusal.
+pub const PARAGRAPH_CHARS: usize = 1000;
+
 /// Returns a text up to `max_chars` characters. A longer text ends with `…`.
 pub fn shortened(text: &str, max_chars: usize) -> String {
     match text.char_indices().nth(max_chars) {
         Some((end, _)) => format!("{}…", &text[..end]),
         None => text.to_owned(),
     }
+}
+
+/// Shortens a name or an identifier.
+pub fn short_name(text: &str) -> String {
+    shortened(text, NAME_CHARS)
+}
+
+/// Shortens a message for one line.
+pub fn short_line(text: &str) -> String {
+    shortened(text, LINE_CHARS)
+}
+
+/// Shortens a text for several lines.
+pub fn short_paragraph(text: &str) -> String {
+    shortened(text, PARAGRAPH_CHARS)
 }
 
 /// Returns whether a character is not seen, or changes how others are seen: control characters,

@@ -24,7 +24,7 @@ use super::{
 use agui_base::{
     InvalidOption,
     deadline::deadline,
-    text::{error_chain, shortened},
+    text::{error_chain, short_line, short_paragraph},
 };
 use agui_protocol::own_names::MCP_SERVER;
 use agui_tools::{
@@ -33,8 +33,6 @@ use agui_tools::{
     login::PersonTokens,
 };
 
-const MAX_REFUSAL_CHARS: usize = 1000;
-const MAX_PROGRESS_CHARS: usize = 300;
 /// The shortest time between two events about the progress of a call.
 const PROGRESS_INTERVAL: Duration = Duration::from_millis(500);
 /// The number of questions that one call can ask.
@@ -194,10 +192,7 @@ impl McpCaller {
             }
             RequestError::Refused { reason, .. } => {
                 let reason = secrets.redact(&reason).unwrap_or(reason);
-                self.error(format_args!(
-                    "refuses the call: {}",
-                    shortened(&reason, MAX_REFUSAL_CHARS)
-                ))
+                self.error(format_args!("refuses the call: {}", short_paragraph(&reason)))
             }
             RequestError::NotTaken(error)
                 if let Some(tokens) = &self.person
@@ -310,7 +305,7 @@ impl OngoingCall<'_> {
             None => progress.to_string(),
         });
         let text = self.secrets.redact(&text).unwrap_or(text);
-        let text = shortened(&text, MAX_PROGRESS_CHARS);
+        let text = short_line(&text);
         // Not awaited: a slow client must not delay the response.
         let _ = self.cx.show_progress(text, total.map(|total| progress / total));
     }

@@ -17,13 +17,11 @@ use tokio::io::{self, AsyncBufReadExt as _, AsyncRead, AsyncReadExt as _, BufRea
 use tokio_util::io::StreamReader;
 
 use agui_base::{
-    json_values::count_values, lenient_json::repaired_text, repairs::Partner, text::shortened,
+    json_values::count_values, lenient_json::repaired_text, repairs::Partner, text::short_line,
 };
 
 /// The largest message that is read, in bytes.
 pub(super) const MAX_MESSAGE_BYTES: usize = 16 << 20;
-/// The part of a line that is logged.
-const MAX_LOGGED_CHARS: usize = 200;
 /// The largest number of JSON values in a message.
 const MAX_VALUES: usize = 100_000;
 
@@ -101,7 +99,7 @@ pub(super) fn bounded_lines(
                 has_logged = true;
                 tracing::warn!(
                     server = &*server,
-                    line = shortened(&String::from_utf8_lossy(text), MAX_LOGGED_CHARS),
+                    line = short_line(&String::from_utf8_lossy(text)),
                     "an MCP server writes on stdout what is no message: let it log to stderr"
                 );
             }

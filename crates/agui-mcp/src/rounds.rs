@@ -23,7 +23,7 @@ use super::{
     call::{McpCaller, McpResponse},
     wanted::Wanted,
 };
-use agui_base::text::shortened;
+use agui_base::text::short_line;
 use agui_tools::{ToolContext, ToolError, host::Secrets};
 
 /// A server could ask forever.
@@ -34,7 +34,6 @@ const BUSY_PAUSE: Duration = Duration::from_millis(500);
 const POLL_PAUSE: Duration = Duration::from_secs(1);
 const MIN_POLL_PAUSE: Duration = Duration::from_millis(100);
 const MAX_POLL_PAUSE: Duration = Duration::from_secs(30);
-const MAX_STATUS_CHARS: usize = 300;
 
 /// The state by which a call that waits for a person, or for its task, can be continued.
 #[derive(Debug, Default, Serialize, Deserialize)]
@@ -118,7 +117,7 @@ impl McpCaller {
             else {
                 let problem =
                     self.error(format_args!("asks for what it cannot have here: {method}"));
-                return Err(ToolError::new(shortened(problem.message(), MAX_STATUS_CHARS)));
+                return Err(ToolError::new(short_line(problem.message())));
             };
             let asked = if matches!(wanted, Wanted::Form(_)) { Asked::Form } else { Asked::Visit };
             round.asked.insert(key.clone(), asked);
@@ -169,7 +168,7 @@ impl McpCaller {
                         task.pointer("/error/message").and_then(Value::as_str).map(str::to_owned);
                     let reason = error.or(message).unwrap_or_default();
                     let reason = secrets.redact(&reason).unwrap_or(reason);
-                    let (server, reason) = (&self.server, shortened(&reason, MAX_STATUS_CHARS));
+                    let (server, reason) = (&self.server, short_line(&reason));
                     return Err(ToolError::new(format!(
                         "The task of the MCP server `{server}` has {ended}: {reason}"
                     )));
@@ -190,7 +189,7 @@ impl McpCaller {
             }
             if let Some(text) = message.clone().filter(|_| message != shown) {
                 let text = secrets.redact(&text).unwrap_or(text);
-                let _ = cx.show_progress(shortened(&text, MAX_STATUS_CHARS), None);
+                let _ = cx.show_progress(short_line(&text), None);
                 shown = message;
             }
             cx.extend_time_limit();

@@ -146,10 +146,7 @@ impl Runs {
             }
             poll = (poll * 2).min(longest);
             // Another process may have run a request with the same id.
-            let same = threads
-                .store
-                .call("run", |store| store.run(&key.owner, run.thread, run_id))
-                .await?;
+            let same = threads.store.run(&key.owner, run.thread, run_id).await?;
             if let Some(same) = same.filter(|same| same.started_at >= asked_at) {
                 return threads.follow_or_reject(key, &same);
             }
@@ -366,7 +363,7 @@ impl Admission {
                 bytes: threads.options.max_bytes,
             },
         };
-        Ok(threads.store.call("begin", |store| store.begin(&run)).await?)
+        Ok(threads.store.begin(&run).await?)
     }
 }
 

@@ -90,9 +90,7 @@ impl Runs {
         let now = now();
         // `None`: the run is not lost, or another process took over its lease.
         let until = threads.lease_until(now);
-        let take_over = threads
-            .store
-            .call("take_over", |store| store.take_over(lease, &threads.holder, now, until));
+        let take_over = threads.store.take_over(lease, &threads.holder, now, until);
         let Some(taken) = take_over.await? else { return Ok(true) };
         threads.metrics.runs.leases_taken_over.inc();
         let from =
@@ -119,8 +117,7 @@ impl Runs {
         lost: &LostRun,
     ) -> Result<Continuable, StoreError> {
         let LostRun { key, run_id, lease } = lost;
-        let record =
-            threads.store.call("run", |store| store.run(&key.owner, lease.thread, run_id)).await?;
+        let record = threads.store.run(&key.owner, lease.thread, run_id).await?;
         let is_lost = |record: &RunRecord| {
             record.number == lease.run && record.detached && record.status == RunStatus::Running
         };
@@ -132,10 +129,7 @@ impl Runs {
         else {
             return Ok(Continuable::No);
         };
-        let start = threads
-            .store
-            .call("run_start", |store| store.run_start(&key.owner, record.number))
-            .await?;
+        let start = threads.store.run_start(&key.owner, record.number).await?;
         let Some(start) = start else { return Ok(Continuable::No) };
         let request = match StoredRequest::from_json(&start.request) {
             Ok(request) => request,

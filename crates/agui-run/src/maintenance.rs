@@ -58,10 +58,7 @@ impl Runs {
     async fn continue_lost(&self, threads: &Arc<ThreadCore>) -> Result<(), StoreError> {
         // A server that is stopped can hand over more runs than one page has.
         while !threads.is_stopping() {
-            let lost = threads
-                .store
-                .call("lost_runs", |store| store.lost_runs(&threads.holder, now(), MAX_LOST_RUNS));
-            let lost = lost.await?;
+            let lost = threads.store.lost_runs(&threads.holder, now(), MAX_LOST_RUNS).await?;
             let is_last = lost.len() < MAX_LOST_RUNS;
             let is_due = |lost: &LostRun| threads.lost_run_backoff.is_due(lost.lease.run);
             let others =
@@ -254,10 +251,7 @@ impl LeaseRenewal {
     async fn close_unknown(&mut self, threads: &ThreadCore) -> Result<(), StoreError> {
         // The running runs must not hide the others.
         let limit = threads.queue.all_active().len() + MAX_LOST_RUNS;
-        let mut held = threads
-            .store
-            .call("lost_runs", |store| store.lost_runs(ALL_HOLDERS, now(), limit))
-            .await?;
+        let mut held = threads.store.lost_runs(ALL_HOLDERS, now(), limit).await?;
         held.retain(|run| run.lease.holder == threads.holder);
         self.close_unlaunched(threads, held).await
     }

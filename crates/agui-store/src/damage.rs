@@ -6,6 +6,7 @@ use std::collections::HashSet;
 use parking_lot::Mutex;
 
 use super::StoreResult;
+use agui_base::text::short_name;
 
 /// The value of a column, or its fault.
 pub(super) type Cell<T> = Result<Option<T>, String>;
@@ -55,12 +56,7 @@ pub(super) fn required<T: Default>(row: &impl DbRow, column: &str, cell: Cell<T>
 /// Names a row by its columns that are readable.
 pub(super) fn describe(row: &impl DbRow) -> String {
     let number = |column| Some(format!("{column} {}", row.number(column).ok()?.ok()??));
-    let text = |column| {
-        Some(format!(
-            "{column} {:?}",
-            row.text(column).ok()?.ok()??.chars().take(100).collect::<String>()
-        ))
-    };
+    let text = |column| Some(format!("{column} {:?}", short_name(row.text(column).ok()?.ok()??)));
     let numbers = ["thread", "file", "number", "run", "last"].into_iter().filter_map(number);
     numbers.chain(["owner", "id"].into_iter().filter_map(text)).collect::<Vec<_>>().join(", ")
 }

@@ -13,13 +13,12 @@ use agui_base::{
     permits::ANONYMOUS,
     repairs::{Partner, Repair, repaired},
     schema::{BoundedSchema, SchemaLimits},
-    text::shortened,
+    text::short_line,
 };
 use agui_protocol::JsonObject;
 
 const VALUE_LIMITS: SchemaLimits = SchemaLimits { bytes: 16 * 1024, depth: 32 };
 const MAX_ARGUMENTS_BYTES: usize = 1024 * 1024;
-const MAX_PROBLEM_CHARS: usize = 240;
 
 /// A compiled schema of a tool's arguments, or of a reply. Cheap to clone.
 #[derive(Debug, Clone)]
@@ -64,8 +63,7 @@ impl Validator {
             repaired(Partner::ToolServer, Repair::Null);
         }
         let source = Arc::new(source);
-        let schema = BoundedSchema::new(&source, limits)
-            .map_err(|error| shortened(&error, MAX_PROBLEM_CHARS))?;
+        let schema = BoundedSchema::new(&source, limits).map_err(|error| short_line(&error))?;
         Ok(Self { schema, source })
     }
 
@@ -85,7 +83,7 @@ impl Validator {
             return Err(format!("The arguments are longer than {MAX_ARGUMENTS_BYTES} bytes."));
         }
         let CallArguments { object, repairs } =
-            CallArguments::read(text).map_err(|problem| shortened(&problem, MAX_PROBLEM_CHARS))?;
+            CallArguments::read(text).map_err(|problem| short_line(&problem))?;
         let (written, problems) = self.problems_of(owner, object).await;
         let read = CallArguments { object: written, repairs };
         let Some(problems) = problems else { return Ok(read) };
@@ -126,7 +124,7 @@ impl Validator {
         };
         let lines = problems.iter().map(|problem| {
             let path = if problem.path.is_empty() { "(root)" } else { &problem.path };
-            format!("\n- {}", shortened(&format!("{path}: {}", problem.text), MAX_PROBLEM_CHARS))
+            format!("\n- {}", short_line(&format!("{path}: {}", problem.text)))
         });
         let rest = if more { "\n- and more" } else { "" };
         Some(lines.chain([rest.to_owned()]).collect())

@@ -9,7 +9,7 @@ use crate::http::{
     ApiError, ApiResult, OwnThreads, Path, Query, read_run::read_within_limits, refuse,
 };
 use agui_agent::files::LoadedFor;
-use agui_base::text::shortened;
+use agui_base::text::short_line;
 use agui_protocol::{ThreadId, decode::decode_value};
 use agui_store::ThreadContent;
 
@@ -103,7 +103,7 @@ pub(crate) async fn import_thread(
     let decode = |body: &[u8]| Ok((decode_value(body)?, usize::MAX));
     let (_permit, json) = read_within_limits(&own.app, &head, body, decode).await?;
     let ThreadExport { thread_id, content } = serde_json::from_value(json).map_err(|error| {
-        let problem = shortened(&error.to_string(), 200);
+        let problem = short_line(&error.to_string());
         ApiError::InvalidInput {
             path: String::new(),
             message: format!("the body is no export of a thread: {problem}"),

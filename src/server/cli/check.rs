@@ -18,10 +18,10 @@ use crate::server::{
     },
     options::Loaded,
 };
+use agui_base::text::PARAGRAPH_CHARS;
 use agui_llm::{Model, ModelRequest, ModelStep};
 use agui_protocol::ContentPart;
 
-const MAX_ERROR_CHARS: usize = 500;
 const WHAT_TO_DO: &str = "a damaged value counts as absent. Restore a backup; or delete a thread, by DELETE /threads/ID of its \
     owner or agui-server erase --thread NUMBER, and by SQL a row whose thread or run does not exist";
 
@@ -90,7 +90,7 @@ async fn check_models(loaded: &Loaded) -> Result<bool, Box<dyn Error>> {
             let (does, problem) = match &answer {
                 Ok(()) => ("answers", String::new()),
                 Err(problem) => {
-                    ("does not answer", format!(": {}", excerpt(problem, MAX_ERROR_CHARS)))
+                    ("does not answer", format!(": {}", excerpt(problem, PARAGRAPH_CHARS)))
                 }
             };
             let seconds = begun.elapsed().as_secs_f64();

@@ -12,7 +12,10 @@ use serde::de::DeserializeOwned;
 use tokio::time::timeout;
 
 use super::{printable::excerpt, target::RunTarget};
-use agui_base::upstream::body::{read_excerpt, read_whole};
+use agui_base::{
+    text::LINE_CHARS,
+    upstream::body::{read_excerpt, read_whole},
+};
 
 /// The time limit of a response that is read whole.
 const TIMEOUT: Duration = Duration::from_secs(10);
@@ -22,7 +25,6 @@ const IDLE_TIMEOUT: Duration = Duration::from_secs(30);
 const MAX_BODY_BYTES: usize = 64 * 1024 * 1024;
 /// The part of a refusal that is read.
 const MAX_REFUSAL_BYTES: usize = 16 * 1024;
-const MAX_SHOWN_CHARS: usize = 300;
 
 impl RunTarget {
     /// Returns the value of a JSON response.
@@ -99,7 +101,7 @@ pub(super) async fn require_success(response: Response) -> Result<Response, Box<
         return Ok(response);
     }
     let body = read_excerpt(response, MAX_REFUSAL_BYTES, IDLE_TIMEOUT).await;
-    let text = excerpt(&String::from_utf8_lossy(&body), MAX_SHOWN_CHARS);
+    let text = excerpt(&String::from_utf8_lossy(&body), LINE_CHARS);
     Err(format!("the server answered {status}: {text}").into())
 }
 

@@ -15,7 +15,7 @@ use super::{
     resume::RunStream,
 };
 use agui_agent::{Agent, AgentError, EventStream, RunContext, event_stream};
-use agui_base::{InvalidOption, RunErrorCode, text::shortened, upstream::events::ServerEvents};
+use agui_base::{InvalidOption, RunErrorCode, text::short_name, upstream::events::ServerEvents};
 use agui_protocol::{
     AgentCapabilities, Event, RunAgentInput,
     capabilities::IdentityCapabilities,
@@ -30,7 +30,6 @@ const NEXT_RUN_TIMEOUT: Duration = Duration::from_secs(10);
 /// delays the end of each run by this time.
 const LATE_FAILURE_TIMEOUT: Duration = Duration::from_millis(250);
 const MAX_LATE_EVENTS: usize = 100;
-const MAX_LOGGED_CHARS: usize = 80;
 
 /// An agent that forwards runs to another AG-UI endpoint.
 ///
@@ -237,10 +236,7 @@ impl StreamedRuns {
         self.is_requested = started.run_id == requested.run_id || (is_nested && self.is_requested);
         let has_other_ids = !self.is_requested || started.thread_id != requested.thread_id;
         if has_other_ids && !std::mem::replace(&mut self.is_warned, true) {
-            let (thread, run) = (
-                shortened(&started.thread_id, MAX_LOGGED_CHARS),
-                shortened(&started.run_id, MAX_LOGGED_CHARS),
-            );
+            let (thread, run) = (short_name(&started.thread_id), short_name(&started.run_id));
             tracing::warn!(
                 ?thread,
                 ?run,
@@ -250,7 +246,7 @@ impl StreamedRuns {
         if let Some(version) = started.protocol_version.as_deref()
             && classify_version(version) != VersionSupport::Supported
         {
-            let version = shortened(version, MAX_LOGGED_CHARS);
+            let version = short_name(version);
             tracing::warn!(
                 ?version,
                 "the remote agent speaks a version of AG-UI that this server does not know"

@@ -14,15 +14,13 @@ use agui_base::{
     lenient_json,
     lenient_json::Piece,
     repairs::{Partner, Repair, repaired},
-    text::shortened,
+    text::short_line,
 };
 use agui_protocol::{
     Event, EventType, JsonObject, Message, MessageId, PatchKind,
     decode::{DecodeError, decode},
     event::{MessagesSnapshot, ToolCallResult},
 };
-
-const MAX_QUOTED_CHARS: usize = 200;
 
 #[derive(Default)]
 pub(super) struct Reader {
@@ -282,11 +280,11 @@ impl Reader {
     }
 
     fn malformed(&self, kind: &str, problem: impl AsRef<str>) -> String {
-        format!("event {}{kind}: {}", self.number, shortened(problem.as_ref(), MAX_QUOTED_CHARS))
+        format!("event {}{kind}: {}", self.number, short_line(problem.as_ref()))
     }
 
     fn warn(&mut self, problem: &'static str, which: &str) {
-        let which = shortened(which, MAX_QUOTED_CHARS);
+        let which = short_line(which);
         if self.warned.len() < 100 && self.warned.insert(format!("{problem}{which}")) {
             tracing::warn!(event = self.number, ?which, "the remote agent's stream: {problem}");
         }

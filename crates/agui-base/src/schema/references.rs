@@ -2,13 +2,10 @@
 
 use serde_json::{Map, Value};
 
-use crate::text::shortened;
+use crate::text::short_name;
 
 /// Keywords that apply the schema that they refer to.
 pub(super) const REFERENCES: [&str; 3] = ["$ref", "$dynamicRef", "$recursiveRef"];
-
-/// The longest part of a reference in a message, in characters.
-const MAX_SHOWN_CHARS: usize = 100;
 
 /// Returns the schemas that the references of `members` lead to.
 ///
@@ -26,7 +23,7 @@ pub(super) fn targets<'s>(
 }
 
 fn resolve<'s>(root: &'s Value, reference: &str) -> Result<&'s Value, String> {
-    let shown = || shortened(reference, MAX_SHOWN_CHARS);
+    let shown = || short_name(reference);
     let path = reference
         .strip_prefix('#')
         .filter(|path| !path.contains('%') && (path.is_empty() || path.starts_with('/')));

@@ -10,7 +10,7 @@ use crate::{
     model::{Model, ModelError, ModelEvent, ModelRequest, ModelStream},
 };
 use agui_agent::{AgentError, RunContext};
-use agui_base::{RunErrorCode, text::shortened};
+use agui_base::{RunErrorCode, text::short_name};
 use agui_protocol::RunAgentInput;
 
 /// The member of `forwardedProps` that chooses a model.
@@ -23,7 +23,6 @@ const UNAVAILABLE: [RunErrorCode; 5] = [
     RunErrorCode::ModelUnavailable,
     RunErrorCode::ModelInterrupted,
 ];
-const MAX_SHOWN_CHARS: usize = 80;
 
 pub(super) struct ModelChain<'s> {
     settings: &'s Settings,
@@ -119,7 +118,7 @@ fn chosen_model(settings: &Settings, input: &RunAgentInput) -> Result<Option<Str
         }
         Some(other) => other.to_string(),
     };
-    let shown = shortened(&shown, MAX_SHOWN_CHARS);
+    let shown = short_name(&shown);
     let allowed = settings.allowed_models().collect::<Vec<_>>().join(", ");
     let message = format!("this agent may not use the model {shown}: choose one of {allowed}");
     Err(AgentError::new(RunErrorCode::ModelNotAllowed, message))

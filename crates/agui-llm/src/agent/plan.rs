@@ -14,15 +14,15 @@ use super::{
     unverified_messages::made_by_runs,
 };
 use crate::{call_content::bounded, history};
-use agui_base::repairs::{Partner, Repair, repaired};
+use agui_base::{
+    repairs::{Partner, Repair, repaired},
+    text::short_name,
+};
 use agui_protocol::{Interrupt, JsonObject, Message, MessageId, ToolCall, ToolCallId};
 use agui_tools::{
     Approval, OfferedTool, Repeat,
     host::{CallReplies, bound_call},
 };
-
-/// The longest part of an unknown tool's name that the model is told, in characters.
-const MAX_NAME_CHARS: usize = 80;
 
 #[derive(Default)]
 pub(super) struct StepPlan {
@@ -274,7 +274,7 @@ impl StepPlan {
             }
             None => CallAction::failed(format!(
                 "Error: there is no tool {:?}",
-                short(&call.function.name)
+                short_name(&call.function.name)
             )),
         };
         self.push(call, run.catalog, action);
@@ -293,7 +293,10 @@ async fn approved_action(call: &ToolCall, replies: CallReplies, run: &RunScope<'
 }
 
 fn gone(call: &ToolCall) -> CallAction {
-    CallAction::failed(format!("Error: there is no tool {:?} any more", short(&call.function.name)))
+    CallAction::failed(format!(
+        "Error: there is no tool {:?} any more",
+        short_name(&call.function.name)
+    ))
 }
 
 /// Repairs the model's arguments, but not those that a person edited.
@@ -322,8 +325,4 @@ async fn tool_action(
         read.object
     };
     Ok(Box::new(ToolAction { tool: tool.clone(), arguments, replies }))
-}
-
-fn short(name: &str) -> String {
-    name.chars().take(MAX_NAME_CHARS).collect()
 }

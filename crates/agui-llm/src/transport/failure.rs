@@ -15,13 +15,10 @@ use crate::{ModelError, StopReason};
 use agui_base::{
     RunErrorCode, lenient_json,
     repairs::Partner,
-    text::{error_chain, shortened},
+    text::{LINE_CHARS, NAME_CHARS, PARAGRAPH_CHARS, error_chain, shortened},
     upstream::{events::StreamError, scrub::Scrubber},
 };
 
-const MAX_MESSAGE_CHARS: usize = 300;
-const MAX_DETAIL_CHARS: usize = 2000;
-const MAX_REQUEST_ID_CHARS: usize = 100;
 /// The headers in which providers name a request, the more specific ones first.
 const REQUEST_ID_HEADERS: &[&str] = &[
     "x-request-id",
@@ -235,7 +232,7 @@ impl ProviderErrors {
     /// Returns the provider's id of a request, for the log.
     pub(super) fn request_id(&self, headers: &HeaderMap) -> Option<String> {
         let id = REQUEST_ID_HEADERS.iter().find_map(|name| headers.get(*name)?.to_str().ok())?;
-        Some(shorten(&self.scrubber.scrub_known(id), MAX_REQUEST_ID_CHARS))
+        Some(shorten(&self.scrubber.scrub_known(id), NAME_CHARS))
     }
 
     fn quota_used_up(&self, detail: &str) -> AttemptError {
@@ -284,7 +281,7 @@ impl ProviderErrors {
         retry: Retry,
         detail: &str,
     ) -> AttemptError {
-        let detail = shorten(&self.scrubber.scrub(detail), MAX_DETAIL_CHARS);
+        let detail = shorten(&self.scrubber.scrub(detail), PARAGRAPH_CHARS);
         let detail = format!("{}: {detail}", self.name);
         AttemptError {
             error: ModelError::new(code.as_str(), message.into()),
@@ -299,7 +296,7 @@ impl ProviderErrors {
     /// not recognized.
     fn quote(&self, message: &str) -> String {
         let message = self.scrubber.without_addresses(&self.scrubber.scrub(message));
-        let message = shorten(message.trim(), MAX_MESSAGE_CHARS);
+        let message = shorten(message.trim(), LINE_CHARS);
         if message.is_empty() { message } else { format!(": {message}") }
     }
 }

@@ -4,11 +4,10 @@ use std::{process::Stdio, time::Duration};
 
 use tokio::{process::Command, time::timeout};
 
-use agui_base::text::shortened;
+use agui_base::text::short_line;
 
 /// The time limit of a command.
 const COMMAND_TIMEOUT: Duration = Duration::from_secs(30);
-const MAX_DETAIL_CHARS: usize = 300;
 
 /// Returns the output of a command. The command is killed if the future is dropped.
 pub(super) async fn output(command: &[String]) -> Result<Vec<u8>, String> {
@@ -18,7 +17,7 @@ pub(super) async fn output(command: &[String]) -> Result<Vec<u8>, String> {
         Ok(Ok(output)) if output.status.success() => Ok(output.stdout),
         Ok(Ok(output)) => {
             let said = String::from_utf8_lossy(&output.stderr);
-            Err(format!("failed ({}): {}", output.status, shortened(said.trim(), MAX_DETAIL_CHARS)))
+            Err(format!("failed ({}): {}", output.status, short_line(said.trim())))
         }
         Ok(Err(error)) => Err(format!("cannot be run: {error}")),
         Err(_) => Err(format!("did not end in {COMMAND_TIMEOUT:?}")),

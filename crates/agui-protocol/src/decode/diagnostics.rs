@@ -6,9 +6,9 @@ use std::{
 };
 
 use super::error::DecodeError;
+use agui_base::text::short_name;
 
 const MAX_EXAMPLES: usize = 5;
-const MAX_QUOTED_CHARS: usize = 48;
 
 /// The parts of an input that this version of the protocol does not describe. `Display` writes them for one log line:
 /// `3 members, 1 message (messages[0].mood, …)`.
@@ -102,7 +102,5 @@ impl Diagnostics {
 }
 
 fn quote(text: &str) -> String {
-    let mut chars = text.chars();
-    let head: String = chars.by_ref().take(MAX_QUOTED_CHARS).collect();
-    format!("{head:?}{}", if chars.next().is_some() { "…" } else { "" })
+    format!("{:?}", short_name(text))
 }

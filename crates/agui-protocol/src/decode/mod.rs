@@ -31,10 +31,7 @@ use self::{
 };
 use super::RunAgentInput;
 
-use agui_base::{json_values, lenient_json, repairs::Partner, text::shortened};
-
-/// The longest text of an error about the syntax, in characters.
-const MAX_PROBLEM_CHARS: usize = 200;
+use agui_base::{json_values, lenient_json, repairs::Partner, text::short_line};
 
 /// An input, and its ignored parts.
 #[derive(Debug)]
@@ -149,7 +146,7 @@ fn syntax_error(error: &serde_json::Error) -> DecodeError {
         DecodeError::TooDeep(format!("line {}, column {}", error.line(), error.column()))
     } else {
         // The text may quote a string of the body.
-        DecodeError::Syntax(shortened(&text, MAX_PROBLEM_CHARS))
+        DecodeError::Syntax(short_line(&text))
     }
 }
 

@@ -349,20 +349,18 @@ impl PlanReader<'_> {
 
     /// Returns the replies that the runs of the thread have brought.
     pub(super) async fn answered(&self) -> Result<Vec<ResumeEntry>, StoreError> {
-        let (owner, thread) = (&self.key.owner, self.loaded.version.number);
-        self.store.call("answered", |store| store.answered(owner, thread)).await
+        self.store.answered(&self.key.owner, self.loaded.version.number).await
     }
 
     async fn end_state(&self, of: EndedRun<'_>) -> Result<Option<EndState>, StoreError> {
-        let (owner, thread) = (&self.key.owner, self.loaded.version.number);
-        self.store.call("end_state", |store| store.end_state(owner, thread, of)).await
+        self.store.end_state(&self.key.owner, self.loaded.version.number, of).await
     }
 
     /// Returns the messages of all branches; `None` if the thread has changed.
     pub(super) async fn nodes(&mut self) -> Result<Option<&[MessageNode]>, StoreError> {
         if self.nodes.is_none() {
             let include = ThreadParts { messages: true, ..ThreadParts::default() };
-            let view = self.store.call("thread", |store| store.thread(self.key, include)).await?;
+            let view = self.store.thread(self.key, include).await?;
             let ThreadVersion { number, version } = self.loaded.version;
             let view =
                 view.filter(|view| (view.thread.number, view.thread.version) == (number, version));

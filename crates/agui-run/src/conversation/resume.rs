@@ -10,7 +10,11 @@ use std::sync::Arc;
 use jiff::{Timestamp, civil, tz::TimeZone};
 use serde_json::Value;
 
-use agui_base::{RunErrorCode, schema::compile_response_schema, text::shortened};
+use agui_base::{
+    RunErrorCode,
+    schema::compile_response_schema,
+    text::{short_line, short_name},
+};
 use agui_protocol::{Interrupt, ResumeEntry, ResumeStatus};
 
 #[derive(Debug, PartialEq)]
@@ -27,9 +31,6 @@ pub(crate) enum ResumeDecision {
     Refused(RunErrorCode, String),
 }
 
-const MAX_PROBLEM_CHARS: usize = 200;
-const MAX_ID_CHARS: usize = 80;
-
 /// Checks the entries of a request. Never returns [`ResumeDecision::Repeated`] or
 /// [`ResumeDecision::AlreadyAnswered`].
 pub(crate) async fn check_resume(
@@ -42,11 +43,8 @@ pub(crate) async fn check_resume(
         .into_iter()
         .partition(|entry| open.iter().any(|interrupt| interrupt.id == entry.interrupt_id));
     if !unknown.is_empty() {
-        let examples: Vec<_> = unknown
-            .iter()
-            .take(3)
-            .map(|entry| shortened(&entry.interrupt_id, MAX_ID_CHARS))
-            .collect();
+        let examples: Vec<_> =
+            unknown.iter().take(3).map(|entry| short_name(&entry.interrupt_id)).collect();
         tracing::warn!(
             entries = unknown.len(),
             ?examples,
@@ -58,10 +56,8 @@ pub(crate) async fn check_resume(
         let mut own = entries.iter().filter(|entry| entry.interrupt_id == interrupt.id);
         let Some(entry) = own.next() else { return ResumeDecision::StillOpen };
         if own.any(|other| other != entry) {
-            let message = format!(
-                "the interrupt {:?} has contradictory replies",
-                shortened(&interrupt.id, MAX_ID_CHARS)
-            );
+            let message =
+                format!("the interrupt {:?} has contradictory replies", short_name(&interrupt.id));
             return ResumeDecision::Refused(RunErrorCode::ContradictoryResume, message);
         }
         if let Err((code, message)) = check_entry(owner, interrupt, entry, now).await {
@@ -81,7 +77,7 @@ async fn check_entry(
     if entry.status == ResumeStatus::Cancelled {
         return Ok(());
     }
-    let id = shortened(&interrupt.id, MAX_ID_CHARS);
+    let id = short_name(&interrupt.id);
     if let Some(expiry) = interrupt.expires_at.as_deref().filter(|expiry| has_passed(expiry, now)) {
         let message = format!("the interrupt {id:?} expired at {expiry} and can only be cancelled");
         return Err((RunErrorCode::InterruptExpired, message));
@@ -113,7 +109,7 @@ async fn check_entry(
         }
         Err(reason) => reason,
     };
-    let problem = shortened(&problem, MAX_PROBLEM_CHARS);
+    let problem = short_line(&problem);
     Err((
         RunErrorCode::InvalidResumePayload,
         format!("the reply to the interrupt {id:?} does not match its schema: {problem}"),

@@ -29,13 +29,13 @@ use crate::{
     limits::run_permit::RunPermit,
 };
 use agui_agent::{Agent, BeginDrawing, Drawing, EventStream, Principal, RunContext};
+use agui_base::text::NAME_CHARS;
 use agui_protocol::{
     Event, RunAgentInput, TokenUsage,
     event::{RunFinished, RunOutcome, RunStarted},
 };
 
 const EVENTS_PER_TIME_CHECK: u32 = 64;
-const MAX_LOGGED_CHARS: usize = 80;
 
 /// One run, which is polled or read as a stream ([`into_events`](Self::into_events)). Dropping it
 /// stops the agent.
@@ -397,11 +397,11 @@ fn total_usage(own: Vec<TokenUsage>, cx: &RunContext) -> Vec<TokenUsage> {
     cx.usage()
 }
 
-/// Returns an identifier of a client for the log: cut to [`MAX_LOGGED_CHARS`], and escaped so that
+/// Returns an identifier of a client for the log: cut to [`NAME_CHARS`], and escaped so that
 /// it cannot look like another field.
 fn logged_id(id: &str) -> impl fmt::Display {
     fmt::from_fn(|f| {
-        for char in id.chars().take(MAX_LOGGED_CHARS) {
+        for char in id.chars().take(NAME_CHARS) {
             if char == ' ' {
                 f.write_str("\\u{20}")?
             } else {

@@ -7,15 +7,12 @@ use agui_agent::{
     RunContext,
     host::{ContextParts, RunIdentity},
 };
-use agui_base::{text::shortened, trace::TraceScope};
+use agui_base::{text::short_name, trace::TraceScope};
 use agui_observe::{
     metrics::CountedRunEnd,
     telemetry::{AgentEnd, begin_agent, end_agent},
 };
 use agui_protocol::TokenUsage;
-
-/// The longest error code that is logged, in characters. An agent can choose its own.
-const MAX_CODE_CHARS: usize = 80;
 
 /// Returns the context of a server's run, within its own span. `trace` is the place of the run's
 /// request.
@@ -44,7 +41,7 @@ pub(crate) fn report_end(
     let TokenUsage { input_tokens, output_tokens, .. } = all;
     let calls = cx.model_calls().clone();
     let model = (!calls.models.is_empty()).then(|| calls.models.join(", "));
-    let shown_code = code.map(|code| shortened(code, MAX_CODE_CHARS));
+    let shown_code = code.map(short_name);
     tracing::info!(
         outcome,
         code = shown_code.as_deref(),

@@ -74,8 +74,7 @@ impl StoredBytes {
         ];
         for (max, of, exceeded) in limits {
             let Some(max) = max else { continue };
-            let reading = store.call("stored_bytes", |store| store.stored_bytes(of.as_deref()));
-            let bytes = self.read(&of, max, reading).await?;
+            let bytes = self.read(&of, max, store.stored_bytes(of.as_deref())).await?;
             if bytes >= max {
                 return Err(exceeded(bytes).into());
             }

@@ -170,9 +170,7 @@ impl FollowedLogs {
         }
         for logs in due.chunks(MAX_LOGS) {
             let after = logs.iter().map(|log| (log.run, log.state.lock().last)).collect();
-            let read =
-                self.store.call("events_of_runs", |store| store.events_of_runs(&after, PAGE_BYTES));
-            let mut pages = read.await?;
+            let mut pages = self.store.events_of_runs(&after, PAGE_BYTES).await?;
             for log in logs {
                 if log.add(pages.remove(&log.run)) {
                     log.is_due.store(true, Ordering::Relaxed);

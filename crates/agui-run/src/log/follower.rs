@@ -146,12 +146,7 @@ impl Follower {
         let (thread, run) = self.numbers;
         loop {
             let (owner, after) = (&self.key.owner, self.after);
-            match self
-                .logs
-                .store
-                .call("events", |store| store.events(owner, run, after, PAGE_BYTES))
-                .await
-            {
+            match self.logs.store.events(owner, run, after, PAGE_BYTES).await {
                 Ok(Some(page)) => {
                     let last = after + page.events.len() as u64;
                     let (is_running, is_newest) =

@@ -70,9 +70,7 @@ impl RestoredRun {
         }
         loop {
             let after = restored.lines;
-            let page = store
-                .call("events", |store| store.events(&key.owner, run.number, after, PAGE_BYTES))
-                .await;
+            let page = store.events(&key.owner, run.number, after, PAGE_BYTES).await;
             if let Err(StoreError::Failed(error)) = &page {
                 tracing::error!(thread = key.id.as_str(), run = run.id.as_str(), after, %error, "the log of a lost run cannot be read from here");
                 restored.is_damaged = true;

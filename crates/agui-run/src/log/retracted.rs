@@ -59,8 +59,7 @@ pub(crate) async fn retracted(
         return Ok(HashSet::new());
     }
     let newest = ThreadParts { runs: MAX_CHECKED, ..ThreadParts::default() };
-    let records =
-        store.call("thread", |store| store.thread(key, newest)).await?.map(|view| view.runs);
+    let records = store.thread(key, newest).await?.map(|view| view.runs);
     let continued =
         records.into_iter().flatten().filter(|run| run.takeovers > 0 && runs.contains(&run.number));
     let mut retracted = HashSet::new();
@@ -81,12 +80,11 @@ async fn retracted_by(
     let mut begun = HashSet::new();
     let mut retracted = HashSet::new();
     for _ in 0..MAX_PAGES {
-        let page =
-            match store.call("events", |store| store.events(owner, run, after, PAGE_BYTES)).await {
-                // The thread stays usable if a log is damaged.
-                Err(StoreError::Failed(_)) => break,
-                page => page?,
-            };
+        let page = match store.events(owner, run, after, PAGE_BYTES).await {
+            // The thread stays usable if a log is damaged.
+            Err(StoreError::Failed(_)) => break,
+            page => page?,
+        };
         let Some(page) = page.filter(|page| !page.events.is_empty()) else { break };
         after += page.events.len() as u64;
         for line in &page.events {

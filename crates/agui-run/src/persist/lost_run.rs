@@ -39,7 +39,7 @@ impl ThreadCore {
         run: &RunId,
         lease: &Lease,
     ) -> Result<(), StoreError> {
-        let run = self.store.call("run", |store| store.run(&key.owner, lease.thread, run)).await?;
+        let run = self.store.run(&key.owner, lease.thread, run).await?;
         let run = run.filter(|run| run.number == lease.run && run.status == RunStatus::Running);
         let run = run.ok_or_else(|| StoreError::Failed("it is missing, or has ended".into()))?;
         let (thread, restored) = self.restore(key, &run).await?;
@@ -67,8 +67,7 @@ impl ThreadCore {
         lease: &Lease,
         problem: &(dyn std::error::Error + Send + Sync),
     ) -> Result<(), StoreError> {
-        let view =
-            self.store.call("thread", |store| store.thread(key, ThreadParts::default())).await;
+        let view = self.store.thread(key, ThreadParts::default()).await;
         let thread = view
             .ok()
             .flatten()
@@ -83,7 +82,7 @@ impl ThreadCore {
             interrupts: &interrupts,
             ..RunEnd::new(RunStatus::Failed, head)
         };
-        self.store.call("finish", |store| store.finish(lease, &end)).await?;
+        self.store.finish(lease, &end).await?;
         tracing::error!(thread = key.id.as_str(), run = run.as_str(), %problem, "ended a lost run that cannot be read");
         self.publish(key, ThreadChange::Ended);
         Ok(())
@@ -126,7 +125,7 @@ impl ThreadCore {
             result
         };
         let end = result.run_end();
-        self.store.call("finish", |store| store.finish(lease, &end)).await?;
+        self.store.finish(lease, &end).await?;
         self.publish(key, ThreadChange::Ended);
         Ok(())
     }

@@ -166,12 +166,7 @@ impl HeldLease {
         let begin = Instant::now();
         let [mut pause, longest] = STORE_RETRY_BACKOFF;
         loop {
-            match self
-                .threads
-                .store
-                .call("finish", |store| store.finish(&self.run.lease, end))
-                .await
-            {
+            match self.threads.store.finish(&self.run.lease, end).await {
                 Err(error) if error.is_transient() && begin.elapsed() < STORE_TIMEOUT => {
                     tracing::warn!(?error, "the end of the run could not be stored; trying again");
                     sleep(pause).await;

@@ -70,16 +70,13 @@ impl ThreadCore {
         title: &str,
     ) -> Result<(), StoreError> {
         for _ in 0..MAX_ATTEMPTS {
-            let view = self
-                .store
-                .call("thread", |store| store.thread(key, ThreadParts::default()))
-                .await?;
+            let view = self.store.thread(key, ThreadParts::default()).await?;
             let thread =
                 view.map(|view| view.thread).filter(|thread| thread.title.as_deref() == Some(made));
             let Some(thread) = thread else { return Ok(()) };
             let version = ThreadVersion::of(&thread);
             let update = ThreadUpdate { title: Some(Some(title)), ..ThreadUpdate::default() };
-            if self.store.call("update", |store| store.update(version, &update)).await? {
+            if self.store.update(version, &update).await? {
                 self.cache.raise_version(key, version);
                 self.publish(key, ThreadChange::Renamed);
                 return Ok(());

@@ -71,11 +71,7 @@ impl Threads {
             ..ThreadContent::default()
         };
         // A person's decision also holds in the copy.
-        let answered = self
-            .core
-            .store
-            .call("answered", |store| store.answered(&key.owner, thread.number))
-            .await?;
+        let answered = self.core.store.answered(&key.owner, thread.number).await?;
         content.runs.push(CopiedRun { answered, ..run_of_copy("fork", &content, now) });
         self.create(&ThreadKey { owner: key.owner.clone(), id: new_id }, &content).await
     }
@@ -86,11 +82,7 @@ impl Threads {
     /// A [`ThreadError`].
     pub async fn export(&self, key: &ThreadKey) -> Result<ThreadContent, ThreadError> {
         self.wait_if_abandoned(key).await;
-        self.core
-            .store
-            .call("content", |store| store.content(key))
-            .await?
-            .ok_or(ThreadError::NoThread)
+        self.core.store.content(key).await?.ok_or(ThreadError::NoThread)
     }
 
     /// Creates a thread with the content of an export. All messages count as sent by the client, and no interrupt is open.
@@ -149,7 +141,7 @@ impl Threads {
         core.stored_bytes
             .check::<ThreadError>(&core.store, &core.options.retention, &key.owner)
             .await?;
-        if !self.core.store.call("insert", |store| store.insert(key, content)).await? {
+        if !self.core.store.insert(key, content).await? {
             return Err(ThreadError::Exists);
         }
         self.core.count_new_thread();

@@ -70,7 +70,7 @@ impl Threads {
                 head,
             };
             let version = ThreadVersion::of(&view.thread);
-            if self.core.store.call("update", |store| store.update(version, &update)).await? {
+            if self.core.store.update(version, &update).await? {
                 match head {
                     Some(_) => drop(self.core.cache.take(key)),
                     None => self.core.cache.raise_version(key, version),
@@ -143,8 +143,8 @@ impl Threads {
         thread: &Thread,
         head: i64,
     ) -> Result<Option<EndState>, StoreError> {
-        let (owner, run) = (&thread.key.owner, EndedRun::Branch(head));
-        self.core.store.call("end_state", |store| store.end_state(owner, thread.number, run)).await
+        let run = EndedRun::Branch(head);
+        self.core.store.end_state(&thread.key.owner, thread.number, run).await
     }
 }
 

@@ -26,12 +26,7 @@ impl Threads {
             Feedback { score, comment: comment.filter(|text| !text.trim().is_empty()), at: now() };
         let stored =
             Some(&feedback).filter(|given| given.score.is_some() || given.comment.is_some());
-        if !self
-            .core
-            .store
-            .call("set_feedback", |store| store.set_feedback(thread.number, message, stored))
-            .await?
-        {
+        if !self.core.store.set_feedback(thread.number, message, stored).await? {
             return Err(ThreadError::NoMessageYet);
         }
         let has_comment = feedback.comment.is_some();

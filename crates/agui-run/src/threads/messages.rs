@@ -108,7 +108,7 @@ impl Threads {
         thread: &Thread,
         query: &MessageQuery,
     ) -> Result<MessageList, StoreError> {
-        let page = self.core.store.call("messages", |store| store.messages(thread, query)).await?;
+        let page = self.core.store.messages(thread, query).await?;
         let mut list = MessageList { before: page.before, ..MessageList::default() };
         for MessageNode { message, parent, feedback, .. } in page.nodes {
             if let Some(siblings) = page.siblings.get(&parent) {

@@ -63,11 +63,7 @@ impl Threads {
         if record.status == RunStatus::Running {
             return Err(ThreadError::Running);
         }
-        let start = self
-            .core
-            .store
-            .call("run_start", |store| store.run_start(&key.owner, record.number))
-            .await?;
+        let start = self.core.store.run_start(&key.owner, record.number).await?;
         let start = start.ok_or(ThreadError::LogRemoved)?;
         let view = self.view(key, ThreadParts { messages: true, ..ThreadParts::default() }).await?;
         if view.thread.number != record.thread {
@@ -176,11 +172,7 @@ impl RunRecording {
     /// Reads the stored events that follow the last one.
     async fn page(&self) -> Result<EventPage, ThreadError> {
         let (owner, run) = (&self.follower.key.owner, self.record.number);
-        let page = self
-            .threads
-            .core
-            .store
-            .call("events", |store| store.events(owner, run, self.after, PAGE_BYTES));
+        let page = self.threads.core.store.events(owner, run, self.after, PAGE_BYTES);
         let page = page.await?.ok_or(ThreadError::LogRemoved)?;
         if page.events.is_empty() && self.after < page.count {
             Err(ThreadError::LogRemoved)

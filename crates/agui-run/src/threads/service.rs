@@ -34,11 +34,7 @@ impl Threads {
         key: &ThreadKey,
         include: ThreadParts,
     ) -> Result<ThreadView, ThreadError> {
-        self.core
-            .store
-            .call("thread", |store| store.thread(key, include))
-            .await?
-            .ok_or(ThreadError::NoThread)
+        self.core.store.thread(key, include).await?.ok_or(ThreadError::NoThread)
     }
 
     /// Reads a thread without its messages and its state.
@@ -51,11 +47,7 @@ impl Threads {
 
     /// Reads a run of a thread.
     pub(super) async fn run(&self, thread: &Thread, id: &RunId) -> Result<RunRecord, ThreadError> {
-        let run = self
-            .core
-            .store
-            .call("run", |store| store.run(&thread.key.owner, thread.number, id))
-            .await?;
+        let run = self.core.store.run(&thread.key.owner, thread.number, id).await?;
         run.ok_or(ThreadError::NoRun)
     }
 }

@@ -46,7 +46,7 @@ impl Threads {
     /// # Errors
     /// The error of the store.
     pub async fn list(&self, owner: &str, page: &ThreadPage) -> Result<Vec<Thread>, StoreError> {
-        self.core.store.call("threads", |store| store.threads(owner, page)).await
+        self.core.store.threads(owner, page).await
     }
 
     /// Reads a thread with its messages and its state.
@@ -113,11 +113,7 @@ impl Threads {
             if after >= record.events {
                 return Ok(None);
             }
-            let page = self
-                .core
-                .store
-                .call("events", |store| store.events(&key.owner, record.number, after, 1))
-                .await?;
+            let page = self.core.store.events(&key.owner, record.number, after, 1).await?;
             if page.is_none_or(|page| page.events.is_empty()) {
                 return Err(ThreadError::LogRemoved);
             }
@@ -138,9 +134,7 @@ impl Threads {
             let mut log = Vec::new();
             loop {
                 let after = log.len() as u64;
-                let read = self.core.store.call("events", |store| {
-                    store.events(&key.owner, run.number, after, PAGE_BYTES)
-                });
+                let read = self.core.store.events(&key.owner, run.number, after, PAGE_BYTES);
                 let Some(page) = read.await?.filter(|page| !page.events.is_empty()) else { break };
                 bytes += page.events.iter().map(String::len).sum::<usize>();
                 if bytes > MAX_EVENT_BYTES {
@@ -215,7 +209,7 @@ impl Threads {
             runs: runs.get(),
             run_states: runs > NonZeroUsize::MIN,
         };
-        let view = self.core.store.call("thread", |store| store.thread(key, include)).await?;
+        let view = self.core.store.thread(key, include).await?;
         let running =
             view.as_ref().filter(|view| view.thread.is_running).and_then(|view| view.runs.first());
         let running =
@@ -311,8 +305,7 @@ impl Threads {
                 let page = threads.list(&owner, &ThreadPage::first(DELETED_PER_PAGE)).await?;
                 if page.is_empty() {
                     let core = &threads.core;
-                    deleted +=
-                        core.store.call("delete_all", |store| store.delete_all(&owner)).await?;
+                    deleted += core.store.delete_all(&owner).await?;
                     if let Some(files) = &core.files {
                         files.delete_objects().await?;
                     }
@@ -332,7 +325,7 @@ impl Threads {
 
     async fn delete_stored(self, thread: Thread) -> Result<(), ThreadError> {
         self.core.cache.take(&thread.key);
-        let existed = self.core.store.call("delete", |store| store.delete(thread.number)).await?;
+        let existed = self.core.store.delete(thread.number).await?;
         // A run that did not end in time, or that began in the meantime.
         if let Some(active) = self
             .core

@@ -148,8 +148,7 @@ impl ThreadCore {
 
     /// Returns the size of a stored thread with all its branches.
     pub async fn size(&self, key: &ThreadKey) -> Result<Option<ThreadSize>, StoreError> {
-        let view =
-            self.store.call("thread", |store| store.thread(key, ThreadParts::default())).await?;
+        let view = self.store.thread(key, ThreadParts::default()).await?;
         Ok(view.map(|ThreadView { thread, .. }| ThreadSize {
             messages: thread.messages,
             bytes: thread.bytes,
@@ -159,12 +158,7 @@ impl ThreadCore {
     pub(crate) async fn load(&self, key: &ThreadKey) -> Result<Option<LoadedThread>, StoreError> {
         let view = self
             .store
-            .call("thread", |store| {
-                store.thread(
-                    key,
-                    ThreadParts { messages: true, state: true, ..ThreadParts::default() },
-                )
-            })
+            .thread(key, ThreadParts { messages: true, state: true, ..ThreadParts::default() })
             .await?;
         Ok(view.map(LoadedThread::from))
     }
@@ -176,11 +170,7 @@ impl ThreadCore {
         run: i64,
         delivered: bool,
     ) {
-        match self
-            .store
-            .call("set_delivered", |store| store.set_delivered(thread, run, delivered))
-            .await
-        {
+        match self.store.set_delivered(thread, run, delivered).await {
             Ok(Some(version)) => {
                 self.cache.set_delivered(
                     key,
@@ -236,10 +226,7 @@ impl ThreadCore {
     /// Returns the number of removed threads.
     pub async fn sweep(&self) -> Result<u64, StoreError> {
         self.new_threads.store(0, Ordering::Relaxed);
-        let swept = self
-            .store
-            .call("sweep", |store| store.sweep(&self.options.retention, agui_store::host::now()))
-            .await?;
+        let swept = self.store.sweep(&self.options.retention, agui_store::host::now()).await?;
         self.metrics.store.removed(swept.threads, swept.logs);
         if swept != agui_store::SweepResult::default() {
             tracing::info!(

@@ -7,7 +7,7 @@ use jiff::{
 use serde_json::json;
 
 use crate::{FnTool, Repeat, ToolContext, ToolError, ToolSpec};
-use agui_base::text::shortened;
+use agui_base::text::short_name;
 use agui_protocol::JsonObject;
 
 /// Returns the tool, which tells the date, the weekday and the time, in UTC or another time zone.
@@ -36,7 +36,7 @@ async fn call(arguments: JsonObject, _: ToolContext) -> Result<String, ToolError
 
 fn format_time(now: Timestamp, zone: &str) -> Result<String, String> {
     let found = time_zone(zone.trim()).ok_or_else(|| {
-        let zone = shortened(zone, 64);
+        let zone = short_name(zone);
         format!("There is no time zone {zone:?}. Use an IANA name such as \"Europe/Berlin\" or an offset such as \"+02:00\".")
     })?;
     let name = found.iana_name().map(|name| format!(" ({name})")).unwrap_or_default();

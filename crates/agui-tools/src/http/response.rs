@@ -7,12 +7,11 @@ use serde_json::Value;
 use super::options::ResponseSelection;
 use crate::ToolError;
 use agui_base::{
-    text::{essence, shortened},
+    text::{PARAGRAPH_CHARS, essence, short_paragraph},
     upstream::body::{BodyStart, read_start},
 };
 use agui_protocol::{ContentPart, MessageContent, PartSource};
 
-const MAX_ERROR_CHARS: usize = 500;
 /// Media types below `application/` that are text, beside those that end with `+json` and the like.
 const TEXT_SUBTYPES: [&str; 8] =
     ["json", "xml", "javascript", "x-www-form-urlencoded", "yaml", "x-yaml", "x-ndjson", "toml"];
@@ -67,15 +66,12 @@ pub(super) async fn to_content(
 async fn refusal(response: Response, media_type: &str) -> Result<ToolError, ToolError> {
     let status = response.status();
     // A character has at most four bytes.
-    let bytes = read_start(response, MAX_ERROR_CHARS * 4).await.map_err(broken_off)?.bytes;
+    let bytes = read_start(response, PARAGRAPH_CHARS * 4).await.map_err(broken_off)?.bytes;
     let text = String::from_utf8_lossy(&bytes).split_whitespace().collect::<Vec<_>>().join(" ");
     if text.is_empty() || !is_text(media_type) {
         return Ok(ToolError::new(format!("The service answered {status}.")));
     }
-    Ok(ToolError::new(format!(
-        "The service answered {status}: {}",
-        shortened(&text, MAX_ERROR_CHARS)
-    )))
+    Ok(ToolError::new(format!("The service answered {status}: {}", short_paragraph(&text))))
 }
 
 fn broken_off(error: Box<dyn std::error::Error + Send + Sync>) -> ToolError {

@@ -16,7 +16,7 @@ use super::{
 use agui_agent::host::LoginError;
 use agui_base::{
     host_names::Host,
-    text::shortened,
+    text::short_line,
     upstream::{
         public_hosts::NamedHosts,
         trust::{is_trusted_url, server_url},
@@ -24,7 +24,6 @@ use agui_base::{
 };
 
 const MAX_AUTHORIZATION_SERVERS: usize = 4;
-const MAX_ERROR_CHARS: usize = 200;
 
 /// A server that names its authorization server.
 pub(super) struct Discovery {
@@ -152,7 +151,7 @@ impl Discovery {
         match read_first::<ResourceMetadata>(&self.http, urls).await? {
             Some(found) if is_resource_of(&own, &found.resource) => Ok(found),
             Some(found) => {
-                let other = shortened(&found.resource, MAX_ERROR_CHARS);
+                let other = short_line(&found.resource);
                 Err(failed(format!("the metadata of the server are those of {other}")))
             }
             // Before RFC 9728, a server was its own authorization server.
@@ -266,7 +265,7 @@ impl Discovery {
         });
         let client: Registered =
             read(self.http.post(self.check(endpoint)?).json(&wanted)).await?.map_err(|why| {
-                let why = shortened(&why.replace(char::is_control, " "), MAX_ERROR_CHARS);
+                let why = short_line(&why.replace(char::is_control, " "));
                 failed(format!("{issuer} does not register this server: {why}"))
             })?;
         let is_post = client.token_endpoint_auth_method.as_deref() == Some("client_secret_post");

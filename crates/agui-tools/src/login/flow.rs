@@ -16,12 +16,11 @@ use super::{
     tokens::{StoredLogin, login_name},
 };
 use agui_agent::host::{ConnectedAccount, LoginError, Logins, OpenedLink, Returned};
-use agui_base::{complete_on_drop::CompleteOnDrop, text::shortened};
+use agui_base::{complete_on_drop::CompleteOnDrop, text::short_line};
 use agui_store::{Millis, host::now, sealed::ExpectedValue};
 
 /// The time for a login.
 const LOGIN_TIME: Millis = 10 * 60_000;
-const MAX_ERROR_CHARS: usize = 200;
 const LINK: &str = "link";
 const STATE: &str = "state";
 
@@ -211,10 +210,7 @@ impl Logins for LoginService {
         let Some(code) = returned.code.filter(|_| returned.error.is_none()) else {
             let error = returned.error.unwrap_or_else(|| "it gives no code".to_owned());
             let text = format!("{error} {}", returned.error_description.unwrap_or_default());
-            return Err(LoginError::Failed(shortened(
-                text.replace(char::is_control, " ").trim(),
-                MAX_ERROR_CHARS,
-            )));
+            return Err(LoginError::Failed(short_line(text.replace(char::is_control, " ").trim())));
         };
         let (redirect_uri, source) =
             (authorization.redirect_uri(self.base_url()), authorization.source);

@@ -7,11 +7,10 @@ use reqwest::{Client, RequestBuilder, header::CONTENT_TYPE};
 use serde::Deserialize;
 
 use super::authorization::{ClientAuth, ClientCredentials, TokenSource};
-use agui_base::{text::shortened, upstream::body::read_whole};
+use agui_base::{text::short_line, upstream::body::read_whole};
 
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(30);
 const MAX_RESPONSE_BYTES: usize = 64 * 1024;
-const MAX_ERROR_CHARS: usize = 200;
 
 #[derive(Deserialize)]
 pub struct TokenResponse {
@@ -77,7 +76,7 @@ pub async fn ask_for_token(
         }
         return Err(TokenRefusal {
             is_invalid_grant,
-            text: format!("{status} {}", shortened(&text, MAX_ERROR_CHARS)),
+            text: format!("{status} {}", short_line(&text)),
         });
     }
     let token: TokenResponse = serde_json::from_slice(&body)

@@ -24,7 +24,7 @@ use crate::http::{
 use agui_base::{
     base64_text::LENIENT,
     permits::Permits,
-    text::{essence, shortened},
+    text::{essence, short_name},
 };
 use agui_protocol::decode::decode_members;
 
@@ -32,8 +32,6 @@ use agui_protocol::decode::decode_members;
 /// recording.
 const MAX_AT_ONCE: usize = 16;
 const MAX_OF_PRINCIPAL: usize = 4;
-/// The longest media type that a refusal repeats, in characters.
-const MAX_QUOTED_CHARS: usize = 80;
 
 /// A sound file with speech.
 pub(crate) type Speech = FormFile;
@@ -194,7 +192,7 @@ pub(super) async fn transcribe_copilot_speech(
         return Err(TranscriptionError::TooShort);
     }
     if !may_be_sound(&speech.media_type) {
-        return Err(TranscriptionError::Format(shortened(&speech.media_type, MAX_QUOTED_CHARS)));
+        return Err(TranscriptionError::Format(short_name(&speech.media_type)));
     }
     Ok(Json(CopilotTranscription { text: service.transcribe(speech).await? }))
 }

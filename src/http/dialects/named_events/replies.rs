@@ -10,7 +10,7 @@ use super::{
     interrupt_kind::{InterruptKind, allowed_decisions},
     request::MessageBody,
 };
-use agui_base::text::shortened;
+use agui_base::text::short_name;
 use agui_protocol::{
     Interrupt, JsonObject, ResumeEntry, ResumeStatus, ToolCallId,
     approval::{ApprovalDecision, allows_reason},
@@ -20,7 +20,6 @@ use agui_run::host::has_expired;
 
 /// The text, and the payload for the agent, of a reply that accepts the agent's work.
 const ACCEPTED: &str = "ACCEPTED";
-const MAX_SHOWN_CHARS: usize = 80;
 const MAX_LISTED_ACTIONS: usize = 10;
 
 #[derive(Clone, Copy)]
@@ -96,7 +95,7 @@ pub(super) fn read_reply(
     if ApprovalDecision::from_text(&text) == ApprovalDecision::Unclear
         && open.iter().any(needs_clear_reply)
     {
-        let shown = shortened(text.trim(), MAX_SHOWN_CHARS);
+        let shown = short_name(text.trim());
         return Ok(ReadReply { entries: Vec::new(), problem: Some(ReplyProblem::Unclear(shown)) });
     }
     let entries = open
@@ -125,7 +124,7 @@ fn read_decisions(
                 .take(MAX_LISTED_ACTIONS)
                 .map(|open| format!("{:?}", &*open.id))
                 .collect();
-            let unknown = shortened(&decision.action_id, MAX_SHOWN_CHARS);
+            let unknown = short_name(&decision.action_id);
             let expected =
                 format!("the id of an open action ({}), found {unknown:?}", ids.join(", "));
             return Err(InvalidRequest::new(

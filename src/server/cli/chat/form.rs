@@ -6,6 +6,7 @@
 use serde_json::{Number, Value, json};
 
 use crate::server::cli::printable::{excerpt, printable_line};
+use agui_base::text::PARAGRAPH_CHARS;
 use agui_protocol::approval::ApprovalDecision;
 
 /// Deeper objects are asked for as JSON.
@@ -14,7 +15,6 @@ const MAX_DEPTH: usize = 4;
 const MAX_FIELDS: usize = 50;
 /// Values with more choices are entered as texts or JSON.
 const MAX_CHOICES: usize = 100;
-const MAX_DESCRIPTION_CHARS: usize = 500;
 
 /// A question for one value of the form.
 #[derive(Debug, Clone, PartialEq)]
@@ -130,7 +130,7 @@ impl Field {
     pub(super) fn explanation(&self) -> Vec<String> {
         let description = self.schema.get("description").and_then(Value::as_str);
         let mut lines: Vec<_> =
-            description.map(|text| excerpt(text, MAX_DESCRIPTION_CHARS)).into_iter().collect();
+            description.map(|text| excerpt(text, PARAGRAPH_CHARS)).into_iter().collect();
         if let FieldKind::Choice(choices) = &self.kind {
             lines.extend(
                 (1..)

@@ -22,9 +22,9 @@ use crate::server::cli::{
     printable::{excerpt, printable_line},
     target::RunTarget,
 };
+use agui_base::text::NAME_CHARS;
 use agui_protocol::{ContentPart, Interrupt, Message, RunAgentInput, RunId, ThreadId};
 
-const MAX_TITLE_CHARS: usize = 60;
 const MAX_LISTED_THREADS: &str = "20";
 
 /// The next step: a run, or the prompt. A break ends the chat.
@@ -169,7 +169,7 @@ impl<'a> Session<'a> {
             Input::Help => self.console.note(Style::Plain, HELP),
             Input::Quit => return Ok(Break(())),
             Input::Unknown(text) => {
-                let text = excerpt(text, MAX_TITLE_CHARS);
+                let text = excerpt(text, NAME_CHARS);
                 self.console.note(
                     Style::Failure,
                     &format!("{text:?} is no command; /help shows the commands."),
@@ -286,6 +286,6 @@ fn title(thread: &ListedThread) -> String {
         .collect::<String>()
         .replace('T', " ");
     let (title, agent) =
-        (printable_line(&excerpt(title, MAX_TITLE_CHARS)), printable_line(&thread.agent));
+        (printable_line(&excerpt(title, NAME_CHARS)), printable_line(&thread.agent));
     format!("{title} ({agent}, {})", printable_line(&time))
 }

@@ -7,9 +7,8 @@ use super::{
     rules::{Equality, Rules, TextRule},
 };
 use crate::server::cli::printable::excerpt;
+use agui_base::text::PARAGRAPH_CHARS;
 use agui_protocol::TokenUsage;
-
-const MAX_SHOWN_CHARS: usize = 400;
 
 /// Returns the differences, for people; none if the rules hold.
 pub(super) fn differences(
@@ -80,7 +79,7 @@ fn step_differences(recorded: &[Value], live: &[Value]) -> Vec<String> {
 }
 
 fn shown(sign: char, step: &Value) -> String {
-    format!("{sign} {}", excerpt(&step.to_string(), MAX_SHOWN_CHARS))
+    format!("{sign} {}", excerpt(&step.to_string(), PARAGRAPH_CHARS))
 }
 
 fn text_difference(rule: &TextRule, live: &[Value]) -> Vec<String> {

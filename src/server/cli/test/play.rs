@@ -12,6 +12,7 @@ use super::ids::IdPairs;
 use crate::server::cli::{printable::excerpt, server_client::require_success, target::RunTarget};
 use agui_base::{
     permits::ANONYMOUS,
+    text::LINE_CHARS,
     upstream::events::{StreamLimits, events},
 };
 use agui_observe::recording::{RecordedEvent, Recording};
@@ -19,7 +20,6 @@ use agui_protocol::{Event, RunAgentInput, RunId, TokenUsage};
 use agui_run::Guard;
 
 const MAX_EVENT_BYTES: usize = 64 * 1024 * 1024;
-const MAX_SHOWN_CHARS: usize = 300;
 
 pub(super) struct Player<'t> {
     pub(super) target: &'t RunTarget,
@@ -83,7 +83,7 @@ impl Player<'_> {
                 format!("the response broke after {} events: {error}", all.len())
             })?;
             let event: Event = serde_json::from_str(&event.data).map_err(|error| {
-                format!("not an event of AG-UI: {error}: {}", excerpt(&event.data, MAX_SHOWN_CHARS))
+                format!("not an event of AG-UI: {error}: {}", excerpt(&event.data, LINE_CHARS))
             })?;
             let ms = u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX);
             let is_terminal = matches!(event, Event::RunFinished(_) | Event::RunError(_));

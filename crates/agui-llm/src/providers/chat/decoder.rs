@@ -20,6 +20,7 @@ use crate::{
         json::{list, number, parse_object, text},
     },
 };
+use agui_base::text::short_name;
 use agui_protocol::TokenUsage;
 use agui_tools::ToolSpec;
 
@@ -158,7 +159,7 @@ impl ChatDecoder {
                 self.calls.add_piece(piece, output)?;
             } else {
                 tracing::warn!(kind, "left out a call of a tool of the provider");
-                self.unknown_tool = Some(kind.chars().take(100).collect());
+                self.unknown_tool = Some(short_name(kind));
             }
         }
         Ok(())
