@@ -7,7 +7,12 @@
 
 mod estimate;
 mod fitted;
+#[cfg(feature = "image")]
 mod image_memory;
+#[cfg(feature = "image")]
+mod image_scale;
+#[cfg(not(feature = "image"))]
+#[path = "no_image_scale.rs"]
 mod image_scale;
 mod media_fit;
 mod media_retry;
@@ -21,10 +26,9 @@ use std::sync::Arc;
 use futures::StreamExt as _;
 
 pub use self::options::{WindowOptions, WindowPolicy};
-pub(super) use self::{
-    fitted::FittedModel, image_memory::image_memory, image_scale::scale as scale_image,
-    media_retry::MediaRetryModel,
-};
+pub(super) use self::{fitted::FittedModel, media_retry::MediaRetryModel};
+#[cfg(feature = "image")]
+pub(super) use self::{image_memory::image_memory, image_scale::scale as scale_image};
 use super::model::{Model, ModelError, ModelEvent, ModelStream, SkippedAttachment};
 
 impl WindowOptions {
