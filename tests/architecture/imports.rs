@@ -133,6 +133,7 @@ const LAYERS: &[Layers] = &[
         package: "agui_llm",
         folder: &[],
         parts: &[
+            "fuzzing",
             "agent",
             "window",
             "call_meter",

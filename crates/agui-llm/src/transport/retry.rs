@@ -2,11 +2,11 @@
 
 use std::{
     hash::{BuildHasher, RandomState},
-    time::{Duration, SystemTime},
+    time::Duration,
 };
 
 use http::HeaderMap;
-use jiff::fmt::rfc2822;
+use jiff::{Timestamp, fmt::rfc2822};
 use serde_json::Value;
 
 /// The longest wait. If a provider asks for a longer one, the client gets the error.
@@ -67,9 +67,9 @@ pub(super) fn requested_wait(headers: &HeaderMap, body: &[u8]) -> Retry {
 }
 
 fn until(date: &str) -> Option<Duration> {
-    let at: SystemTime = rfc2822::parse(date).ok()?.timestamp().into();
+    let at = rfc2822::parse(date).ok()?.timestamp();
     // A time in the past means now.
-    Some(at.duration_since(SystemTime::now()).unwrap_or_default())
+    Some(Duration::try_from(at.duration_since(Timestamp::now())).unwrap_or_default())
 }
 
 #[cfg(test)]

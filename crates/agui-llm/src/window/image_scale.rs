@@ -18,15 +18,12 @@ use parking_lot::Mutex;
 use tokio::task::spawn_blocking;
 
 use super::image_memory::{ImageMemory, METADATA_BYTES, image_memory};
-use agui_agent::files::image_size;
 use agui_base::{
     base64_text::LENIENT,
     permits::{ANONYMOUS, Permits},
 };
 use agui_store::files::ImageSize;
 
-/// The characters of base64 in which the size of an image is looked for. Photos have a preview before it.
-const BEGINNING: usize = 256 << 10;
 /// The memory that all images together take while they are scaled. One of several owners has half.
 const MAX_BYTES: usize = 256 << 20;
 /// The memory of an image: a photo of 24 million pixels, or 16 million with transparency.
@@ -42,16 +39,16 @@ const MAX_KEPT: usize = 32 << 20;
 const MAX_KEPT_OF_OWNER: usize = MAX_KEPT / 4;
 
 /// Scales all images of the process.
-pub(super) static SCALER: LazyLock<Scaler> = LazyLock::new(Scaler::new);
+static SCALER: LazyLock<Scaler> = LazyLock::new(Scaler::new);
 
 /// An image for a request.
 pub(crate) struct ScaledImage {
-    pub(super) base64: String,
-    pub(super) mime_type: &'static str,
+    base64: String,
+    mime_type: &'static str,
 }
 
 /// Scales images within a budget of memory, and keeps them for their owners.
-pub(super) struct Scaler {
+struct Scaler {
     memory: Arc<Permits>,
     kept: Arc<Mutex<Kept>>,
 }
@@ -108,16 +105,21 @@ impl Kept {
     }
 }
 
-/// Returns whether an image in base64 has more characters or a longer side. False if its size
-/// cannot be read.
-pub(super) fn is_larger(base64: &str, side: Option<u32>, chars: Option<usize>) -> bool {
-    if chars.is_some_and(|chars| base64.len() > chars) {
-        return true;
-    }
-    let Some(side) = side else { return false };
-    let beginning = &base64[..base64.floor_char_boundary(BEGINNING)];
-    let Ok(beginning) = LENIENT.decode(beginning) else { return false };
-    image_size(&beginning).is_some_and(|size| size.width.max(size.height) > side)
+/// Scales an owner's image down to at most this longer side and these characters.
+///
+/// # Errors
+/// A reason for people and the model.
+pub(super) async fn scale_down(
+    owner: &Arc<str>,
+    base64: &mut String,
+    mime_type: &mut String,
+    side: Option<u32>,
+    chars: Option<usize>,
+) -> Result<(), String> {
+    let image = SCALER.scaled(owner, std::mem::take(base64), side, chars).await?;
+    base64.clone_from(&image.base64);
+    image.mime_type.clone_into(mime_type);
+    Ok(())
 }
 
 impl Scaler {
@@ -125,11 +127,7 @@ impl Scaler {
         Self { memory: Permits::new(MAX_BYTES, Some(MAX_IMAGE_BYTES)), kept: Arc::default() }
     }
 
-    /// Returns an owner's image with at most this longer side and these characters.
-    ///
-    /// # Errors
-    /// A reason for people and the model.
-    pub(super) async fn scaled(
+    async fn scaled(
         &self,
         owner: &Arc<str>,
         base64: String,

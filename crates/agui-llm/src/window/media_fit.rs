@@ -6,16 +6,21 @@ use std::{
     sync::Arc,
 };
 
-use super::{
-    estimate::is_media,
-    image_scale::{self, SCALER},
-};
+use base64::Engine as _;
+
+use super::{estimate::is_media, image_scale::scale_down};
 use crate::{
     known_models::MediaLimits,
     model::{ModelStep, SkippedAttachment},
     providers::wire::{media, skipped_attachment},
 };
+use agui_agent::files::image_size;
+use agui_base::base64_text::LENIENT;
 use agui_protocol::{ContentPart, MessageContent, PartSource};
+
+/// The characters of base64 in which the size of an image is looked for. Photos have a preview
+/// before it.
+const BEGINNING: usize = 256 << 10;
 
 /// One medium of a request.
 struct Medium {
@@ -120,7 +125,7 @@ async fn scale(
     each_medium(steps, |part| {
         if matches!(part, ContentPart::Image(_))
             && let Some((value, mime_type)) = inline(part)
-            && image_scale::is_larger(value, side, chars)
+            && is_larger(value, side, chars)
         {
             larger.push((number, value, mime_type));
         }
@@ -128,15 +133,23 @@ async fn scale(
     });
     let mut failed = HashMap::new();
     for (number, value, mime_type) in larger {
-        match SCALER.scaled(owner, std::mem::take(value), side, chars).await {
-            Ok(image) => {
-                value.clone_from(&image.base64);
-                image.mime_type.clone_into(mime_type);
-            }
-            Err(problem) => _ = failed.insert(number, problem),
+        if let Err(problem) = scale_down(owner, value, mime_type, side, chars).await {
+            failed.insert(number, problem);
         }
     }
     failed
+}
+
+/// Returns whether an image in base64 has more characters or a longer side. False if its size
+/// cannot be read.
+pub(super) fn is_larger(base64: &str, side: Option<u32>, chars: Option<usize>) -> bool {
+    if chars.is_some_and(|chars| base64.len() > chars) {
+        return true;
+    }
+    let Some(side) = side else { return false };
+    let beginning = &base64[..base64.floor_char_boundary(BEGINNING)];
+    let Ok(beginning) = LENIENT.decode(beginning) else { return false };
+    image_size(&beginning).is_some_and(|size| size.width.max(size.height) > side)
 }
 
 fn inline(part: &mut ContentPart) -> Option<(&mut String, &mut String)> {

@@ -7,8 +7,13 @@
 
 mod estimate;
 mod fitted;
+#[cfg(feature = "image")]
 pub(super) mod image_memory;
+#[cfg(feature = "image")]
 pub(super) mod image_scale;
+#[cfg(not(feature = "image"))]
+#[path = "no_image_scale.rs"]
+mod image_scale;
 mod media_fit;
 mod media_retry;
 mod model_window;

@@ -124,7 +124,8 @@ pub fn has_expired(interrupt: &Interrupt) -> bool {
 /// Returns whether a time has passed. The specification does not define the format of the text: as in the reference client,
 /// a text that is not a time never passes, and a time without an offset is UTC.
 fn has_passed(expiry: &str, now: Timestamp) -> bool {
-    let utc = |time: civil::DateTime| time.to_zoned(TimeZone::UTC).map(|time| time.timestamp());
+    let utc =
+        |time: civil::DateTime| time.to_zoned_datetime(TimeZone::UTC).map(|time| time.timestamp());
     let time = expiry.parse::<Timestamp>().or_else(|_| expiry.parse().and_then(utc));
     time.or_else(|_| expiry.parse::<civil::Date>().and_then(|date| utc(date.at(0, 0, 0, 0))))
         .is_ok_and(|time| time <= now)

@@ -40,7 +40,7 @@ fn format_time(now: Timestamp, zone: &str) -> Result<String, String> {
         format!("There is no time zone {zone:?}. Use an IANA name such as \"Europe/Berlin\" or an offset such as \"+02:00\".")
     })?;
     let name = found.iana_name().map(|name| format!(" ({name})")).unwrap_or_default();
-    Ok(format!("{}{name}", now.to_zoned(found).strftime("%A, %Y-%m-%dT%H:%M:%S%:z")))
+    Ok(format!("{}{name}", now.to_zoned_datetime(found).strftime("%A, %Y-%m-%dT%H:%M:%S%:z")))
 }
 
 fn time_zone(name: &str) -> Option<TimeZone> {

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
-use reqwest::{Client, RequestBuilder, header::CONTENT_TYPE};
+use reqwest::{Client, RequestBuilder};
 use serde::Deserialize;
 
 use super::authorization::{ClientAuth, ClientCredentials, TokenSource};
@@ -94,10 +94,10 @@ pub(super) fn form(
     client: &ClientCredentials,
     parameters: &[(&str, &str)],
 ) -> RequestBuilder {
-    let mut body = parameters.to_vec();
-    let request = http.post(endpoint).header(CONTENT_TYPE, "application/x-www-form-urlencoded");
+    let (request, mut body) = (http.post(endpoint), parameters.to_vec());
     let request = match (&client.secret, client.auth) {
         (Some(secret), ClientAuth::Basic) => {
+            let encoded = |text| utf8_percent_encode(text, NON_ALPHANUMERIC);
             request.basic_auth(encoded(&client.id), Some(encoded(secret)))
         }
         (secret, _) => {
@@ -106,13 +106,7 @@ pub(super) fn form(
             request
         }
     };
-    let pairs: Vec<_> =
-        body.iter().map(|(name, value)| format!("{name}={}", encoded(value))).collect();
-    request.body(pairs.join("&"))
-}
-
-fn encoded(text: &str) -> String {
-    utf8_percent_encode(text, NON_ALPHANUMERIC).to_string()
+    request.form(&body)
 }
 
 /// Returns whether a text has the form of a bearer token (RFC 6750, section 2.1).

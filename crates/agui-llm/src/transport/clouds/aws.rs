@@ -1,7 +1,7 @@
 //! The keys of AWS, in the order of its own tools: environment variables, web identity, profiles, a container, an instance
 //! (<https://docs.aws.amazon.com/sdkref/latest/guide/standardized-credentials.html>).
 
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 use jiff::Timestamp;
 use reqwest::{Method, Url};
@@ -48,7 +48,7 @@ impl AwsCredentials {
         let expires: Option<Timestamp> =
             given.expiration.as_deref().and_then(|text| text.parse().ok());
         let lifetime = expires
-            .map(|at| SystemTime::from(at).duration_since(SystemTime::now()).unwrap_or_default());
+            .map(|at| Duration::try_from(at.duration_since(Timestamp::now())).unwrap_or_default());
         Ok((AwsKeys { region, given }, lifetime.unwrap_or(UNKNOWN_LIFETIME)))
     }
 

@@ -2,8 +2,6 @@
 
 use std::time::Duration;
 
-use http::header::CONTENT_TYPE;
-use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use reqwest::{Client, Method, RequestBuilder};
 use tokio::time::timeout;
 
@@ -45,13 +43,9 @@ impl CredentialsClient {
 
     /// Sends a form to a server for tokens.
     pub(super) async fn form(&self, url: &str, form: &[(&str, &str)]) -> Result<Vec<u8>, String> {
-        let encoded = |text: &str| utf8_percent_encode(text, NON_ALPHANUMERIC).to_string();
-        let body: Vec<_> =
-            form.iter().map(|(name, value)| format!("{name}={}", encoded(value))).collect();
-        let request =
-            self.proxied.post(url).header(CONTENT_TYPE, "application/x-www-form-urlencoded");
-        let response = read(request.body(body.join("&")), TOKEN_TIMEOUT).await;
-        response.map_err(|problem| format!("the server for tokens {problem}"))
+        read(self.proxied.post(url).form(form), TOKEN_TIMEOUT)
+            .await
+            .map_err(|problem| format!("the server for tokens {problem}"))
     }
 }
 

@@ -4,7 +4,10 @@ use image::{Rgb, RgbImage, Rgba};
 use tokio::time::timeout;
 
 use super::{
-    super::image_memory::tests::{gif, jpeg_of_scans, png, vp8x, webp},
+    super::{
+        image_memory::tests::{gif, jpeg_of_scans, png, vp8x, webp},
+        media_fit::is_larger,
+    },
     *,
 };
 

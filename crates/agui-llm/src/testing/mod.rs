@@ -1,12 +1,17 @@
 //! The decoders of the providers' answers, the scans of their texts, the bodies of requests and the scaling of images, for the fuzz
 //! targets and for tests of properties. Nothing else may use this.
 
+#[cfg(feature = "image")]
+mod images;
+
 use std::sync::Arc;
 
 use futures::StreamExt as _;
 use reqwest::{Response, Url};
 use serde_json::{Value, json};
 
+#[cfg(feature = "image")]
+pub use self::images::{image_bytes, scale};
 use super::{
     KnownModels, ModelEvent, ModelOptions, ModelRequest, ProfileOptions, ProviderClient, history,
     known_models::Profile,
@@ -15,7 +20,6 @@ use super::{
         portable_tools::PortableTools,
     },
     transport::{AnswerEvents, DecodeStep},
-    window::{image_memory::image_memory, image_scale},
     written_syntax::SoughtCalls,
 };
 use agui_base::upstream::events::{StreamLimits, provider_events};
@@ -89,17 +93,7 @@ pub fn request(
     (api.body)(&options, &request, &sample(server)).json
 }
 
-/// Returns the most memory that scaling an image down takes, by its header.
-pub fn image_bytes(file: &[u8]) -> Option<u64> {
-    image_memory(file).map(|memory| memory.bytes)
-}
-
-/// Scales an image down, whatever memory it takes. Returns whether that succeeds.
-pub fn scale(file: &[u8], side: u32) -> bool {
-    image_memory(file)
-        .is_some_and(|memory| image_scale::scale(file.to_vec(), memory, Some(side), None).is_ok())
-}
-
+<<<<<<<< HEAD:crates/agui-llm/src/testing.rs
 #[expect(
     clippy::expect_used,
     reason = "the callers are tests, with names of profiles that they choose"
