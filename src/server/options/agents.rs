@@ -7,10 +7,9 @@ use serde::Deserialize;
 
 use agui_agents::{RemoteOptions, host::ReplayOptions};
 use agui_llm::{
-    ModelOptions, ToolChoice, UnknownOutcome, WindowPolicy,
-    host::{CloudCredentials, OpenAiApi, StatePrediction, SystemPrompt},
+    ModelOptions, WindowPolicy,
+    host::{AgentOptions, CloudCredentials, OpenAiApi, SystemPrompt},
 };
-use agui_protocol::JsonObject;
 use agui_run::OnDisconnect;
 
 /// An agent, with the options of its kind.
@@ -116,6 +115,7 @@ pub(crate) struct RecordingsFolder {
 #[derive(Debug, Clone)]
 pub(crate) struct LlmConfig {
     pub(crate) options: LlmOptions,
+    pub(crate) agent: AgentOptions,
     pub(crate) source: ModelSource,
     /// A model in Rust has its name only.
     pub(crate) model: ModelOptions,
@@ -218,14 +218,11 @@ pub(crate) struct ProviderClientConfig {
     pub(crate) max_retries: Option<u32>,
 }
 
-/// The options of an agent of `kind = "llm"`, whatever its model is.
+/// The options of an agent of `kind = "llm"` that name files, tools and other agents, whatever its model is.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(default)]
 pub(crate) struct LlmOptions {
-    /// The names of models that a request may choose with `forwardedProps.model`, beside `model`.
-    /// Others are refused (`model_not_allowed`).
-    pub(crate) models: Vec<String>,
     /// The agents whose models are asked, in order, if the model of this one cannot be reached,
     /// does not respond in time, is overloaded or limits the rate. Their own `fallback` is not
     /// followed.
@@ -243,34 +240,9 @@ pub(crate) struct LlmOptions {
     /// that is shared with the application. A tool of the same name in a request replaces one of
     /// these, and is left to the application.
     pub(crate) tools: Vec<String>,
-    /// The JSON Schema that the state has to fit after a change of the model (`update_state`). The
-    /// model is told what does not fit.
-    pub(crate) state_schema: Option<JsonObject>,
-    /// The members of the state that arguments of calls become while the model writes them, so that
-    /// a page shows a text as it grows. They are undone if the call fails.
-    pub(crate) predict_state: Vec<StatePrediction>,
-    /// The calls that the model may or has to make: `auto` (the model decides), `none` (it calls
-    /// nothing), `required`, or the name of a tool. A call is forced only in the first answer after
-    /// a user's message. Default: `auto`.
-    pub(crate) tool_choice: Option<ToolChoice>,
-    /// The JSON Schema of the final answer, an object. The answer is checked, and its value is the
-    /// run's result. An answer that does not fit is corrected once; then the run fails
-    /// (`response_invalid`).
-    pub(crate) response_schema: Option<JsonObject>,
-    /// The JSON file with this schema. A relative path starts in the folder of the configuration.
+    /// The JSON file with the schema of the final answer, in place of `response_schema`. A relative
+    /// path starts in the folder of the configuration.
     pub(crate) response_schema_file: Option<PathBuf>,
-    /// The largest number of model calls in a run. A run that needs more fails (`max_steps`). Default: 8.
-    pub(crate) max_steps: Option<NonZero<u32>>,
-    /// The largest number of tool calls of one answer that are run. The model is told that the
-    /// others were not run. Default: 32.
-    pub(crate) max_calls_per_turn: Option<NonZero<usize>>,
-    /// The time limit of a tool call, in seconds. Default: 60.
-    pub(crate) tool_timeout_secs: Option<NonZero<u64>>,
-    /// The number of tool calls of one answer that run at the same time. Default: 8.
-    pub(crate) parallel_tools: Option<NonZero<usize>>,
-    /// The treatment of a call that may have taken effect before its server was lost, and that must
-    /// not run twice, when the run continues. Default: `tell`.
-    pub(crate) unknown_outcome: UnknownOutcome,
     /// The model's context window in tokens (default: the published one of a known model), and what
     /// is done with a conversation that is too long for it. With `policy = "fail"`, the default,
     /// the run fails (`context_too_long`); `trim` leaves the oldest messages out; with `summarise`

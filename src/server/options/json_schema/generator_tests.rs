@@ -19,7 +19,7 @@ use crate::server::options::{
     option_names::named_values,
 };
 use agui_agents::{RemoteOptions, host::ReplayOptions};
-use agui_llm::ModelOptions;
+use agui_llm::{ModelOptions, host::AgentOptions};
 use agui_sandbox::host::TOOL_NAMES;
 
 /// The values of `config/default.toml` that are examples.
@@ -260,6 +260,7 @@ impl JsonSchema for AnyAgent {
             ModelOptions::json_schema(generator),
             ProviderClientConfig::json_schema(generator),
             LlmOptions::json_schema(generator),
+            AgentOptions::json_schema(generator),
             RecordingsFolder::json_schema(generator),
             ReplayOptions::json_schema(generator),
             RemoteOptions::json_schema(generator),
