@@ -17,7 +17,7 @@ check:
 test ROOM *ARGUMENTS:
     cargo test --locked -p agui-{{ ROOM }} --lib {{ ARGUMENTS }}
 
-# the files that are generated from the code: a table of docs/protocol.md, config/schema.json, the list of public items
+# the files that are generated from the code: a table of docs/protocol.md, config/schema.json and the options of config/default.toml, the list of public items
 accept:
     UPDATE_DOCS=1 cargo test --locked --test rooms own_names
     UPDATE_SCHEMA=1 cargo test --locked --workspace --lib the_committed_schema

@@ -133,7 +133,7 @@ const LAYERS: &[Layers] = &[
         package: "agui_llm",
         folder: &[],
         parts: &[
-            "fuzzing",
+            "testing",
             "agent",
             "window",
             "call_meter",

@@ -29,12 +29,13 @@ static PROCESS_KEY: LazyLock<[u8; 32]> = LazyLock::new(new_secret);
 #[serde(rename_all = "lowercase")]
 #[non_exhaustive]
 pub enum ThreadIds {
-    /// An id for each branch of a thread: an edited conversation is another one.
+    /// An id of this server for each branch of a thread: an edited conversation is another one.
     #[default]
     Branch,
-    /// An id for each thread.
+    /// An id of this server for each thread, also after an edit; for endpoints that read only the
+    /// newest message.
     Thread,
-    /// The client's ids. Two owners can have equal ids.
+    /// The client's ids, so that two callers with the same id share what the endpoint remembers.
     Client,
 }
 

@@ -3,7 +3,7 @@
 //! `#[serde(rename = "timeout_secs", with = "units::Seconds")]` reads `timeout_secs = 30` into a `Duration`. The `Optional…`
 //! units read 0 as `None`: no limit.
 
-use std::time::Duration;
+use std::{num::NonZero, time::Duration};
 
 use serde::{Deserialize, Deserializer};
 
@@ -43,6 +43,8 @@ macro_rules! units {
 units! {
     /// Whole seconds.
     Seconds: u64 => Duration = Duration::from_secs, "In seconds.";
+    /// Whole seconds, at least one.
+    SomeSeconds: NonZero<u64> => Duration = |number| Duration::from_secs(number.get()), "In seconds.";
     /// Whole seconds; 0 is `None`.
     OptionalSeconds: u64 => Option<Duration> = |number| not_zero(number).map(Duration::from_secs),
         "In seconds; 0 switches it off.";

@@ -22,18 +22,22 @@ pub struct ModelOptions {
     /// The client of the provider.
     #[serde(skip)]
     pub client: ProviderClient,
-    /// The largest number of tokens of an answer, thinking included. Default: the provider's limit.
+    /// The largest number of tokens of an answer, thinking included. Default: the provider's limit;
+    /// with Anthropic, which requires one, 8192 to 64,000, as docs/models.md says.
     #[cfg_attr(feature = "schema", schemars(range(min = 1)))]
     pub max_tokens: Option<u32>,
     /// The sampling temperature, from 0 to 2. Default: the provider's.
     #[cfg_attr(feature = "schema", schemars(range(min = 0, max = 2)))]
     pub temperature: Option<f64>,
-    /// True lets the model think before it answers, false not. `adaptive`: the model decides how much, where its API
-    /// can say so. A request can set `forwardedProps.enableDeepThinking` instead.
+    /// True lets the model think before it answers, false not. `adaptive`: the model decides how
+    /// much, where its API can say so (Anthropic, Gemini), and like true elsewhere. A request can
+    /// set `forwardedProps.enableDeepThinking` instead.
     pub thinking: Option<Thinking>,
-    /// The largest number of thinking tokens, for models that take a budget.
+    /// The largest number of thinking tokens, for models that take a budget (Anthropic, Gemini, and
+    /// the profiles `openrouter`, `vllm` and `qwen`).
     pub thinking_budget: Option<u32>,
-    /// The reasoning effort: `none`, `minimal`, `low`, `medium`, `high`, `xhigh` or `max`, as the model takes.
+    /// The reasoning effort: `none`, `minimal`, `low`, `medium`, `high`, `xhigh` or `max`, as the
+    /// model takes. `agui-server check` says if it does not.
     pub reasoning_effort: Option<String>,
     /// The share of likely tokens that sampling chooses from, from 0 to 1. Default: the provider's.
     #[cfg_attr(feature = "schema", schemars(range(min = 0, max = 1)))]
@@ -59,7 +63,7 @@ pub struct ModelOptions {
     pub verbosity: Option<String>,
     /// The provider's class of service, such as `flex` or `priority`.
     pub service_tier: Option<String>,
-    /// The key that requests with a common beginning share, for the provider's cache.
+    /// The key that requests with a common beginning share in the provider's cache.
     pub cache_key: Option<String>,
     /// The detail in which images are read: `low`, `high` or `auto`.
     pub image_detail: Option<String>,
@@ -69,8 +73,9 @@ pub struct ModelOptions {
     /// Members that are merged into the body of each request. False removes a member; `tools` are added to the others.
     #[serde(default)]
     pub extra_body: JsonObject,
-    /// The request format of a server with chat completions: a profile's name, or a table that replaces members of one.
-    /// Default: the profile that fits `base_url`.
+    /// The request format of a server with chat completions (`provider = "openai"`): a profile's
+    /// name (`ollama`, `vllm`, `mistral`, …), or a table that replaces members of one, as
+    /// docs/models.md says. Default: the profile that fits `base_url`.
     #[cfg_attr(
         feature = "schema",
         schemars(with = "Option<crate::known_models::ProfileNameOrTable>")

@@ -46,7 +46,7 @@ pub struct OAuthOptions {
     /// The audience to ask for, for authorization servers that do not know `resource` (RFC 8707), which is the MCP
     /// server's URL.
     pub audience: Option<String>,
-    /// The way to send the secret. Default: `basic`.
+    /// The way to send the secret.
     #[serde(default)]
     pub client_auth: ClientAuth,
 }

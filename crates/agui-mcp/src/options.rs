@@ -39,23 +39,27 @@ pub struct McpServerOptions {
     pub command: Option<Vec<String>>,
     /// The URL of a server with streamable HTTP, without credentials. Either this or `command` is needed.
     pub url: Option<String>,
-    /// With a command: its environment variables, beside those that every program needs, by name.
+    /// With a command: its environment variables, by name. Of those of this server it gets PATH,
+    /// HOME, USER, LANG, TZ and TMPDIR, and those in `env_from`.
     pub env: IndexMap<String, String>,
     /// With a command: the environment variables that it gets from this server's environment.
     pub env_from: Vec<String>,
     /// With a URL: headers of the requests, by name. A secret is in an environment variable.
     pub headers: IndexMap<String, HeaderSource>,
-    /// With a URL: headers of the requests that a run makes, with values of the run's caller, by name. Requests of the
-    /// server itself, such as listing the tools, do not have them.
+    /// With a URL: headers of the requests that a run makes, with values of the run's caller, by
+    /// name, as for `[tools]`. Requests of the server itself, such as listing the tools, do not
+    /// have them.
     pub headers_from: IndexMap<String, CallerHeader>,
     /// With a URL: access tokens by OAuth 2.1 client credentials.
     #[doc(hidden)]
     pub oauth: Option<OAuthOptions>,
-    /// With a URL: `person` lets each person log in at the MCP server, by OAuth 2.1, when a call needs it. Needs `[secrets]`.
+    /// With a URL, in place of `oauth`: `person` lets each person log in at the MCP server, by
+    /// OAuth 2.1, when a call needs it (docs/configuration.md). Needs `[secrets]`.
     #[doc(hidden)]
     pub login: Option<LoginKind>,
-    /// With `login`: the host names of the authorization servers that may be used. Default: the
-    /// host of `url`, and hosts with public addresses that the MCP server names.
+    /// With `login`: the host names of the authorization servers that may be used, also those with
+    /// private addresses. Default: the host of `url`, and hosts with public addresses and https
+    /// that the MCP server names.
     #[doc(hidden)]
     pub login_hosts: Vec<String>,
     /// With `login`: the issuer of the only authorization server that may be used, as its metadata
@@ -74,26 +78,32 @@ pub struct McpServerOptions {
     pub login_scopes: Vec<String>,
     /// True answers `GET /readyz` with 503 while the MCP server is not connected.
     pub required: bool,
-    /// True lets the MCP server ask the user during a call (elicitation).
+    /// True lets the MCP server ask the user during a call (elicitation). The run ends with an
+    /// interrupt, and the run with the answer continues the call; with servers from before
+    /// 2026-07-28 it makes the call again from its start.
     #[default(true)]
     pub elicitation: bool,
-    /// True lets pages of the MCP server (MCP Apps) be shown, and answers their requests. A page is HTML of the MCP server, which
-    /// a front end may give access to its own page: only for servers that you trust.
+    /// True lets pages of the MCP server (MCP Apps) be shown in front ends, and answers their
+    /// requests. A page is HTML of the MCP server, which some front ends give access to their own
+    /// page and its storage: only for servers that you trust.
     pub apps: bool,
     /// The tools that agents can use, by the names that the server gives them. Default: all.
     pub tools: Option<Vec<String>>,
-    /// A prefix for the names of the tools.
+    /// A prefix for the names of the tools. Of several tools with one name, the first is offered.
     pub prefix: String,
-    /// The calls that a person has to approve.
+    /// The calls that a person has to approve, as for `[tools]`, for all tools of the server.
+    /// `annotations`: calls of tools that the server calls destructive or open-world, or does not
+    /// describe; only for servers that you trust.
     pub approval: McpApproval,
     /// The calls of single tools that a person has to approve, by the name that the server gives the tool,
     /// `resources/read` or `prompts/get`.
     pub approval_of: IndexMap<String, McpApproval>,
-    /// The rule for calls whose server was lost before their result was stored: `safe`, `keyed`
-    /// (the MCP server knows `_meta.idempotencyKey`) or `never`. Default: by the annotations of
-    /// each tool.
+    /// The rule for calls whose server was lost before their result was stored, when the run
+    /// continues. With `keyed`, the MCP server knows `_meta.idempotencyKey`. Default: `safe` for
+    /// tools with `readOnlyHint` or `idempotentHint`, otherwise `never`.
     pub repeat: Option<Repeat>,
-    /// The time limit of a call. It begins again when the server reports progress.
+    /// The time limit of a call. It begins again when the server reports progress, up to
+    /// `max_timeout_secs` in all.
     #[serde(rename = "timeout_secs", with = "units::Seconds")]
     #[cfg_attr(feature = "schema", schemars(range(min = 1)))]
     #[default(Duration::from_secs(60))]
@@ -103,7 +113,7 @@ pub struct McpServerOptions {
     #[cfg_attr(feature = "schema", schemars(range(min = 1)))]
     #[default(Duration::from_secs(600))]
     pub max_timeout: Duration,
-    /// The largest result, in bytes. A longer one is cut.
+    /// The largest result, in bytes. A longer one is cut, and so is one of more than 1,000 parts.
     #[cfg_attr(feature = "schema", schemars(range(min = 1)))]
     #[default(1024 * 1024)]
     pub max_result_bytes: usize,

@@ -25,23 +25,27 @@ pub struct ThreadOptions {
     #[serde(rename = "queue_timeout_secs", with = "units::Seconds")]
     #[default(Duration::from_secs(30))]
     pub queue_timeout: Duration,
-    /// True lets clients give the model instructions: in system and developer messages, context and
-    /// state. False refuses such messages with 400, removes those of a thread from the input of its
-    /// agents, and gives a model context and state as a part of the user's message.
+    /// True lets clients give the model instructions: by system and developer messages, and by
+    /// their context and state. False refuses requests with such messages with 400, passes none of
+    /// a thread to its agents, and gives a model context and state as a part of the user's message.
+    /// A remote agent gets context and state, and decides by itself.
     #[default(true)]
     pub accept_instructions: bool,
-    /// True sends `MESSAGES_SNAPSHOT` at the beginning of a run to a client that lacks stored messages of its thread.
+    /// True sends `MESSAGES_SNAPSHOT` at the beginning of a run to a client that lacks stored
+    /// messages of its thread, such as a page that sends only its new message, or one that did not
+    /// receive its last response.
     #[default(true)]
     pub sync_messages: bool,
-    /// The largest thread, with all branches: its messages and states as JSON, in bytes. A run that would exceed it is
-    /// refused with 413.
+    /// The largest thread, with all branches: its messages and states as JSON, in bytes. A run that
+    /// would exceed it is refused with 413 (`thread_too_large`).
     #[default(64 * 1024 * 1024)]
     pub max_bytes: u64,
-    /// The largest number of messages of a thread, on all branches. A run that would exceed it is refused with 413.
+    /// The largest number of messages of a thread, on all branches. A run that would exceed it is
+    /// refused with 413 (`thread_too_large`).
     #[default(20_000)]
     pub max_messages: u64,
-    /// The agent that makes the title of a new thread after its first run, in the background. Without one, the first
-    /// message of a user is the title.
+    /// The agent that makes the title of a new thread after its first run, in the background: the
+    /// name of an agent with a small model. Without one, the first message of a user is the title.
     pub title_agent: Option<String>,
     /// The limits of runs.
     #[serde(skip)]
@@ -49,8 +53,9 @@ pub struct ThreadOptions {
     /// [`RunOptions::on_disconnect`] by agent name, which takes precedence.
     #[serde(skip)]
     pub on_disconnect_of: HashMap<String, OnDisconnect>,
-    /// The time for which a server leases a thread that it runs, at least 2. The runs of a lost server are
-    /// ended after about this time.
+    /// The time for which a server leases a thread that it runs, at least 2. It renews a lease
+    /// three times in that time. If it does not, other servers end its run. The clocks of servers
+    /// that share a store must agree to within about a second.
     #[serde(rename = "lease_secs", with = "units::Seconds")]
     #[cfg_attr(feature = "schema", schemars(range(min = 2)))]
     #[default(Duration::from_secs(15))]
@@ -82,13 +87,15 @@ pub struct RunOptions {
     #[serde(rename = "idle_seconds", with = "units::OptionalSeconds")]
     #[default(Some(Duration::from_secs(120)))]
     pub idle: Option<Duration>,
-    /// The effect of a client that disconnects on its run. A request and an agent can override it.
+    /// The effect of a client that disconnects on its run. A request can override it with
+    /// `forwardedProps.onDisconnect`, and an agent with its own `on_disconnect`.
     pub on_disconnect: OnDisconnect,
     /// The largest number of concurrent detached runs. More are refused with 503. 0: no run can be detached. Without it, the same as
     /// `max_concurrent`.
     pub max_detached: Option<usize>,
-    /// The largest number of clients that follow detached runs, beside those that started them. More are refused with
-    /// 503.
+    /// The largest number of clients that follow detached runs, or wait for their events, beside
+    /// those that started them. More are refused with 503. `share_percent` of `[limits]` applies.
+    /// Each takes at most about 150 KiB of memory.
     #[default(2000)]
     pub max_followers: usize,
     /// The time limit of a detached run, in place of `max_seconds`.
@@ -100,11 +107,16 @@ pub struct RunOptions {
     /// counted.
     #[default(3)]
     pub max_continuations: u32,
-    /// The most that a run may add to its messages and its log, in bytes. A run that exceeds it fails (`run_too_long`).
+    /// The most that a run may add to its messages and its log, in bytes, which are in memory until
+    /// they are stored. A run that exceeds it fails (`run_too_long`).
     #[default(64 * 1024 * 1024)]
     pub max_run_bytes: u64,
-    /// The memory of all requests of runs and imports, and of the threads that runs read, in bytes.
-    /// A request that gets no permit within five seconds is refused with 503.
+    /// The memory of the requests of running runs and of imports, of the threads that runs read,
+    /// and of forks, in bytes, together. Two of the largest requests always fit. A request takes
+    /// twice the bytes of its body, and 130 for each JSON value in it, or 490 in an open member
+    /// such as the state; a fork takes three times its thread. A quarter is for what takes up to 64
+    /// KiB. With several principals, each gets at most half. A request without a permit after five
+    /// seconds is refused with 503 (`too_many_run_bytes`).
     #[default(256 * 1024 * 1024)]
     pub max_memory_bytes: usize,
 }
@@ -125,7 +137,7 @@ impl RunOptions {
 pub enum ConcurrentRuns {
     /// It is queued.
     Queue,
-    /// It is refused.
+    /// It is refused with 409.
     Reject,
     /// The running run is cancelled.
     Supersede,
@@ -137,9 +149,9 @@ pub enum ConcurrentRuns {
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum OnDisconnect {
-    /// It is cancelled.
+    /// It is cancelled, and so is the agent's work.
     #[default]
     Cancel,
-    /// It continues, and can be followed.
+    /// It continues (a detached run), and can be followed at `/threads/{thread}/runs/{run}/events`.
     Continue,
 }

@@ -29,7 +29,8 @@ pub struct SandboxOptions {
     #[cfg_attr(feature = "schema", schemars(range(min = 1)))]
     #[default(Duration::from_secs(30))]
     pub timeout: Duration,
-    /// The largest memory of a command, at least 16 MB: of all its processes together, and the address space of each.
+    /// The largest memory of a command, at least 16 MB: of all its processes together, and the
+    /// address space of each. It is exact only in a delegated cgroup (docs/operations.md).
     #[serde(rename = "memory_mb", with = "units::Megabytes")]
     #[cfg_attr(feature = "schema", schemars(range(min = 16)))]
     #[default(512 << 20)]
@@ -51,9 +52,10 @@ pub struct SandboxOptions {
     #[cfg_attr(feature = "schema", schemars(range(min = 1)))]
     #[default(8)]
     pub max_commands: usize,
-    /// The calls that a person has to approve.
+    /// The calls that a person has to approve, as for `[tools]`, for all tools of the group.
     pub approval: ApprovalRule,
-    /// The calls of single tools that a person has to approve, by the tool's name.
+    /// The calls of single tools that a person has to approve, as for `[tools]`, by the tool's
+    /// name.
     pub approval_of: IndexMap<String, ApprovalRule>,
 }
 

@@ -22,11 +22,14 @@ pub struct Retention {
     /// The number of threads that are kept in all. The principals with the most threads lose their oldest ones first.
     #[serde(rename = "max_threads_total", with = "units::OptionalNumber")]
     pub threads: Option<u64>,
-    /// The bytes of messages and states of the threads of one principal. A principal that has as many begins no run and copies
-    /// no thread.
+    /// The bytes of messages and states of the threads of one principal. Beyond them, its runs and
+    /// copies of threads are refused with 413, until threads are deleted. It can be exceeded by
+    /// what is stored in a few seconds.
     #[serde(rename = "max_bytes", with = "units::OptionalNumber")]
     pub owner_bytes: Option<u64>,
-    /// The same of all principals. If it is left out, or `u64::MAX`: half of what the disk has for an SQLite file.
+    /// The bytes of messages and states of all threads together. Beyond them, runs and copies of
+    /// threads are refused with 507. If it is not set, or `u64::MAX`: half of what the disk has for
+    /// an SQLite file when the server starts.
     #[serde(rename = "max_bytes_total", with = "units::OptionalNumber")]
     pub bytes: Option<u64>,
     /// The time for which the log of a detached run is kept after its end.

@@ -8,8 +8,9 @@ use serde::Deserialize;
 #[serde(default, deny_unknown_fields)]
 #[non_exhaustive]
 pub struct PlaygroundOptions {
-    /// True serves the page. If not set, it is served only by a server that listens on a loopback address without
-    /// authentication.
+    /// True serves the page `/playground`, which chats with every agent and shows its events. Its
+    /// files need no key; with authentication, the page asks for a key or token. If not set, it is
+    /// served only by a server that listens on a loopback address without authentication.
     pub enabled: Option<bool>,
 }
 

@@ -26,8 +26,7 @@ pub(in crate::server) fn hosted_models(
     {
         if matches!(llm.source, ModelSource::Hosted(..)) {
             let (model, usual) = (models.model(agent, llm)?, llm.model.model.as_str());
-            let others =
-                llm.options.models.iter().map(String::as_str).filter(|name| *name != usual);
+            let others = llm.agent.models.iter().map(String::as_str).filter(|name| *name != usual);
             let names = [usual].into_iter().chain(others);
             hosted.extend(names.map(|name| HostedModel { agent, name, model: model.clone() }));
         }

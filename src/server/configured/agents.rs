@@ -170,7 +170,7 @@ impl AgentBuilder<'_> {
             .tools(toolbox)
             .updates_state(updates_state);
         agent = self.models.fallbacks(name, config)?.into_iter().fold(agent, LlmAgent::fallback);
-        agent = with_options(agent, &config.options, origin)
+        agent = with_options(agent, config, origin)
             .map_err(|error| origin.option_error(&["agents", name], &error))?;
         let prompt = system_prompt(name, &config.options, origin)?;
         agent = prompt.into_iter().fold(agent, LlmAgent::configured_prompt);

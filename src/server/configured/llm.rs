@@ -1,44 +1,17 @@
 //! Agents with a model (`kind = "llm"`), by their configuration.
 
-use std::{num::NonZero, time::Duration};
-
 use super::models::{read_file, setup_fault};
-use crate::server::options::{ConfigError, LlmOptions, Origin};
+use crate::server::options::{ConfigError, LlmConfig, LlmOptions, Origin};
 use agui_base::InvalidOption;
 use agui_llm::{LlmAgent, host::SystemPrompt};
 
 /// Gives an agent the options that name no tools and no other agents, without the system prompt.
 pub(super) fn with_options(
-    mut agent: LlmAgent,
-    options: &LlmOptions,
+    agent: LlmAgent,
+    LlmConfig { options, agent: of_agent, .. }: &LlmConfig,
     origin: &Origin,
 ) -> Result<LlmAgent, InvalidOption> {
-    agent = agent.models(&options.models).unknown_outcome(options.unknown_outcome);
-    agent = options.tool_choice.clone().into_iter().fold(agent, LlmAgent::tool_choice);
-    agent = options.max_steps.map(NonZero::get).into_iter().fold(agent, LlmAgent::max_steps);
-    agent = options
-        .max_calls_per_turn
-        .map(NonZero::get)
-        .into_iter()
-        .fold(agent, LlmAgent::max_calls_per_turn);
-    agent =
-        options.parallel_tools.map(NonZero::get).into_iter().fold(agent, LlmAgent::parallel_tools);
-    let tool_timeout = options.tool_timeout_secs.map(|secs| Duration::from_secs(secs.get()));
-    agent = tool_timeout.into_iter().fold(agent, LlmAgent::tool_timeout);
-    if let Some(schema) = &options.state_schema {
-        agent = agent.state_schema(schema.clone()).map_err(setup_fault)?;
-    }
-    if let Some(wrong) = options.predict_state.iter().find(|prediction| prediction.is_incomplete())
-    {
-        return Err(InvalidOption::new(
-            "predict_state",
-            format!("`key`, `tool` and `argument` are needed: {wrong:?}"),
-        ));
-    }
-    agent = agent.predictions(options.predict_state.clone());
-    if let Some(schema) = &options.response_schema {
-        agent = agent.response_schema(schema.clone()).map_err(setup_fault)?;
-    }
+    let mut agent = agent.options(of_agent.clone()).map_err(setup_fault)?;
     if let Some(path) = &options.response_schema_file {
         const OPTION: &str = "response_schema_file";
         let text = read_file(OPTION, path, origin)?;

@@ -31,7 +31,7 @@ pub(super) fn build_model(
     options.known_models = known.clone();
     match &llm.source {
         ModelSource::Hosted(api, client) => {
-            let names = llm.options.models.iter().chain([&options.model]);
+            let names = llm.agent.models.iter().chain([&options.model]);
             let apis =
                 names.map(|name| OpenAiApi::for_model(known, name, client.base_url.as_deref()));
             // The Responses API serves older models, too, so one model that needs it decides.

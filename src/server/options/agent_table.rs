@@ -106,12 +106,14 @@ impl AgentTable<'_, '_> {
     }
 
     fn llm(&mut self, provider: Option<ProviderName>) -> Result<LlmConfig, ReadError> {
-        let (_, options) = (self.part::<ProviderOptions>(LLM), self.part(LLM));
+        let (_, options, agent) =
+            (self.part::<ProviderOptions>(LLM), self.part(LLM), self.part(LLM));
         let Some(provider) = provider else {
             let of_all =
                 named_values().flat_map(|(_, provider)| options_of(KindName::Llm, Some(provider)));
             self.known.extend(of_all);
             options?;
+            agent?;
             return Err(
                 self.incomplete(format!("{LLM} needs `provider`: {}", listed::<ProviderName>()))
             );
@@ -131,7 +133,7 @@ impl AgentTable<'_, '_> {
             ProviderName::Playback => self.part("provider = \"replay\"").map(ModelSource::Playback),
             hosted => self.hosted(Ok(hosted.api())),
         };
-        Ok(LlmConfig { options: options?, source: source?, model: model? })
+        Ok(LlmConfig { options: options?, agent: agent?, source: source?, model: model? })
     }
 
     fn hosted(&mut self, api: Result<Option<Api>, ReadError>) -> Result<ModelSource, ReadError> {

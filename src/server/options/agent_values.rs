@@ -10,7 +10,7 @@ use super::{
 };
 use agui_agents::host::ReplayOptions;
 use agui_base::{InvalidOption, upstream::trust::server_url};
-use agui_llm::{ModelOptions, WindowPolicy};
+use agui_llm::{ModelOptions, WindowPolicy, host::AgentOptions};
 
 /// The fewest tokens of a context window. No instructions fit into less.
 const MIN_WINDOW: u64 = 500;
@@ -40,7 +40,7 @@ fn check_replay(options: &ReplayOptions) -> Result<(), InvalidOption> {
     Ok(())
 }
 
-fn check_llm(LlmConfig { options, source, model }: &LlmConfig) -> Result<(), InvalidOption> {
+fn check_llm(LlmConfig { options, agent, source, model }: &LlmConfig) -> Result<(), InvalidOption> {
     if model.model.trim().is_empty() {
         return Err(InvalidOption::whole(
             "kind = \"llm\" needs `model`, the provider's name of the model",
@@ -49,7 +49,7 @@ fn check_llm(LlmConfig { options, source, model }: &LlmConfig) -> Result<(), Inv
     if let ModelSource::Hosted(_, client) = source {
         check_client(client)?;
     }
-    check_llm_options(options)?;
+    check_llm_options(options, agent)?;
     check_model(model)
 }
 
@@ -88,16 +88,16 @@ fn check_client(client: &ProviderClientConfig) -> Result<(), InvalidOption> {
     Ok(())
 }
 
-fn check_llm_options(options: &LlmOptions) -> Result<(), InvalidOption> {
+fn check_llm_options(options: &LlmOptions, agent: &AgentOptions) -> Result<(), InvalidOption> {
     one_of(
         ("system_prompt", options.system_prompt.is_some()),
         ("system_prompt_file", options.system_prompt_file.is_some()),
     )?;
     one_of(
-        ("response_schema", options.response_schema.is_some()),
+        ("response_schema", agent.response_schema.is_some()),
         ("response_schema_file", options.response_schema_file.is_some()),
     )?;
-    if options.models.iter().any(|model| model.trim().is_empty()) {
+    if agent.models.iter().any(|model| model.trim().is_empty()) {
         return Err(InvalidOption::new("models", "the name of a model is empty"));
     }
     options.context.as_ref().map_or(Ok(()), check_context)

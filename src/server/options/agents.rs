@@ -7,10 +7,9 @@ use serde::Deserialize;
 
 use agui_agents::{RemoteOptions, host::ReplayOptions};
 use agui_llm::{
-    ModelOptions, ToolChoice, UnknownOutcome, WindowPolicy,
-    host::{Api, CloudCredentials, OpenAiApi, StatePrediction, SystemPrompt},
+    ModelOptions, WindowPolicy,
+    host::{AgentOptions, Api, CloudCredentials, OpenAiApi, SystemPrompt},
 };
-use agui_protocol::JsonObject;
 use agui_run::OnDisconnect;
 
 /// An agent, with the options of its kind.
@@ -42,11 +41,13 @@ pub(crate) struct CommonOptions {
     pub(crate) path: Option<String>,
     /// The effect of a client that disconnects on its run, in place of `on_disconnect` in `[runs]`.
     pub(crate) on_disconnect: Option<OnDisconnect>,
-    /// False leaves `SUBAGENT_STARTED`, `SUBAGENT_FINISHED`, `SUBAGENT_ERROR` and `subagentRunId` out for clients that declare no
-    /// version of AG-UI, of which older ones end a run at an event that they do not know.
+    /// False leaves `SUBAGENT_STARTED`, `SUBAGENT_FINISHED`, `SUBAGENT_ERROR` and `subagentRunId`
+    /// out for clients that declare no version of AG-UI: `@ag-ui/client` before 0.0.59 ends a run
+    /// at an event that it does not know. Texts of subagents are shown.
     pub(crate) subagent_events: Option<bool>,
-    /// True makes the runs of the agent render A2UI surfaces, false makes none of them do so. Default: those whose page has a
-    /// catalog. A table is true, with options.
+    /// True makes the runs of the agent render A2UI surfaces (docs/interfaces.md), false makes none
+    /// of them do so. Default: those whose page has a catalog. A table is true, with a catalog and
+    /// components in place of the page's, and the number of attempts of a model.
     pub(crate) a2ui: Option<A2uiSwitch>,
 }
 
@@ -114,6 +115,7 @@ pub(crate) struct RecordingsFolder {
 #[derive(Debug, Clone)]
 pub(crate) struct LlmConfig {
     pub(crate) options: LlmOptions,
+    pub(crate) agent: AgentOptions,
     pub(crate) source: ModelSource,
     /// A model in Rust has its name only.
     pub(crate) model: ModelOptions,
@@ -188,13 +190,14 @@ pub(super) struct ApiOptions {
 #[derive(Debug, Clone, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(crate) struct ProviderClientConfig {
-    /// The URL of the provider, if not its usual one, without credentials, such as `http://localhost:11434/v1`.
+    /// The URL of the provider, if not its usual one, without credentials, such as
+    /// `http://localhost:11434/v1`.
     pub(crate) base_url: Option<String>,
     /// The environment variable with the provider's key. This, `api_key_file` or `api_key_command` is required without a
     /// `base_url`.
     pub(crate) api_key_env: Option<String>,
-    /// The file with the provider's key, read again for each request. A relative path starts in the folder of the
-    /// configuration.
+    /// The file with the provider's key, read again for each request. White space around the key is
+    /// removed. A relative path starts in the folder of the configuration.
     pub(crate) api_key_file: Option<PathBuf>,
     /// The command that prints the provider's key: a program and its arguments, such as
     /// `["gcloud", "auth", "print-access-token"]`.
@@ -202,7 +205,8 @@ pub(crate) struct ProviderClientConfig {
     pub(crate) api_key_command: Vec<String>,
     /// The time for which the key that the command printed is used, in seconds. Default: 300.
     pub(crate) api_key_ttl_secs: Option<NonZero<u64>>,
-    /// The cloud whose credentials authenticate requests, in place of a key; `base_url` is the cloud's.
+    /// The cloud whose credentials authenticate requests, in place of a key, found where its own
+    /// tools find them; `base_url` is the cloud's (docs/models.md).
     pub(crate) credentials: Option<CloudCredentials>,
     /// Headers for the provider or the remote agent: by name, the environment variable with the value.
     #[serde(default)]
@@ -218,48 +222,36 @@ pub(crate) struct ProviderClientConfig {
     pub(crate) max_retries: Option<u32>,
 }
 
-/// The options of an agent of `kind = "llm"`, whatever its model is.
+/// The options of an agent of `kind = "llm"` that name files, tools and other agents, whatever its model is.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(default)]
 pub(crate) struct LlmOptions {
-    /// The names of models that a request may choose with `forwardedProps.model`, beside `model`.
-    pub(crate) models: Vec<String>,
-    /// The agents whose models are asked, in order, if the model of this one is unavailable.
+    /// The agents whose models are asked, in order, if the model of this one cannot be reached,
+    /// does not respond in time, is overloaded or limits the rate. Their own `fallback` is not
+    /// followed.
     pub(crate) fallback: Vec<String>,
-    /// The instructions at the beginning of every conversation. `{{principal}}`, `{{principal_id}}` and `{{claim:NAME}}`
-    /// stand for what the caller is known by; `{{claim:NAME|TEXT}}` has a text for callers without it.
+    /// The instructions at the beginning of every conversation. `{{principal}}`, `{{principal_id}}`
+    /// and `{{claim:NAME}}` stand for what the caller is known by, in quotes; `{{claim:NAME|TEXT}}`
+    /// has a text for callers without it (docs/configuration.md).
     pub(crate) system_prompt: Option<SystemPrompt>,
     /// The file with these instructions. A relative path starts in the folder of the configuration.
     pub(crate) system_prompt_file: Option<PathBuf>,
-    /// The tools that the model can call: tools by name, `mcp:SERVER`, `mcp:SERVER/TOOL`, `mcp:SERVER/resources`,
-    /// `mcp:SERVER/prompts`, `agent:NAME`, `current_time`, `ask_user`, `propose_plan`, `sandbox` and `update_state`.
+    /// The tools that the model can call: tools by name, `mcp:SERVER` or `mcp:SERVER/TOOL`,
+    /// `mcp:SERVER/resources` and `mcp:SERVER/prompts` for those of an MCP server, `agent:NAME` to
+    /// give a task to another agent, `current_time`, `ask_user` and `propose_plan` for questions to
+    /// the person, `sandbox` for commands and files, and `update_state`, which changes the state
+    /// that is shared with the application. A tool of the same name in a request replaces one of
+    /// these, and is left to the application.
     pub(crate) tools: Vec<String>,
-    /// The JSON Schema that the state has to fit after a change of the model (`update_state`).
-    pub(crate) state_schema: Option<JsonObject>,
-    /// The members of the state that arguments of calls become while the model writes them.
-    pub(crate) predict_state: Vec<StatePrediction>,
-    /// The calls that the model may or has to make: `auto`, `none`, `required`, or the name of a tool. A call is forced
-    /// only right after a user's message. Default: `auto`.
-    pub(crate) tool_choice: Option<ToolChoice>,
-    /// The JSON Schema of the final answer. An answer that does not fit is corrected once; then the run fails
-    /// (`response_invalid`).
-    pub(crate) response_schema: Option<JsonObject>,
-    /// The JSON file with this schema. A relative path starts in the folder of the configuration.
+    /// The JSON file with the schema of the final answer, in place of `response_schema`. A relative
+    /// path starts in the folder of the configuration.
     pub(crate) response_schema_file: Option<PathBuf>,
-    /// The largest number of model calls in a run. A run that needs more fails (`max_steps`). Default: 8.
-    pub(crate) max_steps: Option<NonZero<u32>>,
-    /// The largest number of tool calls of one answer that are run. Default: 32.
-    pub(crate) max_calls_per_turn: Option<NonZero<usize>>,
-    /// The time limit of a tool call, in seconds. Default: 60.
-    pub(crate) tool_timeout_secs: Option<NonZero<u64>>,
-    /// The number of tool calls of one answer that run at the same time. Default: 8.
-    pub(crate) parallel_tools: Option<NonZero<usize>>,
-    /// The treatment of a call that may have taken effect before its server was lost, and that must
-    /// not run twice: `tell` (the model learns that the outcome is unknown) or `ask` (a person is
-    /// asked). Default: `tell`.
-    pub(crate) unknown_outcome: UnknownOutcome,
-    /// The model's context window, and the treatment of a conversation that is too long for it.
+    /// The model's context window in tokens (default: the published one of a known model), and what
+    /// is done with a conversation that is too long for it. With `policy = "fail"`, the default,
+    /// the run fails (`context_too_long`); `trim` leaves the oldest messages out; with `summarise`
+    /// a summary stands for them, written by the model of the agent `summariser` (default: of this
+    /// one). The stored thread keeps all.
     pub(crate) context: Option<ContextConfig>,
 }
 
@@ -271,7 +263,8 @@ pub(crate) struct ContextConfig {
     /// The tokens that the model can read and write, at least 500. Default: the published number of a known model.
     #[cfg_attr(test, schemars(range(min = 500)))]
     pub(crate) window: Option<u64>,
-    /// The treatment of a conversation that is too long. The stored thread keeps all. Default: `fail`.
+    /// The treatment of a conversation that is too long. The stored thread keeps all. Default:
+    /// `fail`.
     pub(crate) policy: WindowPolicy,
     /// With `policy = "summarise"`: the agent whose model writes summaries. Default: this agent.
     pub(crate) summariser: Option<String>,

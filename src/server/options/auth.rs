@@ -13,9 +13,12 @@ use super::{
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct AuthConfig {
-    /// The way clients authenticate. A server without it has no authentication.
+    /// The way clients authenticate. A server without it has no authentication. A thread belongs to
+    /// the principal that created it: the key's name, or the token's subject.
     pub(crate) mode: Option<AuthMode>,
-    /// The keys of `mode = "api_key"`.
+    /// The keys of `mode = "api_key"`: each has a name, and either the environment variable with
+    /// the key, or the SHA-256 of the key (`printf %s "$KEY" | sha256sum`). A name can have several
+    /// keys, for their rotation (docs/configuration.md).
     pub(crate) api_keys: Vec<ApiKeyConfig>,
     /// The rules for tokens of `mode = "jwt"`.
     pub(crate) jwt: JwtConfig,
@@ -28,11 +31,13 @@ pub(crate) struct AuthConfig {
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum AuthMode {
-    /// No authentication. The server listens on this machine only, unless `allow_unauthenticated` is set.
+    /// No authentication. The server listens on this machine only, unless `allow_unauthenticated`
+    /// is set, and answers under localhost, IP addresses and `allowed_hosts` of `[server]`.
     None,
     /// `Authorization: Bearer <key>`, with one of `api_keys`.
     ApiKey,
-    /// `Authorization: Bearer <token>`, with a token (JWT) that an identity provider signed.
+    /// `Authorization: Bearer <token>`, with a token (JWT) of an identity provider; see
+    /// `[auth.jwt]` and jwt.toml.
     Jwt,
 }
 

@@ -20,8 +20,8 @@ const NO_AUDIENCE: &str = "`audience` is needed: the name of this server in toke
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct JwtConfig {
-    /// The accepted algorithms. If the list is empty: those that fit the key. An RSA key that names none is for the first
-    /// RSA algorithm, by default RS256.
+    /// The accepted algorithms. If the list is empty: those that fit the key. An RSA key that names
+    /// none is for the first RSA algorithm of the list, or RS256. A token never decides.
     pub(crate) algorithms: Vec<JwtAlgorithm>,
     /// For HS256: the environment variable with the secret, of at least 32 bytes.
     pub(crate) secret_env: Option<String>,
@@ -29,24 +29,27 @@ pub(crate) struct JwtConfig {
     pub(crate) public_key: Option<String>,
     /// The file of a public key in PEM. A relative path starts in the folder of the configuration.
     pub(crate) public_key_file: Option<PathBuf>,
-    /// The URL of published public keys (JWKS).
+    /// The URL of published public keys (JWKS). They are fetched when the first token comes, every
+    /// ten minutes, and for a token with an unknown key, at most every 30 seconds.
     pub(crate) jwks_url: Option<String>,
-    /// The age until which published keys stay in use if no newer ones can be fetched, at least 1200.
+    /// The age until which published keys stay in use if no newer ones can be fetched, at least
+    /// 1200. Then tokens are answered with 503 until keys are fetched.
     #[serde(rename = "jwks_max_age_secs", with = "units::Seconds")]
     #[default(JwksOptions::default().max_age)]
     pub(crate) jwks_max_age: Duration,
     /// The required issuer (`iss`) of tokens. If not set: any issuer that has the key.
     pub(crate) issuer: Option<String>,
-    /// The accepted audiences (`aud`) of tokens, a text or a list. Required. An empty list also accepts tokens for
-    /// other applications.
+    /// The accepted audiences (`aud`) of tokens, a text or a list. Required. An empty list also
+    /// accepts tokens for other applications.
     #[serde(deserialize_with = "one_or_many")]
     #[cfg_attr(test, schemars(with = "OneOrMany"))]
     pub(crate) audience: Option<Vec<String>>,
-    /// The largest accepted difference between clocks, at most 600.
+    /// The largest accepted difference between clocks, at most 600. It applies to `exp`, which is
+    /// required, and `nbf`.
     #[serde(rename = "leeway_secs", with = "units::Seconds")]
     #[default(Duration::from_secs(30))]
     pub(crate) leeway: Duration,
-    /// The claim with the principal's name.
+    /// The claim with the principal's name, a text of 1 to 256 bytes.
     #[default("sub".to_owned())]
     pub(crate) subject_claim: String,
 }

@@ -4,7 +4,7 @@
 //! environment variables override the file, and flags override both ([`Sources`]).
 //!
 //! A section is the option struct of the part of the server that it belongs to. To add an option, add a field there,
-//! and to `config/default.toml`, and write `config/schema.json` again ([`JSON_SCHEMA`]). Rules between options are in the
+//! and write `config/default.toml` and `config/schema.json` again ([`JSON_SCHEMA`]). Rules between options are in the
 //! section's file, or in `check.rs`.
 
 mod agent_table;
@@ -66,7 +66,7 @@ use agui_tools::http::HttpToolOptions;
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct Config {
-    /// The agent behind `/send-message`. Not needed if there is only one.
+    /// The agent behind `/send-message`. Not needed if there is only one agent.
     pub(crate) default_agent: Option<String>,
     /// The address, the data folder, and limits of connections.
     pub(crate) server: ServerConfig,
@@ -114,7 +114,11 @@ pub(crate) struct Config {
     #[cfg_attr(test, schemars(with = "IndexMap<String, json_schema::AnyAgent>"))]
     #[default(IndexMap::from([("demo".to_owned(), AgentConfig::script("scripts/demo.toml"))]))]
     pub(crate) agents: IndexMap<String, AgentConfig>,
-    /// The callers of agents that are not for everyone. An agent that no table names is for every caller.
+    /// The callers that may use an agent. An agent that no entry names is for every caller; another
+    /// one is for the callers that one of its entries allows: by principal, `key:NAME` for an API
+    /// key or `jwt:ISSUER:SUBJECT` for a token, or by a claim of the token with one of the values.
+    /// Others are refused with 403, and their lists leave the agent out. Each entry can be a table
+    /// `[[allow]]`.
     pub(crate) allow: Vec<AllowRule>,
     /// Tools that call web services, by name. An agent can call those in its `tools`.
     pub(crate) tools: IndexMap<String, HttpToolOptions>,

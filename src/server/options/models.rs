@@ -9,6 +9,7 @@ use serde::Deserialize;
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct ModelsConfig {
-    /// A file with models and servers that the server does not know, or knows otherwise (docs/models.md).
+    /// A file with models and servers that the server does not know, or knows otherwise
+    /// (docs/models.md). A relative path starts in the folder of the configuration.
     pub(crate) file: Option<PathBuf>,
 }

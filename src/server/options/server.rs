@@ -22,8 +22,10 @@ pub(crate) struct ServerConfig {
     #[cfg_attr(test, schemars(with = "String", regex(pattern = units::NAMED_SOCKET_ADDRESS)))]
     #[default(SocketAddr::from(([127, 0, 0, 1], 8080)))]
     pub(crate) listen: SocketAddr,
-    /// The host names, without port, under which a server without authentication answers, in addition to localhost and
-    /// IP addresses. `*` allows all.
+    /// Without authentication: the host names, without port, under which the server answers, in
+    /// addition to localhost and IP addresses, such as `agents.example.com`. `*` allows all, for
+    /// servers behind a proxy that checks the name: otherwise any web page can give its own name
+    /// this server's address, and use the server.
     pub(crate) allowed_hosts: Vec<String>,
     /// The URL at which browsers reach this server, for the pages on which people log in at MCP servers. Default: that of
     /// `listen`, if it is a loopback address.
@@ -36,29 +38,37 @@ pub(crate) struct ServerConfig {
     /// The largest request body, in bytes. Larger ones are refused with 413.
     #[default(10 * 1024 * 1024)]
     pub(crate) max_body_bytes: usize,
-    /// The bytes of the request bodies that all clients are sending, together. A body that gets no permit within five
-    /// seconds is refused with 503.
+    /// The bytes of the request bodies that all clients are sending, together; at least two of the
+    /// largest fit. A quarter is for the first 64 KiB of each body. With several principals, each
+    /// gets at most half. A body that gets no permit within five seconds is refused with 503
+    /// (`too_many_body_bytes`).
     #[default(128 * 1024 * 1024)]
     pub(crate) max_body_bytes_in_flight: usize,
-    /// The bytes of the responses with messages of threads that clients are being sent, together. A response that gets no
-    /// permit within five seconds is refused with 503.
+    /// The bytes of the responses with messages of threads that clients are being sent, together;
+    /// at least two of the largest threads fit. A quarter is for responses of up to 64 KiB. With
+    /// several principals, each gets at most half. A response that gets no permit within five
+    /// seconds is refused with 503 (`too_many_response_bytes`).
     #[default(128 * 1024 * 1024)]
     pub(crate) max_response_bytes_in_flight: usize,
-    /// The largest number of connections. On further ones only health checks are answered, and other requests are refused
-    /// with 503.
+    /// The largest number of connections. On further ones only `/healthz` and `/readyz` are
+    /// answered, and other requests are refused with 503. It is lowered to seven eighths of the
+    /// number of files that the process may open.
     #[cfg_attr(test, schemars(range(min = 1)))]
     #[default(20_000)]
     pub(crate) max_connections: usize,
-    /// The largest number of streams without an end: of changes of threads, of CopilotKit's inspector, and CopilotKit's
-    /// WebSockets. More are refused with 503.
+    /// The largest number of streams without an end: of changes of threads, of CopilotKit's
+    /// inspector, and CopilotKit's WebSockets. More are refused with 503. `share_percent` of
+    /// `[limits]` applies. They get half of `max_connections` at most.
     #[cfg_attr(test, schemars(range(min = 1)))]
     #[default(2000)]
     pub(crate) max_streams: usize,
-    /// The silence after which a stream gets a comment, so that proxies do not close it.
+    /// The time without events after which a stream gets a comment, so that proxies do not close
+    /// it.
     #[serde(rename = "keep_alive_secs", with = "units::OptionalSeconds")]
     #[default(Some(Duration::from_secs(15)))]
     pub(crate) keep_alive: Option<Duration>,
-    /// The time that runs get to end when the server is stopped.
+    /// The time that runs get to end when the server is stopped. Then they are ended with
+    /// `RUN_ERROR` (`server_shutdown`).
     #[serde(rename = "drain_secs", with = "units::Seconds")]
     #[default(Duration::from_secs(10))]
     pub(crate) drain: Duration,
@@ -75,7 +85,9 @@ pub(crate) struct ServerConfig {
     #[serde(rename = "stall_timeout_secs", with = "units::Seconds")]
     #[default(Duration::from_secs(40))]
     pub(crate) stall_timeout: Duration,
-    /// True makes a request with the header `traceparent` a part of the caller's trace. With false, each request begins its own.
+    /// True makes a request with the header `traceparent` a part of the caller's trace, and the
+    /// flag in it decides whether it is recorded. With false, each request begins a trace of its
+    /// own, for servers whose callers are strangers.
     #[default(true)]
     pub(crate) accept_traceparent: bool,
 }
@@ -85,8 +97,10 @@ pub(crate) struct ServerConfig {
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct SecretsConfig {
-    /// The environment variable with the key, a random text of at least 32 bytes. It seals the tokens of people who log in at MCP
-    /// servers. With another key, they log in again.
+    /// The environment variable with the key, a random text of at least 32 bytes
+    /// (`openssl rand -base64 32`). It seals the tokens of people who log in at MCP servers and web
+    /// services. With another key, people log in again. All servers of one store need the same.
+    /// Default: nobody logs in.
     pub(crate) key_env: Option<String>,
 }
 

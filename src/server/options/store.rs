@@ -13,8 +13,11 @@ use smart_default::SmartDefault;
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct StoreConfig {
-    /// `sqlite:PATH`: a file; a relative path starts in `data_dir`. `postgres://user:password@host/database`: a
-    /// database that several servers can share. `memory:`: the process; a restart loses everything.
+    /// The place of threads, their messages, states and open interrupts, and of logs of detached
+    /// runs. `sqlite:PATH`: a file; a relative path starts in `data_dir`.
+    /// `postgres://user:password@host/database`: a database that several servers can share; better
+    /// set it with the environment variable `AGUI_STORE__URL`. `memory:`: the process; a restart
+    /// loses everything.
     #[cfg_attr(
         test,
         schemars(regex(pattern = "^(memory:$|sqlite:([^/]|/$|/[^/]|//.)|postgres(ql)?://)"))

@@ -17,7 +17,8 @@ use agui_base::{
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct TranscriptionConfig {
-    /// The URL before `/audio/transcriptions`, such as `https://api.openai.com/v1`. If not set, pages have no microphone.
+    /// The URL before `/audio/transcriptions`, such as `https://api.openai.com/v1`, or that of a
+    /// Whisper server. If not set, pages have no microphone.
     pub(crate) base_url: Option<String>,
     /// The model.
     #[default("whisper-1".to_owned())]

@@ -15,8 +15,9 @@ pub struct FileOptions {
     #[cfg_attr(feature = "schema", schemars(range(min = 1)))]
     #[default(20 * 1024 * 1024)]
     pub max_file_bytes: u64,
-    /// The bytes of all files of one principal; each file counts with 2,048 bytes more. An upload that would exceed them is refused
-    /// with 413.
+    /// The bytes of all files of one principal; each file counts with 2,048 bytes more, for its
+    /// rows. An upload that would exceed them is refused with 413. They count for `max_bytes` of
+    /// `[retention]` as well.
     #[serde(rename = "max_bytes_per_principal", with = "units::OptionalNumber")]
     #[default(Some(4 << 30))]
     pub owner_bytes: Option<u64>,
@@ -24,7 +25,8 @@ pub struct FileOptions {
     #[serde(rename = "max_files_per_principal", with = "units::OptionalNumber")]
     #[default(Some(100_000))]
     pub owner_files: Option<u64>,
-    /// The bytes of all files together, counted in the same way. An upload that would exceed them is refused with 507. A store in
+    /// The bytes of all files together, counted in the same way. An upload that would exceed them
+    /// is refused with 507. They count for `max_bytes_total` of `[retention]` as well. A store in
     /// memory has room for 1 GiB.
     #[serde(rename = "max_bytes_total", with = "units::OptionalNumber")]
     #[default(Some(64 << 30))]
@@ -41,11 +43,13 @@ pub struct FileOptions {
     #[cfg_attr(feature = "schema", schemars(range(min = 1)))]
     #[default(7)]
     pub url_days: u32,
-    /// The object store that gets the bytes of new files in place of the database: `s3://BUCKET/PATH`, `gs://…`, `az://…`, or a
-    /// folder, `file:///PATH`. It needs the feature `object-store`.
+    /// The object store that gets the bytes of new files in place of the database
+    /// (docs/files.md#object-stores): `s3://BUCKET/PATH`, `gs://…`, `az://…`, or a folder,
+    /// `file:///PATH`. In the image, or with the feature `object-store`.
     #[cfg_attr(feature = "schema", schemars(regex(pattern = "^(s3|gs|az|file)://.")))]
     pub url: Option<String>,
-    /// The URL of this server in the URLs of files, for clients that reach it by another server. By default that of the request.
+    /// The URL of this server in the URLs of files, where another server calls it for the page. If
+    /// not set, that of the request. Agents at other servers get such URLs in place of data.
     #[cfg_attr(feature = "schema", schemars(regex(pattern = "^https?://")))]
     pub public_url: Option<String>,
 }

@@ -76,9 +76,7 @@ pub struct RemoteOptions {
     /// too, and continues if this server, the endpoint or the connection is lost.
     #[serde(default)]
     pub resumable: bool,
-    /// With `kind = "remote"`: the ids of threads that the endpoint gets. `branch`: an id of this server for each branch of a thread.
-    /// `thread`: for each thread, also after an edit; for endpoints that read only the newest message. `client`: those of clients, so
-    /// that two callers with the same id share what the endpoint remembers.
+    /// With `kind = "remote"`: the ids of threads that the endpoint gets. Default: `branch`.
     #[serde(default)]
     pub thread_ids: ThreadIds,
     /// The size limit of one event, in bytes.

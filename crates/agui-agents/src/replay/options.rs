@@ -21,7 +21,8 @@ pub struct ReplayOptions {
     #[cfg_attr(feature = "schema", schemars(range(min = 0, max = 1000)))]
     #[default(1.0)]
     pub pace: f64,
-    /// With `kind = "replay"`: the fault of each run.
+    /// With `kind = "replay"`: the fault of each run. A request can ask for it, too:
+    /// `forwardedProps.replay`.
     pub fault: Option<ReplayFault>,
     /// The number of events before the `fault`. Default: half of the recording's.
     pub fault_after: Option<usize>,

@@ -44,7 +44,9 @@ impl<'r> RunningCalls<'r> {
         // The reader comes first: without one, nothing can be emitted.
         let events = session.reader();
         let streams: Vec<_> = calls.into_iter().map(|call| start_call(call, run)).collect();
-        let calls = stream::iter(streams).flatten_unordered(run.settings.parallel_tools).boxed();
+        let calls = stream::iter(streams)
+            .flatten_unordered(run.settings.options.parallel_tools.get())
+            .boxed();
         Self { calls, session, events, held: None }
     }
 
@@ -101,7 +103,7 @@ fn start_call<'r>(pending: PendingCall, run: &RunScope<'r>) -> BoxStream<'r, Cal
             stream::once(running).boxed()
         }
         CallAction::Tool(action) => {
-            let (limit, session) = (run.settings.tool_timeout, run.session.clone());
+            let (limit, session) = (run.settings.options.tool_timeout, run.session.clone());
             let running = async move {
                 let cx =
                     ToolContext::for_call(session, call, name, &action.arguments, action.replies)

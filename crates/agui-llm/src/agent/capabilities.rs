@@ -58,7 +58,7 @@ pub(super) fn capabilities(settings: &Settings) -> AgentCapabilities {
         multimodal: is_media_input_known
             .then_some(MultimodalCapabilities { input: Some(media_input), output: None }),
         execution: Some(ExecutionCapabilities {
-            max_iterations: Some(settings.max_steps.into()),
+            max_iterations: Some(settings.options.max_steps.get().into()),
             ..ExecutionCapabilities::default()
         }),
         human_in_the_loop: Some(HumanInTheLoopCapabilities {
@@ -68,7 +68,7 @@ pub(super) fn capabilities(settings: &Settings) -> AgentCapabilities {
             approve_with_edits: Some(true),
             ..HumanInTheLoopCapabilities::default()
         }),
-        custom: (!settings.models.is_empty()).then(|| {
+        custom: (!settings.options.models.is_empty()).then(|| {
             JsonObject::from_iter([(
                 MODELS.to_owned(),
                 settings.allowed_models().collect::<Vec<_>>().into(),

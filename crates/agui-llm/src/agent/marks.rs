@@ -103,7 +103,7 @@ impl EarlierSteps {
             plan.add_earlier_step(&history::open_calls(messages), &self.servers, run).await;
         }
         plan.restore_kept(&self.kept);
-        plan.stop_started(&self.started, run.settings.unknown_outcome);
+        plan.stop_started(&self.started, run.settings.options.unknown_outcome);
         plan
     }
 }

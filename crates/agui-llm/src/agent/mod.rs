@@ -13,6 +13,7 @@ mod empty_answer;
 mod foreign_texts;
 mod marks;
 mod model_chain;
+mod options;
 mod partial_json;
 mod plan;
 mod prediction;
@@ -31,13 +32,13 @@ mod tool_meter;
 mod unknown_outcome;
 mod unverified_messages;
 
-use std::{fmt, sync::Arc, time::Duration};
+use std::{fmt, num::NonZero, sync::Arc, time::Duration};
 
 use serde_json::Value;
 
 pub use self::unknown_outcome::UnknownOutcome;
 use self::{calls::within_limit, schema::CheckedSchema, settings::Settings, subagent::Subagent};
-pub use self::{prediction::StatePrediction, system_prompt::SystemPrompt};
+pub use self::{options::AgentOptions, prediction::StatePrediction, system_prompt::SystemPrompt};
 use super::{
     model::Model,
     options::ToolChoice,
@@ -76,30 +77,23 @@ impl LlmAgent {
         Self(Arc::new(Settings {
             model: Arc::new(MediaRetryModel::new(Arc::new(model))),
             window: None,
-            models: Vec::new(),
             fallbacks: Vec::new(),
             description: None,
             system_prompt: None,
             prompt: None,
             tools: Toolbox::new(),
-            tool_choice: ToolChoice::Auto,
+            options: AgentOptions::default(),
             updates_state: false,
             state_schema: None,
-            predictions: Vec::new(),
             subagents: Vec::new(),
             response: None,
-            max_steps: 8,
-            max_calls_per_turn: 32,
-            parallel_tools: 8,
-            tool_timeout: Duration::from_secs(60),
-            unknown_outcome: UnknownOutcome::Tell,
         }))
     }
 
     /// Adds names of models that a request can choose with `forwardedProps.model`, in place of the model's own name. The
     /// name reaches the model as [`ModelRequest::model`](super::ModelRequest::model).
     pub fn models(self, names: impl IntoIterator<Item = impl Into<String>>) -> Self {
-        self.set(|settings| settings.models.extend(names.into_iter().map(Into::into)))
+        self.set(|settings| settings.options.models.extend(names.into_iter().map(Into::into)))
     }
 
     /// Adds a model that is asked if the ones before it are unavailable: they cannot be reached, do not respond in time,
@@ -158,7 +152,7 @@ impl LlmAgent {
     /// Sets the calls that the model may or has to make. [`ToolChoice::Required`] and [`ToolChoice::Tool`] apply only to
     /// the first answer after a user's message; after that the model decides.
     pub fn tool_choice(self, choice: ToolChoice) -> Self {
-        self.set(|settings| settings.tool_choice = choice)
+        self.set(|settings| settings.options.tool_choice = choice)
     }
 
     /// Sets the JSON Schema of the final answer, which has to describe an object. The model gets it, and its answer is
@@ -177,20 +171,25 @@ impl LlmAgent {
         self.set(|settings| settings.updates_state = yes)
     }
 
-    /// Sets the JSON Schema that the state has to fit after a change of the model.
+    /// Sets all options at once.
     ///
     /// # Errors
-    /// If the schema is invalid or too large.
+    /// If a schema is invalid or too large, or a prediction of the state lacks a member.
     #[doc(hidden)]
-    pub fn state_schema(self, schema: JsonObject) -> Result<Self, SetupError> {
-        let schema = CheckedSchema::new("state_schema", schema)?;
-        Ok(self.set(|settings| settings.state_schema = Some(schema)))
-    }
-
-    /// Fills members of the state with arguments of calls while the model writes them.
-    #[doc(hidden)]
-    pub fn predictions(self, predictions: Vec<StatePrediction>) -> Self {
-        self.set(|settings| settings.predictions = predictions)
+    pub fn options(self, mut options: AgentOptions) -> Result<Self, SetupError> {
+        let checked = |option, schema: Option<JsonObject>| {
+            schema.map(|schema| CheckedSchema::new(option, schema)).transpose()
+        };
+        let state_schema = checked("state_schema", options.state_schema.take())?;
+        if let Some(wrong) = options.predict_state.iter().find(|it| it.is_incomplete()) {
+            let problem = format!("`key`, `tool` and `argument` are needed: {wrong:?}");
+            return Err(SetupError::Option { option: "predict_state", problem });
+        }
+        let response = checked("response_schema", options.response_schema.take())?;
+        Ok(self.set(|settings| {
+            (settings.state_schema, settings.response) = (state_schema, response);
+            settings.options = options;
+        }))
     }
 
     /// Offers another agent as a tool: the model gives it a task, and gets the text of its last
@@ -208,27 +207,33 @@ impl LlmAgent {
 
     /// Sets how often a run asks the model; at least once.
     pub fn max_steps(self, steps: u32) -> Self {
-        self.set(|settings| settings.max_steps = steps.max(1))
+        self.set(|settings| {
+            settings.options.max_steps = NonZero::new(steps).unwrap_or(NonZero::MIN)
+        })
     }
 
     /// Sets how many calls of one answer are run; at least one. The model is told that the others were not run.
     pub fn max_calls_per_turn(self, calls: usize) -> Self {
-        self.set(|settings| settings.max_calls_per_turn = calls.max(1))
+        self.set(|settings| {
+            settings.options.max_calls_per_turn = NonZero::new(calls).unwrap_or(NonZero::MIN)
+        })
     }
 
     /// Sets how many calls of one step run at a time; at least one.
     pub fn parallel_tools(self, calls: usize) -> Self {
-        self.set(|settings| settings.parallel_tools = calls.max(1))
+        self.set(|settings| {
+            settings.options.parallel_tools = NonZero::new(calls).unwrap_or(NonZero::MIN)
+        })
     }
 
     /// Sets how long a call may take. A longer one is stopped, and the model is told.
     pub fn tool_timeout(self, time: Duration) -> Self {
-        self.set(|settings| settings.tool_timeout = time)
+        self.set(|settings| settings.options.tool_timeout = time)
     }
 
     /// Sets what happens to a call whose server was lost while it ran, when the run is continued.
     pub fn unknown_outcome(self, policy: UnknownOutcome) -> Self {
-        self.set(|settings| settings.unknown_outcome = policy)
+        self.set(|settings| settings.options.unknown_outcome = policy)
     }
 
     fn set(mut self, change: impl FnOnce(&mut Settings)) -> Self {
@@ -275,7 +280,7 @@ async fn respond_to_app(
     tools.ready().await;
     let cx = ToolContext::new(cx, input.state_or_empty(), ToolCallId::random(), &*request.method);
     let response =
-        within_limit(settings.tool_timeout, &cx, tools.respond_to_app(&request, &cx)).await;
+        within_limit(settings.options.tool_timeout, &cx, tools.respond_to_app(&request, &cx)).await;
     response.ok_or("it took too long")?.map_err(|error| format!("{error:?}"))
 }
 

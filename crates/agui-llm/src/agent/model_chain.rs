@@ -113,7 +113,7 @@ fn chosen_model(settings: &Settings, input: &RunAgentInput) -> Result<Option<Str
     let shown = match input.forwarded_prop(MODEL) {
         None | Some(Value::Null) => return Ok(None),
         Some(Value::String(name)) if name == settings.model.name() => return Ok(None),
-        Some(Value::String(name)) if settings.models.contains(name) => {
+        Some(Value::String(name)) if settings.options.models.contains(name) => {
             return Ok(Some(name.clone()));
         }
         Some(other) => other.to_string(),

@@ -96,7 +96,7 @@ impl StepPlan {
 
     /// Calls after the first `max_calls_per_turn` fail, and calls that the plan has already are left out.
     async fn add_step(&mut self, calls: &[(&ToolCall, &MessageId)], run: &RunScope<'_>) {
-        let max_calls = run.settings.max_calls_per_turn;
+        let max_calls = run.settings.options.max_calls_per_turn.get();
         for (at, (call, parent)) in calls.iter().enumerate() {
             if self.calls.iter().any(|planned| planned.call == call.id) {
                 continue;

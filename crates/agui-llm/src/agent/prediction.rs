@@ -39,7 +39,7 @@ pub struct StatePrediction {
 
 impl StatePrediction {
     /// Returns whether a member is empty, which makes the prediction invalid.
-    pub fn is_incomplete(&self) -> bool {
+    pub(super) fn is_incomplete(&self) -> bool {
         [&self.key, &self.tool, &self.argument].iter().any(|name| name.is_empty())
     }
 }

@@ -104,7 +104,10 @@ mod tests {
     use super::*;
     use crate::{
         LlmAgent,
-        agent::tests::{Scripted, ask, call, done, play, results, text},
+        agent::{
+            AgentOptions,
+            tests::{Scripted, ask, call, done, play, results, text},
+        },
     };
 
     #[test]
@@ -133,7 +136,10 @@ mod tests {
             done([text(0, "So.")]),
         ]);
         let Value::Object(object) = schema.clone() else { unreachable!() };
-        let agent = LlmAgent::new(model.clone()).updates_state(true).state_schema(object).unwrap();
+        let with_schema =
+            |schema| AgentOptions { state_schema: Some(schema), ..AgentOptions::default() };
+        let agent = LlmAgent::new(model.clone()).updates_state(true);
+        let agent = agent.options(with_schema(object)).unwrap();
         let played = play(agent, ask("?"));
         assert_eq!(played.state, json!({ "n": 2 }));
         let requests = model.requests();
@@ -145,7 +151,7 @@ mod tests {
         assert_eq!(third, "The state was updated.");
         assert!(
             LlmAgent::new(model)
-                .state_schema(JsonObject::from_iter([("type".to_owned(), json!(1))]))
+                .options(with_schema(JsonObject::from_iter([("type".to_owned(), json!(1))])))
                 .is_err()
         );
     }

@@ -64,7 +64,7 @@ pub(super) fn run(
         let mut call_ids = claim_call_ids(&settings, &messages, &cx);
         let plan = earlier_steps.plan(prior, &messages, &run).await;
         let mut steps = RunSteps::new(&run, instructions, messages, plan, earlier_steps.count);
-        let mut predictor = StatePredictor::new(&settings.predictions, &session);
+        let mut predictor = StatePredictor::new(&settings.options.predict_state, &session);
         let mut events = Vec::new();
         loop {
             let calls = std::mem::take(&mut steps.plan.calls);
@@ -171,7 +171,7 @@ impl<'r> RunSteps<'r> {
             run,
             tool_choice: catalog
                 .forced_by_application(input)
-                .unwrap_or_else(|| settings.tool_choice.clone()),
+                .unwrap_or_else(|| settings.options.tool_choice.clone()),
             instructions,
             context: describe_context(input, cx),
             messages,
@@ -248,7 +248,7 @@ impl<'r> RunSteps<'r> {
     }
 
     fn begin_step(&mut self) -> Result<Event, AgentError> {
-        if self.number == self.run.settings.max_steps {
+        if self.number == self.run.settings.options.max_steps.get() {
             let message =
                 format!("the agent reached its limit of {} steps before it was done", self.number);
             return Err(AgentError::new(RunErrorCode::MaxSteps, message));
@@ -296,7 +296,8 @@ impl<'r> RunSteps<'r> {
             empty_answer.review(&answer, &self.messages, self.was_repeated, self.run)
         } else {
             (self.was_repeated, self.note) = (false, None);
-            let may_correct = !self.has_corrected && self.number < self.run.settings.max_steps;
+            let may_correct =
+                !self.has_corrected && self.number < self.run.settings.options.max_steps.get();
             Review::from_answer(&answer, self.number, self.run, may_correct).await
         };
         // Thoughts without an answer do not return to the model.

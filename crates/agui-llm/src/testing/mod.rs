@@ -93,7 +93,6 @@ pub fn request(
     (api.body)(&options, &request, &sample(server)).json
 }
 
-<<<<<<<< HEAD:crates/agui-llm/src/testing.rs
 #[expect(
     clippy::expect_used,
     reason = "the callers are tests, with names of profiles that they choose"

@@ -10,12 +10,14 @@ use serde::Deserialize;
 #[serde(default, deny_unknown_fields)]
 #[non_exhaustive]
 pub struct MetricsOptions {
-    /// The address and port on which `GET /metrics` is served, and nothing else. Loopback addresses need no key; others
-    /// need authentication (`[auth]`). If not set, there is no such listener.
+    /// The address and port on which `GET /metrics` is served, for Prometheus, and nothing else.
+    /// Loopback addresses need no key. Other addresses need authentication (`[auth]`), and the
+    /// scraper then sends a key or a token as every client does. If not set, there is no such
+    /// listener.
     #[cfg_attr(feature = "schema", schemars(regex(pattern = agui_base::units::SOCKET_ADDRESS)))]
     pub listen: Option<SocketAddr>,
-    /// True serves `GET /metrics` beside the other routes, too: to every authenticated client, and without
-    /// authentication to this machine only.
+    /// True serves `GET /metrics` beside the other routes, too: to every key or token, and without
+    /// authentication to this machine only. A proxy on this machine counts as this machine.
     pub main_listener: bool,
 }
 

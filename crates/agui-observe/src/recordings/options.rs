@@ -11,18 +11,21 @@ use smart_default::SmartDefault;
 #[serde(default, deny_unknown_fields)]
 #[non_exhaustive]
 pub struct RecordOptions {
-    /// The folder of the recordings. If not set, nothing is recorded. A relative path starts in the folder in which the
-    /// server is started. The oldest recordings in a full folder are removed.
+    /// The folder in which each run is written as a file of JSON Lines: what the agent was given,
+    /// its events with their times, and the exchanges with model providers (docs/recordings.md). A
+    /// relative path starts in the folder in which the server is started. Also by the flag
+    /// `--record`. If not set, nothing is recorded.
     pub dir: Option<PathBuf>,
     /// The largest recording, in bytes. The rest of its run is left out.
     #[cfg_attr(feature = "schema", schemars(range(min = 1)))]
     #[default(16 * 1024 * 1024)]
     pub max_file_bytes: u64,
-    /// The largest number of recordings in the folder.
+    /// The largest number of recordings in the folder. The oldest are removed; copy those that you
+    /// want to keep.
     #[cfg_attr(feature = "schema", schemars(range(min = 1)))]
     #[default(1000)]
     pub max_files: usize,
-    /// The largest size of all recordings in the folder, in bytes.
+    /// The largest size of all recordings in the folder, in bytes. The oldest are removed.
     #[cfg_attr(feature = "schema", schemars(range(min = 1)))]
     #[default(256 * 1024 * 1024)]
     pub max_folder_bytes: u64,

@@ -27,11 +27,12 @@ const RATE_WINDOW: Duration = Duration::from_secs(60);
 #[serde(default, deny_unknown_fields)]
 #[non_exhaustive]
 pub struct PrincipalLimits {
-    /// The largest number of concurrent runs of each principal, including queued and detached ones.
-    /// More are refused with 429.
+    /// The largest number of runs of each principal at a time, including queued and detached ones.
+    /// More are refused with 429. Each server counts for itself.
     #[serde(rename = "concurrent_runs", with = "units::OptionalCount")]
     pub concurrent: Option<usize>,
-    /// The largest number of runs that each principal may start in any sixty seconds. More are refused with 429.
+    /// The largest number of runs that each principal may start in any sixty seconds. More are
+    /// refused with 429. Each server counts for itself.
     #[serde(rename = "runs_per_minute", with = "units::OptionalCount")]
     pub per_minute: Option<usize>,
     /// The largest part of `runs.max_concurrent`, `runs.max_detached`, `runs.max_followers` and `server.max_streams` that

@@ -39,24 +39,34 @@ pub struct HttpToolOptions {
     pub kind: ToolKind,
     /// The description for the model, which decides by it when to call the tool.
     pub description: String,
-    /// The URL, with places for arguments in braces: `https://api.example.com/{city}?lang={lang}`. A query pair is left
-    /// out if its argument is missing.
+    /// The URL, with `{arguments}` in the path and in the query:
+    /// `https://api.example.com/{city}?lang={lang}`. A query pair is left out if its argument is
+    /// missing. Other arguments are sent as a JSON body, or in the query if the method has no body.
+    /// Arguments cannot change the host or the fixed parts. Redirects are not followed, and proxies
+    /// of the environment are not used.
     pub url: String,
-    /// The method of the request. Default: `GET`.
+    /// The method of the request: `GET`, `HEAD`, `DELETE`, `POST`, `PUT` or `PATCH`. Default:
+    /// `GET`.
     #[serde(default)]
     pub method: HttpMethod,
     /// The JSON Schema of the arguments. Default: a text for each place of the URL, required in the path. Unknown
     /// arguments are refused unless the schema has `additionalProperties`.
     #[cfg_attr(feature = "schema", schemars(with = "Option<agui_protocol::JsonObject>"))]
     pub parameters: Option<Value>,
-    /// Headers of the request, by name. A secret is in an environment variable.
+    /// Headers of the request, by name. A secret is in an environment variable, with a prefix
+    /// before it.
     #[serde(default)]
     pub headers: IndexMap<String, HeaderSource>,
-    /// Headers of the request whose values come from the caller of the run, by name. A model cannot set them.
+    /// Headers of the request with values of the caller, by name, which a model cannot set:
+    /// `principal` (the name of the API key, or the token's subject), `principal_id` (the same with
+    /// its source, such as `key:ada`), `claim:NAME` of the token, or `header:NAME` of the caller's
+    /// request. A header without a value is left out; with `{ required = true }` the call is
+    /// refused.
     #[serde(default)]
     pub headers_from: IndexMap<String, CallerHeader>,
-    /// `person` lets each person log in at the service, by OAuth 2.1, when a call needs it. The calls have the person's token in
-    /// `Authorization`. Tools of the same host share the login. Needs `[secrets]`.
+    /// In place of a header `Authorization`: `person` lets each person log in at the service, by
+    /// OAuth 2.1, when a call needs it (docs/configuration.md). Tools of the same host share the
+    /// login, and have the same options of it. Needs `[secrets]`.
     pub login: Option<LoginKind>,
     /// With `login`: the page of the authorization server that a login begins at. It may have a query.
     pub(crate) login_authorization_url: Option<String>,
@@ -80,11 +90,16 @@ pub struct HttpToolOptions {
     /// The part of a JSON response that is the result, as a JSON Pointer, or a table with one for each member of the result.
     /// Default: all of it.
     pub result: Option<ResponseSelection>,
-    /// The calls that a person has to approve.
+    /// The calls that a person has to approve: `never`, `always`, or a rule on the arguments.
+    /// `{ unless = { path = "^/tmp/" } }`: all calls but those in which every pattern matches; a
+    /// pattern without ^ or $ has to match the whole value. `{ when = { command = "rm|sudo" } }`:
+    /// calls in which some pattern matches anywhere in the value. Arguments that are missing, lists
+    /// or tables, and with `unless` also paths with `..`, need approval.
     #[serde(default)]
     pub approval: ApprovalRule,
-    /// The rule for a call whose server was lost before its result was stored. Default: `safe` for
-    /// GET and HEAD, `keyed` for PUT and DELETE, `never` for POST and PATCH.
+    /// The rule for a call whose server was lost before its result was stored, when the run
+    /// continues. Default: `safe` for GET and HEAD, `keyed` for PUT and DELETE, `never` for POST
+    /// and PATCH.
     pub repeat: Option<Repeat>,
     /// The time limit of a call.
     #[serde(default = "default_timeout", rename = "timeout_secs", with = "units::Seconds")]

@@ -17,7 +17,7 @@ const DEFAULT_RESTATED_RUNS: NonZeroUsize = NonZeroUsize::new(50).unwrap();
 #[serde(default, deny_unknown_fields)]
 #[non_exhaustive]
 pub struct CopilotKitOptions {
-    /// True serves the routes.
+    /// True serves the routes of the runtime for pages with CopilotKit. False removes them.
     #[default(true)]
     pub enabled: bool,
     /// The path of the routes. The page's `runtimeUrl` is then such as `http://localhost:8080/copilotkit`.

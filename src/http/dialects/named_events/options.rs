@@ -9,7 +9,7 @@ use smart_default::SmartDefault;
 #[serde(default, deny_unknown_fields)]
 #[non_exhaustive]
 pub struct NamedEventOptions {
-    /// True serves the endpoints.
+    /// True serves the endpoints. False removes them.
     #[default(true)]
     pub enabled: bool,
     /// The agent of `/agent/chat/stream`. Default: the default agent.

@@ -1,29 +1,34 @@
 use std::{collections::BTreeSet, fs};
 
-use serde_json::{Value, json};
+use super::{
+    default_file_tests::{DEFAULT_FILE, SchemaOption, options_in, path_of, read, shown_options},
+    generator_tests::{generate, schema},
+};
 
-use super::generator_tests::{DEFAULTS, ROOT, schema};
-
-/// An option in the schema: its path, such as `agents.*.model`, and its own schema.
-type SchemaOption = (String, Value);
-
-fn options_of(schema: &Value, path: &str, found: &mut Vec<SchemaOption>) {
-    for (name, option) in schema["properties"].as_object().into_iter().flatten() {
-        let path = format!("{path}{name}");
-        found.push((path.clone(), option.clone()));
-        options_of(option, &format!("{path}."), found);
-        options_of(&option["additionalProperties"], &format!("{path}.*."), found);
-        // A text or a table.
-        for alternative in option["anyOf"].as_array().into_iter().flatten() {
-            options_of(alternative, &format!("{path}."), found);
+#[test]
+fn the_committed_schema_and_default_file_are_those_of_the_options() {
+    for (file, text) in [DEFAULT_FILE, "config/schema.json"].into_iter().zip(generate()) {
+        if std::env::var_os("UPDATE_SCHEMA").is_some() {
+            fs::write(path_of(file), text).unwrap();
+            continue;
         }
+        assert!(
+            text == read(file),
+            "{file} differs from the options; write it again with \
+             `UPDATE_SCHEMA=1 cargo test --lib the_committed_schema`"
+        );
     }
 }
 
+#[test]
+fn the_schema_is_valid_by_its_meta_schema() {
+    let schema = schema();
+    assert_eq!(schema["$schema"], "http://json-schema.org/draft-07/schema#");
+    jsonschema::meta::validate(&schema).unwrap();
+}
+
 fn schema_options() -> Vec<SchemaOption> {
-    let mut found = Vec::new();
-    options_of(&schema(), "", &mut found);
-    found
+    options_in(&schema())
 }
 
 #[test]
@@ -51,56 +56,9 @@ fn every_option_has_a_description_for_people_who_write_toml() {
     }
 }
 
-/// An option in a file, also in a comment: its path and its value.
-type ShownOption = (String, Value);
-
-/// Returns the path of a section, in which the names of agents, tools and servers are `*`.
-fn section_path(section: &str) -> String {
-    match section.split_once('.') {
-        Some((tables @ ("agents" | "tools" | "mcp"), rest)) => {
-            let inner =
-                rest.split_once('.').map(|(_, inner)| format!(".{inner}")).unwrap_or_default();
-            format!("{tables}.*{inner}")
-        }
-        _ if section == "prices" => "prices.*".to_owned(),
-        _ => section.to_owned(),
-    }
-}
-
-/// Returns the options of a file and of its comments: each `option = value` on a line of its own.
-fn shown_options(text: &str) -> Vec<ShownOption> {
-    let (mut section, mut shown) = (String::new(), Vec::new());
-    for line in text.lines() {
-        let line = line.trim_start_matches(['#', ' ']);
-        if let Some(name) = line.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')) {
-            section = section_path(name);
-        } else if let Ok(table) = toml::from_str::<toml::Table>(line) {
-            for (name, value) in table {
-                match section.as_str() {
-                    "prices.*" => collect_members(&section, &json!(value), &mut shown),
-                    "" => collect(&name, json!(value), &mut shown),
-                    section => collect(&format!("{section}.{name}"), json!(value), &mut shown),
-                }
-            }
-        }
-    }
-    shown
-}
-
-fn collect(path: &str, value: Value, shown: &mut Vec<ShownOption>) {
-    collect_members(path, &value, shown);
-    shown.push((path.to_owned(), value));
-}
-
-fn collect_members(path: &str, value: &Value, shown: &mut Vec<ShownOption>) {
-    for (name, inner) in value.as_object().into_iter().flatten() {
-        collect(&format!("{path}.{name}"), inner.clone(), shown);
-    }
-}
-
 #[test]
 fn every_option_of_the_default_file_and_of_its_comments_is_in_the_schema() {
-    let shown = shown_options(DEFAULTS);
+    let shown = shown_options(&read(DEFAULT_FILE));
     assert!(shown.len() > 150, "{}", shown.len());
     let options = schema_options();
     for (path, value) in shown {
@@ -124,8 +82,8 @@ fn every_option_of_the_default_file_and_of_its_comments_is_in_the_schema() {
 #[test]
 fn every_option_of_the_schema_is_shown_in_the_default_file() {
     let shown: BTreeSet<String> =
-        shown_options(DEFAULTS).into_iter().map(|(path, _)| path).collect();
-    let models = fs::read_to_string(format!("{ROOT}/docs/models.md")).unwrap();
+        shown_options(&read(DEFAULT_FILE)).into_iter().map(|(path, _)| path).collect();
+    let models = read("docs/models.md");
     for (path, option) in schema_options() {
         let is_section =
             option.get("properties").is_some() || option["additionalProperties"].is_object();

@@ -3,13 +3,18 @@ use serde_json::{Value, json};
 use super::*;
 use crate::{
     BlockStart, LlmAgent, ModelEvent,
-    agent::tests::{Scripted, ask, call, done, increment, play, text},
+    agent::{
+        AgentOptions,
+        tests::{Scripted, ask, call, done, increment, play, text},
+    },
 };
 use agui_protocol::{RunAgentInput, ToolDefinition};
 use agui_tools::Approval;
 
-fn prediction(key: &str, tool: &str, argument: &str) -> StatePrediction {
-    StatePrediction { key: key.to_owned(), tool: tool.to_owned(), argument: argument.to_owned() }
+fn predicting(key: &str, tool: &str, argument: &str) -> AgentOptions {
+    let [key, tool, argument] = [key, tool, argument].map(str::to_owned);
+    let predict_state = vec![StatePrediction { key, tool, argument }];
+    AgentOptions { predict_state, ..AgentOptions::default() }
 }
 
 /// A call whose arguments come in pieces.
@@ -46,7 +51,7 @@ fn a_text_moves_the_state_while_the_model_writes_it() {
     );
     let model = Scripted::new([done([call])]);
     let agent =
-        LlmAgent::new(model.clone()).predictions(vec![prediction("story/1", "write", "text")]);
+        LlmAgent::new(model.clone()).options(predicting("story/1", "write", "text")).unwrap();
     let played = play(agent, with_tool("write", json!({ "kept": 1 })));
     assert!(
         model.requests()[0].current[0].ends_with("as JSON:\n{\"kept\":1}"),
@@ -74,7 +79,7 @@ fn an_object_moves_the_state_before_it_is_whole_and_ends_as_the_model_wrote_it()
         recipe.as_bytes().chunks(5).map(|piece| std::str::from_utf8(piece).unwrap()).collect();
     let model = Scripted::new([done([pieces("cook", &steps)])]);
     let played = play(
-        LlmAgent::new(model).predictions(vec![prediction("recipe", "cook", "recipe")]),
+        LlmAgent::new(model).options(predicting("recipe", "cook", "recipe")).unwrap(),
         with_tool("cook", Value::Null),
     );
     let changes = state_events(&played.events);
@@ -95,7 +100,7 @@ fn what_a_call_predicted_is_taken_back_if_it_fails_and_kept_if_it_succeeds() {
         let model =
             Scripted::new([done([call(0, "c", "increment", &arguments)]), done([text(0, "So.")])]);
         let agent = LlmAgent::new(model).tools(increment(Approval::NotNeeded));
-        let agent = agent.predictions(vec![prediction("n", "increment", "n")]);
+        let agent = agent.options(predicting("n", "increment", "n")).unwrap();
         play(agent, RunAgentInput { state: Some(state), ..ask("?") }).state
     };
     assert_eq!(run(1, json!({})), json!({ "n": 1 }));
@@ -110,7 +115,7 @@ fn other_tools_and_broken_arguments_change_nothing() {
         ("write", r#"["text","A long text"]"#),
     ] {
         let model = Scripted::new([done([call(0, "c", name, arguments)])]);
-        let agent = LlmAgent::new(model).predictions(vec![prediction("text", "write", "text")]);
+        let agent = LlmAgent::new(model).options(predicting("text", "write", "text")).unwrap();
         let played = play(agent, with_tool(name, json!({})));
         assert_eq!((state_events(&played.events).len(), played.state), (0, json!({})), "{name}");
     }
@@ -124,7 +129,7 @@ fn the_changes_of_a_long_text_are_few() {
         .chain(["\"}"])
         .collect();
     let model = Scripted::new([done([pieces("write", &words)])]);
-    let agent = LlmAgent::new(model).predictions(vec![prediction("text", "write", "text")]);
+    let agent = LlmAgent::new(model).options(predicting("text", "write", "text")).unwrap();
     let played = play(agent, with_tool("write", json!({})));
     let bytes: usize = state_events(&played.events).iter().map(|line| line.len()).sum();
     assert!(bytes < 10 * 4000 * word.len(), "{bytes}");
