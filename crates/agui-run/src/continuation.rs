@@ -103,8 +103,9 @@ impl Runs {
         // Otherwise maintenance would close the run as one that this server failed to launch.
         if done.is_err()
             && let Some(shared) = threads.store.shared()
+            && let Err(error) = shared.release(&taken).await
         {
-            shared.release(&taken).await?;
+            tracing::warn!(thread = key.id.as_str(), run = run_id.as_str(), %error, "the lease of a lost run is not released");
         }
         done.map(|()| true)
     }

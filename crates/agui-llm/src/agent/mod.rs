@@ -208,21 +208,22 @@ impl LlmAgent {
     /// Sets how often a run asks the model; at least once.
     pub fn max_steps(self, steps: u32) -> Self {
         self.set(|settings| {
-            settings.options.max_steps = NonZero::new(steps).unwrap_or(NonZero::MIN)
+            settings.options.max_steps = NonZero::new(steps).unwrap_or(NonZero::<u32>::MIN)
         })
     }
 
     /// Sets how many calls of one answer are run; at least one. The model is told that the others were not run.
     pub fn max_calls_per_turn(self, calls: usize) -> Self {
         self.set(|settings| {
-            settings.options.max_calls_per_turn = NonZero::new(calls).unwrap_or(NonZero::MIN)
+            settings.options.max_calls_per_turn =
+                NonZero::new(calls).unwrap_or(NonZero::<usize>::MIN)
         })
     }
 
     /// Sets how many calls of one step run at a time; at least one.
     pub fn parallel_tools(self, calls: usize) -> Self {
         self.set(|settings| {
-            settings.options.parallel_tools = NonZero::new(calls).unwrap_or(NonZero::MIN)
+            settings.options.parallel_tools = NonZero::new(calls).unwrap_or(NonZero::<usize>::MIN)
         })
     }
 

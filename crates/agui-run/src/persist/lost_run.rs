@@ -67,12 +67,11 @@ impl ThreadCore {
         lease: &Lease,
         problem: &(dyn std::error::Error + Send + Sync),
     ) -> Result<(), StoreError> {
-        let view = self.store.thread(key, ThreadParts::default()).await;
-        let thread = view
-            .ok()
-            .flatten()
-            .map(|view| view.thread)
-            .filter(|thread| thread.number == lease.thread);
+        let view = match self.store.thread(key, ThreadParts::default()).await {
+            Err(StoreError::Failed(_)) => None,
+            view => view?,
+        };
+        let thread = view.map(|view| view.thread).filter(|thread| thread.number == lease.thread);
         let (head, interrupts) =
             thread.map(|thread| (thread.head, thread.interrupts)).unwrap_or_default();
         let code = RunErrorCode::ServerLost.as_str().to_owned();
