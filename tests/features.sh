@@ -12,7 +12,7 @@ cd "$(dirname "$0")/.."
 list='const skipped = ["default", "full", "jemalloc", "schema", "testing"], [, ...wanted] = process.argv;
     const faces = ["agui-server", "agui-protocol", "agui-store"];
     const { packages } = JSON.parse(require("fs").readFileSync(0));
-    const checked = ({ name, features }) => faces.includes(name) ? Object.keys(features).filter((feature) => !skipped.includes(feature)) : [];
+    const checked = ({ name, features }) => [...faces, ...wanted].includes(name) ? Object.keys(features).filter((feature) => !skipped.includes(feature)) : [];
     const line = (it) => ["", ...checked(it)].map((feature) => `${it.name} ${feature}`);
     packages.filter(({ name }) => wanted.length === 0 || wanted.includes(name)).flatMap(line).join("\n")'
 lines=$(cargo metadata --locked --no-deps --format-version 1 | node -p "$list" "$@")

@@ -87,7 +87,7 @@ async fn a_key_that_a_command_prints_is_used_until_it_is_refused() {
 async fn calls_beyond_the_limit_are_not_run() {
     let provider = Provider::start().await;
     let options =
-        format!("tools = [\"calculator\"]\nmax_calls_per_turn = 1\n{}", provider.calculator());
+        format!("tools = [\"calculator\"]\nmax_calls_per_step = 1\n{}", provider.calculator());
     let models = Models::start(&provider, &options);
     let sum = |index| call(index, "calculator", r#"{"expression":"1+1"}"#);
     provider.answer(Answer::openai(&[sum(0), sum(1), finish("tool_calls")]));
@@ -176,7 +176,7 @@ fn options_that_cannot_be_used_are_reported_with_their_place() {
             "there is no agent `b` with kind = \"llm\"",
         ),
         ("models = [\"\"]", "my.toml:6:1: agents.a.models: the name of a model is empty"),
-        ("max_calls_per_turn = 0", "my.toml:6:22: expected a whole number of at least 1, found 0"),
+        ("max_calls_per_step = 0", "my.toml:6:22: expected a whole number of at least 1, found 0"),
         ("tool_choice = 1", "my.toml:6:15: "),
     ] {
         let folder = tempfile::tempdir().unwrap();

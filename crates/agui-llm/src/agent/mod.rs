@@ -213,9 +213,9 @@ impl LlmAgent {
     }
 
     /// Sets how many calls of one answer are run; at least one. The model is told that the others were not run.
-    pub fn max_calls_per_turn(self, calls: usize) -> Self {
+    pub fn max_calls_per_step(self, calls: usize) -> Self {
         self.set(|settings| {
-            settings.options.max_calls_per_turn =
+            settings.options.max_calls_per_step =
                 NonZero::new(calls).unwrap_or(NonZero::<usize>::MIN)
         })
     }

@@ -12,7 +12,7 @@ use agui_base::units;
 use agui_protocol::JsonObject;
 
 const MAX_STEPS: NonZero<u32> = NonZero::new(8).unwrap();
-const MAX_CALLS_PER_TURN: NonZero<usize> = NonZero::new(32).unwrap();
+const MAX_CALLS_PER_STEP: NonZero<usize> = NonZero::new(32).unwrap();
 const PARALLEL_TOOLS: NonZero<usize> = NonZero::new(8).unwrap();
 
 /// The options of an agent, beside its models, instructions and tools.
@@ -42,8 +42,8 @@ pub struct AgentOptions {
     pub max_steps: NonZero<u32>,
     /// The largest number of tool calls of one answer that are run. The model is told that the
     /// others were not run.
-    #[default(MAX_CALLS_PER_TURN)]
-    pub max_calls_per_turn: NonZero<usize>,
+    #[default(MAX_CALLS_PER_STEP)]
+    pub max_calls_per_step: NonZero<usize>,
     /// The time limit of a tool call.
     #[serde(rename = "tool_timeout_secs", with = "units::SomeSeconds")]
     #[cfg_attr(feature = "schema", schemars(range(min = 1)))]

@@ -87,16 +87,16 @@ pub(super) struct ToolAction {
 }
 
 impl StepPlan {
-    /// Calls after the first `max_calls_per_turn` fail.
+    /// Calls after the first `max_calls_per_step` fail.
     pub(super) async fn from_calls(calls: &[(&ToolCall, &MessageId)], run: &RunScope<'_>) -> Self {
         let mut plan = Self::default();
         plan.add_step(calls, run).await;
         plan
     }
 
-    /// Calls after the first `max_calls_per_turn` fail, and calls that the plan has already are left out.
+    /// Calls after the first `max_calls_per_step` fail, and calls that the plan has already are left out.
     async fn add_step(&mut self, calls: &[(&ToolCall, &MessageId)], run: &RunScope<'_>) {
-        let max_calls = run.settings.options.max_calls_per_turn.get();
+        let max_calls = run.settings.options.max_calls_per_step.get();
         for (at, (call, parent)) in calls.iter().enumerate() {
             if self.calls.iter().any(|planned| planned.call == call.id) {
                 continue;

@@ -60,7 +60,7 @@ fn each_call_is_counted_by_its_tool_and_its_outcome() {
         .subagent("helper", "Helps.", std::sync::Arc::new(LlmAgent::new(Scripted::new([]))))
         .updates_state(true)
         .tool_timeout(Duration::from_secs(1))
-        .max_calls_per_turn(8);
+        .max_calls_per_step(8);
     let text = counted(&agent, ask("?"), usize::MAX);
     let expected = [
         r#"{tool="agent:helper",outcome="refused"} 1"#,
