@@ -30,7 +30,7 @@
 //! [`Server::into_router`] mounts the server in an axum application. `examples/` has a program for each of these.
 //!
 //! # The path of a request
-//! `http` reads the request and [`protocol`] decodes it. `run` drives the [`agent`] and guards the order of its events, and
+//! `http` reads the request and [`protocol`] decodes it. `agui-run` drives the [`agent`] and guards the order of its events, and
 //! the [`store`] keeps threads. [`llm`] has the agents with a model, [`tools`] their tools. [`auth`] authenticates. The
 //! crates of the workspace and their order are in `docs/architecture.md`. The options of a [`Server`]
 //! are in [`options`].

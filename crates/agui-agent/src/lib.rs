@@ -2,7 +2,7 @@
 //! of both.
 //!
 //! An agent turns one [`RunAgentInput`] into a stream of events. It does not write the run's frame: the driver in
-//! `run` sends `RUN_STARTED` before it polls the agent, and the terminal event after the agent's last
+//! `agui-run` sends `RUN_STARTED` before it polls the agent, and the terminal event after the agent's last
 //! one.
 
 // `unwrap_used` is in the root's Cargo.toml. A panic would end a run or a request, so a comment at

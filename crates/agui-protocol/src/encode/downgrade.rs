@@ -27,8 +27,8 @@ pub enum StreamVersion {
 }
 
 impl StreamVersion {
-    /// Returns the version for a client that declares `declared`. A client without a declaration
-    /// gets the current version: the specification forbids to guess.
+    /// Returns the version for a client that declares `declared`. Without a declaration: the
+    /// current version. Callers that know a client to be older take [`Self::Legacy`].
     pub fn for_declared(declared: Option<&str>) -> Self {
         match declared {
             Some("1.0") => Self::V1_0,
