@@ -40,13 +40,15 @@ async fn without_arguments_the_demo_agent_is_served() {
     assert_eq!(events[3]["delta"], "! How can I help you?");
 }
 
+/// Returns the log of a server with these variables, from its start to its end.
+fn log_of(environment: &[(&str, &str)]) -> String {
+    let process = Process::start(&[], environment);
+    process.signal("-TERM");
+    process.ended().1
+}
+
 #[tokio::test]
 async fn a_key_in_a_variable_that_the_configuration_does_not_read_causes_a_warning() {
-    let log_of = |environment: &[(&str, &str)]| {
-        let process = Process::start(&[], environment);
-        process.signal("-TERM");
-        process.ended().1
-    };
     let warning = "AGUI_API_KEY is set, but no request needs a key";
     assert!(log_of(&[("AGUI_API_KEY", "k")]).contains(warning));
     let keys = "[{ name = \"default\", env = \"AGUI_API_KEY\" }]";
@@ -56,6 +58,18 @@ async fn a_key_in_a_variable_that_the_configuration_does_not_read_causes_a_warni
         ("AGUI_AUTH__MODE", "api_key"),
     ]);
     assert!(!log.contains(warning), "{log}");
+}
+
+#[tokio::test]
+async fn streams_that_are_limited_by_the_connections_cause_a_warning() {
+    let started = |streams| {
+        log_of(&[("AGUI_SERVER__MAX_CONNECTIONS", "100"), ("AGUI_SERVER__MAX_STREAMS", streams)])
+    };
+    let log = started("51");
+    let warning = "[server] max_streams is lowered to 50, half of the 100 connections";
+    assert!(log.contains(warning), "{log}");
+    let log = started("50");
+    assert!(!log.contains("max_streams is lowered"), "{log}");
 }
 
 #[tokio::test]
