@@ -22,7 +22,7 @@ fn row(cell: &str) -> &'static str {
 #[test]
 fn the_documentation_has_the_members_of_rules() {
     for vendor in ["openai", "anthropic", "gemini"] {
-        let rule = format!("[[{vendor}]]\nnames = [\"m\"]\n\"?\" = 1");
+        let rule = format!("[[{vendor}]]\nset = {{ \"?\" = 1 }}");
         let refusal = KnownModels::with(&rule).unwrap_err().to_string();
         // "unknown field `?`, expected one of `reasons`, …"
         let members = refusal.split_once("unknown field `?`").expect(&refusal).1;
