@@ -9,8 +9,12 @@ use crate::{
     transport::{Decoder, ProviderRequest},
 };
 
-/// An API of a provider.
+/// An API of a provider. The last three fields are for tests.
 #[derive(Debug)]
+#[cfg_attr(
+    not(any(test, feature = "testing")),
+    expect(dead_code, reason = "`testing` reads the last three fields")
+)]
 pub struct ApiEntry {
     /// Creates a model.
     pub create: fn(ModelOptions) -> Result<Arc<dyn Model>, SetupError>,
