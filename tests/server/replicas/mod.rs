@@ -36,7 +36,7 @@ const LEASE: Duration = Duration::from_secs(15);
 /// The duration of leases in tests where a server is killed or renews too late.
 const SHORT_LEASE: Duration = Duration::from_secs(3);
 /// Longer than anything in these tests takes.
-const TEST_TIMEOUT: Duration = Duration::from_secs(30);
+const TEST_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Starts servers on a new database of the shared Postgres.
 async fn replicas<const N: usize>(name: &str) -> Option<[Replica; N]> {
