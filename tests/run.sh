@@ -233,8 +233,8 @@ crates_of_others() {
     cargo tree --locked --package "$1" -e normal --no-default-features --prefix none | sed 's/ (.*//' | sort -u | grep -vc '^agui-'
 }
 
-# Each crate and each feature of the server alone without warnings, and the number of crates that a router without features and a program
-# with the protocol alone compile. The build of the tests has all features together.
+# Each crate and each feature of the server alone without warnings, and the number of crates that a router without
+# features and a program with the protocol alone compile. The build of the tests has all features together.
 features() {
     tests/features.sh
     local code=$? router protocol

@@ -1,4 +1,4 @@
-//! The length of a file, its first line, and the items that features select.
+//! The length of a file, its first line, the form of its comments, and the items that features select.
 
 use std::fs;
 
@@ -53,6 +53,35 @@ fn files_have_at_most_500_lines() {
         let lines = fs::read_to_string(&file).unwrap().lines().count();
         assert!(lines <= MAX_LINES, "{} has {lines} lines: split it", shown(&file));
     }
+}
+
+/// Returns the headings and the steps of numbered lists that a formatter has joined with a text.
+fn joined(text: &str) -> Vec<&str> {
+    let is_joined = |line: &&str| {
+        let Some(comment) = line.trim_start().strip_prefix("//") else { return false };
+        let heading = comment.trim_start_matches(['/', '!', ' ']).strip_prefix("# ");
+        let has_title = heading
+            .is_some_and(|rest| ["Errors ", "Panics "].iter().any(|title| rest.starts_with(title)));
+        has_title || ["2", "3", "4"].iter().any(|step| comment.contains(&format!(". {step}. ")))
+    };
+    text.lines().filter(is_joined).collect()
+}
+
+#[test]
+fn headings_and_steps_of_doc_comments_stand_alone() {
+    let faults = sources().into_iter().flat_map(|file| {
+        let text = fs::read_to_string(&file).unwrap();
+        let found: Vec<_> = joined(&text).into_iter().map(str::to_owned).collect();
+        found.into_iter().map(move |line| format!("{}: {line}", shown(&file)))
+    });
+    let faults: Vec<_> = faults.collect();
+    assert!(faults.is_empty(), "begin a line for it:\n{}", faults.join("\n"));
+}
+
+#[test]
+fn joined_headings_and_steps_are_found() {
+    let text = "/// # Errors The URL is wrong.\n//! 1. Ask. 2. Go.\n/// # Errors\n/// 1. Ask.\nlet a = 1.;";
+    assert_eq!(joined(text), ["/// # Errors The URL is wrong.", "//! 1. Ask. 2. Go."]);
 }
 
 #[test]

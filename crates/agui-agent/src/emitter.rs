@@ -50,8 +50,9 @@ use agui_protocol::{
 /// # assert_eq!(events.len(), 5 + 4 + 1 + 5);
 /// ```
 ///
-/// # Errors If the run has ended. Only a spawned task sees this error, because the agent's future
-/// is dropped with the run.
+/// # Errors
+/// If the run has ended. Only a spawned task sees this error, because the agent's future is dropped
+/// with the run.
 #[derive(Clone)]
 pub struct Emitter(pub(super) Arc<EmitterParts>);
 

@@ -76,7 +76,7 @@ pub fn from_hex(text: &str) -> Option<[u8; 32]> {
 
 /// Returns whether a word is one of a list, which has spaces between its words.
 pub fn is_in(list: &str, word: &str) -> bool {
-    list.split_whitespace().any(|of_list| of_list == word)
+    list.split_whitespace().any(|listed| listed == word)
 }
 
 /// Returns the text of an error with the texts of its causes. Some libraries repeat a cause in the

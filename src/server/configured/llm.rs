@@ -8,10 +8,10 @@ use agui_llm::{LlmAgent, host::SystemPrompt};
 /// Gives an agent the options that name no tools and no other agents, without the system prompt.
 pub(super) fn with_options(
     agent: LlmAgent,
-    LlmConfig { options, agent: of_agent, .. }: &LlmConfig,
+    LlmConfig { options, agent: agent_options, .. }: &LlmConfig,
     origin: &Origin,
 ) -> Result<LlmAgent, InvalidOption> {
-    let mut agent = agent.options(of_agent.clone()).map_err(setup_fault)?;
+    let mut agent = agent.options(agent_options.clone()).map_err(setup_fault)?;
     if let Some(path) = &options.response_schema_file {
         const OPTION: &str = "response_schema_file";
         let text = read_file(OPTION, path, origin)?;

@@ -32,8 +32,8 @@ pub(crate) struct JwtConfig {
     /// The URL of published public keys (JWKS). They are fetched when the first token comes, every
     /// ten minutes, and for a token with an unknown key, at most every 30 seconds.
     pub(crate) jwks_url: Option<String>,
-    /// The age until which published keys stay in use if no newer ones can be fetched, at least
-    /// 1200. Then tokens are answered with 503 until keys are fetched.
+    /// The age until which published keys stay in use if no newer ones can be fetched,
+    /// at least 1200. Then tokens are answered with 503 until keys are fetched.
     #[serde(rename = "jwks_max_age_secs", with = "units::Seconds")]
     #[default(JwksOptions::default().max_age)]
     pub(crate) jwks_max_age: Duration,

@@ -44,7 +44,8 @@ impl Files {
     /// URLs of the owner's files, expired or not. Media that cannot be stored stay unchanged.
     /// Returns whether data was replaced.
     ///
-    /// # Errors [`AbsorbError::UnknownFile`], after all other media were replaced.
+    /// # Errors
+    /// [`AbsorbError::UnknownFile`], after all other media were replaced.
     pub async fn absorb<'m, M>(&self, owner: &str, messages: M) -> Result<bool, AbsorbError>
     where
         M: IntoIterator<Item = &'m mut Message, IntoIter: Send>,

@@ -38,8 +38,9 @@ impl Emitter {
     /// let agent = A2uiAgent::new(agent_fn(booking), A2ui::enabled(true));
     /// ```
     ///
-    /// # Errors `invalid_surface` if the components have faults, with the faults that a model would
-    /// get. Earlier surfaces stay.
+    /// # Errors
+    /// `invalid_surface` if the components have faults, with the faults that a model would get.
+    /// Earlier surfaces stay.
     pub async fn surface(
         &self,
         id: &str,

@@ -69,8 +69,9 @@ pub(super) fn pieces(response: Response) -> BoxStream<'static, Result<Bytes, Bod
 
 /// Reads a body.
 ///
-/// # Errors If the body is longer than `limit` bytes. A length in the head is checked before the
-/// body is read.
+/// # Errors
+/// If the body is longer than `limit` bytes. A length in the head is checked before the body is
+/// read.
 pub async fn read_whole(response: Response, limit: usize) -> Result<Vec<u8>, BodyReadError> {
     if response.content_length().is_some_and(|length| length > limit as u64) {
         return Err(BodyReadError::TooLong(limit));

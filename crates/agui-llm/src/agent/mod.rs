@@ -171,7 +171,7 @@ impl LlmAgent {
         self.set(|settings| settings.updates_state = yes)
     }
 
-    /// Sets all options at once.
+    /// Sets all options at once, in place of those that were set before.
     ///
     /// # Errors
     /// If a schema is invalid or too large, or a prediction of the state lacks a member.
@@ -181,13 +181,16 @@ impl LlmAgent {
             schema.map(|schema| CheckedSchema::new(option, schema)).transpose()
         };
         let state_schema = checked("state_schema", options.state_schema.take())?;
-        if let Some(wrong) = options.predict_state.iter().find(|it| it.is_incomplete()) {
+        if let Some(wrong) =
+            options.predict_state.iter().find(|prediction| prediction.is_incomplete())
+        {
             let problem = format!("`key`, `tool` and `argument` are needed: {wrong:?}");
             return Err(SetupError::Option { option: "predict_state", problem });
         }
         let response = checked("response_schema", options.response_schema.take())?;
         Ok(self.set(|settings| {
-            (settings.state_schema, settings.response) = (state_schema, response);
+            settings.state_schema = state_schema;
+            settings.response = response;
             settings.options = options;
         }))
     }

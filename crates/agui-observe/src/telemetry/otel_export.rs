@@ -25,7 +25,8 @@ pub struct TraceExport(Option<SdkTracerProvider>);
 
 /// Starts logging, and the export of traces if the environment asks for it. Has to be called in a Tokio runtime.
 ///
-/// # Errors A fault of the environment variables, or of `[log]`.
+/// # Errors
+/// A fault of the environment variables, or of `[log]`.
 pub fn start(log: &LogOptions) -> Result<TraceExport, Box<dyn Error>> {
     if otel_variables::is_enabled()? {
         return Ok(TraceExport(Some(start_traces(log)?)));

@@ -14,7 +14,8 @@ const SERVICE_INSTANCE_ID: &str = "service.instance.id";
 
 /// Returns whether a collector is named, and traces are not turned off.
 ///
-/// # Errors The problem of an unsupported variable. Values that may be secrets are not shown.
+/// # Errors
+/// The problem of an unsupported variable. Values that may be secrets are not shown.
 pub(super) fn is_enabled() -> Result<bool, String> {
     let unsupported = |variable: &str, value: &str, supported: &str| {
         Err(format!("{variable}={value} is not supported: use {supported}"))

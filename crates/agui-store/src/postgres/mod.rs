@@ -127,7 +127,8 @@ impl PostgresStore {
     /// itself: one connection to it gets the notifications of other processes, which a pooler does not deliver. The role's own
     /// settings apply.
     ///
-    /// # Errors The same as of [`open`](Self::open).
+    /// # Errors
+    /// The same as of [`open`](Self::open).
     ///
     /// # Panics
     /// Outside of a tokio runtime.

@@ -29,7 +29,8 @@ pub(super) fn open(url: &str) -> Arc<dyn FileObjects> {
 
 /// Checks a URL, and the options that its object store needs. Calls no server.
 ///
-/// # Errors The fault of the URL or of an option.
+/// # Errors
+/// The fault of the URL or of an option.
 pub fn check_url(url: &str) -> Result<(), String> {
     opened(url).map(drop)
 }
