@@ -161,7 +161,11 @@ fn events(
     match started {
         StartedRun::Unstored(run) => Either::Left(Either::Left(polled(run))),
         StartedRun::Stored(run) => Either::Left(Either::Right(polled(run))),
-        StartedRun::Detached { mut follower, snapshots } => Either::Right(stream! {
+        StartedRun::Restated(run) => {
+            let events = run.events.into_iter().map(|event| Ok(Some(event)));
+            Either::Right(Either::Left(futures::stream::iter(events)))
+        }
+        StartedRun::Detached { mut follower, snapshots } => Either::Right(Either::Right(stream! {
             for event in snapshots {
                 yield Ok(Some(event));
             }
@@ -178,7 +182,7 @@ fn events(
                 }
             }
             threads.delivered(&follower).await;
-        }),
+        })),
     }
 }
 
@@ -197,6 +201,10 @@ fn polled<R: Drive + Send>(
                 Progress::Moved => {}
                 Progress::Heartbeat => yield Ok(None),
                 Progress::Ended => break,
+                Progress::Broken => {
+                    yield Err(io::ErrorKind::ConnectionAborted.into());
+                    return;
+                }
             }
         }
         run.delivered();

@@ -23,7 +23,7 @@ use super::{
 };
 use agui_agents::cuts_connection;
 use agui_protocol::Event;
-use agui_run::host::{Drive, Progress, StartedRun};
+use agui_run::host::{Drive, Progress, RestatedRun, StartedRun};
 
 /// The size at which a chunk is sent although the agent has more events ready, in bytes.
 const CHUNK_BYTES: u16 = 8 * 1024;
@@ -47,6 +47,7 @@ pub(crate) async fn respond_run(
     let media_type = encoder.media_type();
     match started {
         StartedRun::Unstored(run) => respond(media_type, Body::new(RunBody::new(run, encoder))),
+        StartedRun::Restated(run) => restated(run, encoder),
         StartedRun::Stored(run) => {
             respond(media_type, Body::new(RunBody::new(run, encoder).with_first_chunk().await))
         }
@@ -55,6 +56,20 @@ pub(crate) async fn respond_run(
                 .respond(app, encoder)
         }
     }
+}
+
+/// Responds with the stored end of a run.
+fn restated(run: RestatedRun, mut encoder: ClientEncoder) -> Response {
+    let RestatedRun { events, permit } = run;
+    let media_type = encoder.media_type();
+    let mut out = Vec::new();
+    events.iter().for_each(|event| encoder.event(event, &mut out));
+    let chunk = async move {
+        // Held until the bytes are on their way.
+        drop(permit);
+        Ok::<_, io::Error>(Bytes::from(out))
+    };
+    respond(media_type, Body::from_stream(futures::stream::once(chunk)))
 }
 
 /// The response body of a run that ends with its connection.
@@ -139,6 +154,9 @@ impl<R: Drive> RunBody<R> {
                 }
                 Poll::Ready(Progress::Heartbeat) => {
                     self.encoder.encoder.heartbeat(&mut self.buffer)
+                }
+                Poll::Ready(Progress::Broken) => {
+                    return Poll::Ready(Some(Err(io::ErrorKind::ConnectionAborted.into())));
                 }
                 Poll::Ready(Progress::Ended) if self.buffer.is_empty() => {
                     self.run.delivered();

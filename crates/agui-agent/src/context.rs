@@ -344,9 +344,15 @@ impl RunContext {
         self.journal.is_some()
     }
 
-    /// Marks the progress of a detached run in its log. If its server is lost, the run continues
+    /// Returns whether another server continues the run if this one is stopped.
+    #[doc(hidden)]
+    pub fn is_kept(&self) -> bool {
+        self.journal.as_ref().is_some_and(|journal| journal.log.is_kept())
+    }
+
+    /// Marks the progress of the run. If its server is lost, the run continues
     /// from the last mark, and events after the mark are replaced. Clients do not see marks. Has no
-    /// effect on other runs.
+    /// effect if the agent cannot continue.
     pub fn mark(&self, mark: impl Into<Value>) {
         if let Some(journal) = &self.journal {
             journal.log.mark(mark.into());
@@ -354,7 +360,7 @@ impl RunContext {
     }
 
     /// Completes when the events and marks so far are stored. Await it before an effect that must
-    /// not be repeated. Completes at once for runs that are not detached.
+    /// not be repeated: a request that comes twice then does not bring it twice.
     pub async fn written(&self) {
         if let Some(journal) = &self.journal {
             journal.log.written().await;

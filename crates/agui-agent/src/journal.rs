@@ -5,14 +5,17 @@ use std::{collections::HashSet, sync::Arc};
 use futures::future::BoxFuture;
 use serde_json::Value;
 
-/// The log of a detached run, as its agent sees it.
+/// What is kept of a run for another server, as its agent sees it.
 pub trait Journal: Send + Sync {
     /// Marks the place after the events that were yielded so far.
     fn mark(&self, mark: Value);
 
-    /// Completes when all events and marks so far are stored. Never completes if another server has
-    /// continued the run.
+    /// Completes when all events and marks so far are stored, so that a call may run which must not be repeated. Never completes
+    /// if another server has continued the run.
     fn written(&self) -> BoxFuture<'_, ()>;
+
+    /// Returns whether another server would continue the run.
+    fn is_kept(&self) -> bool;
 
     /// Returns whether another server continues the run.
     fn is_left(&self) -> bool;
@@ -20,7 +23,7 @@ pub trait Journal: Send + Sync {
 
 /// The journal of one run.
 pub struct RunJournal {
-    /// The log that takes the run's marks.
+    /// Takes the run's marks.
     pub log: Arc<dyn Journal>,
     /// `None` for a run that begins.
     pub continuation: Option<Continuation>,

@@ -84,10 +84,10 @@ pub trait Agent: Send + Sync + 'static {
         false
     }
 
-    /// Returns whether its runs change nothing outside their conversation. If the server of such a
-    /// subagent was lost, its task starts again. False by default.
-    fn is_repeatable(&self) -> bool {
-        false
+    /// What its runs change outside their conversation: whether a request that comes twice may run twice, and whether the task of
+    /// a subagent starts again if its server was lost. [`Effects::Unknown`] by default.
+    fn effects(&self) -> Effects {
+        Effects::Unknown
     }
 
     /// Returns whether the agent runs at another server. Then it gets public URLs of files, or less
@@ -101,6 +101,17 @@ pub trait Agent: Send + Sync + 'static {
     fn a2ui(&self) -> Option<&A2ui> {
         None
     }
+}
+
+/// What the runs of an agent change outside their conversation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Effects {
+    /// Nothing: a run may be repeated at any time.
+    None,
+    /// The agent awaits [`RunContext::written`] before each call that must not be repeated, and changes nothing else.
+    Announced,
+    /// A run counts as having changed something from its first tool call on that is not for the page.
+    Unknown,
 }
 
 /// Delegates the methods of an agent to another agent, except `run` and `a2ui`. The argument is the
@@ -121,8 +132,8 @@ macro_rules! delegate_agent {
             self.$($agent)+.can_continue()
         }
 
-        fn is_repeatable(&self) -> bool {
-            self.$($agent)+.is_repeatable()
+        fn effects(&self) -> $crate::macros::Effects {
+            self.$($agent)+.effects()
         }
 
         fn is_remote(&self) -> bool {
@@ -192,6 +203,6 @@ pub mod host;
 /// The types that [`delegate_agent`] names.
 #[doc(hidden)]
 pub mod macros {
-    pub use crate::{EventStream, RunContext};
+    pub use crate::{Effects, EventStream, RunContext};
     pub use agui_protocol::{AgentCapabilities, RunAgentInput};
 }

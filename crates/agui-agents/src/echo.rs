@@ -3,7 +3,7 @@
 use async_stream::stream;
 
 use super::identity;
-use agui_agent::{Agent, EventStream, RunContext, emit::TextMessage, event_stream};
+use agui_agent::{Agent, Effects, EventStream, RunContext, emit::TextMessage, event_stream};
 use agui_protocol::{AgentCapabilities, RunAgentInput};
 
 /// An agent that answers with the newest user message, one word for each event.
@@ -32,6 +32,10 @@ impl Agent for Echo {
     /// A continued run repeats the message from the start.
     fn can_continue(&self) -> bool {
         true
+    }
+
+    fn effects(&self) -> Effects {
+        Effects::None
     }
 }
 

@@ -30,6 +30,8 @@ own_names! {
     RUN_CONTINUED = "run_continued", "`CUSTOM`";
     /// The interrupts were [answered before](#what-was-decided), and nothing was done: `answers`, each with `interruptId`, `toolCallId` and `decision`.
     ALREADY_ANSWERED = "already_answered", "`CUSTOM`";
+    /// The request has come before, and nothing was run: `runId`, `attempt`, `status`, `reason`. A new run id runs it anew.
+    RESTATED = "restated", "`CUSTOM`";
     /// Messages to send next, a list of texts. The [playground](playground.md) shows them as buttons.
     STARTERS = "starters", "`CUSTOM`";
     /// The demo script has carried out its plan: `steps`.

@@ -6,9 +6,12 @@ use std::{sync::Arc, time::Duration};
 use tokio::time::{Instant, sleep, timeout};
 
 use super::{
+    control::Stop,
     conversation::{
+        asked::Asked,
         branch::LoadedThread,
         plan::{ClientInput, Plan, name_messages},
+        repeated::{Repeated, newest_continuing},
         resume::ResumeDecision,
         snapshots::remove_placeholders,
         title::title_of,
@@ -20,18 +23,22 @@ use super::{
     options::ConcurrentRuns,
     persist::stored_request::StoredRequest,
     request::{RunRequest, StartedRun},
+    restate::{RestatedRun, StoredEnd},
     runs::Runs,
     turn::{
-        queue::{RunTrigger, TurnGuard},
+        queue::{RunPlace, RunTrigger},
         thread_core::ThreadCore,
     },
 };
-use agui_agent::files::{AbsorbError, has_media};
+use agui_agent::{
+    Effects,
+    files::{AbsorbError, has_media},
+};
 use agui_base::complete_on_drop::CompleteOnDrop;
-use agui_protocol::Messages;
+use agui_protocol::{Message, Messages};
 use agui_store::{
-    BeginOutcome, Lease, LostRun, Millis, NewRun, RunRecord, SharedStore, StoreError, ThreadKey,
-    ThreadSize, Topic, host::now,
+    BeginOutcome, EndedRun, Lease, LostRun, Millis, NewRun, RunRecord, RunStatus, SharedStore,
+    StoreError, ThreadKey, ThreadParts, ThreadSize, Topic, host::now,
 };
 
 /// The first and the longest interval of polling a thread that another process uses, while no signals arrive.
@@ -44,7 +51,7 @@ pub(super) struct Admission {
     pub(super) runs: Arc<Runs>,
     pub(super) threads: Arc<ThreadCore>,
     pub(super) key: ThreadKey,
-    pub(super) turn: TurnGuard,
+    pub(super) place: RunPlace,
     pub(super) request: RunRequest,
     /// The positions of the client's messages that came without an id.
     anonymous: Vec<usize>,
@@ -56,6 +63,10 @@ pub(super) struct Admission {
     shows_retracted: bool,
     /// True if the client sent data that were stored as files.
     pub(super) had_inline_media: bool,
+    /// The newest run of the same request that is not the reason to refuse this one.
+    known: i64,
+    /// True if the run retries an attempt.
+    retries: bool,
 }
 
 /// A run as it has begun in the store.
@@ -71,9 +82,18 @@ pub(super) struct BegunRun {
     pub(super) request_bytes: u64,
 }
 
+/// What a request gets whose earlier run has ended.
+enum Repetition {
+    Restated(RestatedRun),
+    /// It begins a new attempt.
+    Anew(Box<Admission>),
+}
+
 /// The result of trying to begin a run.
 enum BeginAttempt {
     Begun(StartedRun),
+    /// The same request has an ended run.
+    Known(Box<Admission>, Box<RunRecord>),
     /// Another process runs `run` on the thread. The lease is `Some` if that run is lost.
     Busy(Box<Admission>, Box<RunRecord>, Option<Lease>),
 }
@@ -83,14 +103,14 @@ impl Runs {
         self: &Arc<Self>,
         threads: &Arc<ThreadCore>,
         key: ThreadKey,
-        turn: TurnGuard,
+        place: RunPlace,
         mut request: RunRequest,
     ) -> Result<StartedRun, StartError> {
         threads
             .stored_bytes
             .check::<StartError>(&threads.store, &threads.options.retention, &key.owner)
             .await?;
-        let (deadline, asked_at) = (Instant::now() + threads.options.queue_timeout, now());
+        let deadline = Instant::now() + threads.options.queue_timeout;
         let [mut poll, longest] = POLL_BACKOFF;
         let had_inline_media = threads.absorb(&key.owner, &mut request.input.messages).await?;
         let (loaded, bytes) = threads.cache.take(&key).unzip();
@@ -104,22 +124,31 @@ impl Runs {
             runs,
             threads,
             key,
-            turn,
+            place,
             request,
             anonymous,
             loaded,
             is_read: false,
             shows_retracted: false,
             had_inline_media,
+            known: 0,
+            retries: false,
         });
         loop {
             // Completes even if the client leaves, because a run that was begun has to be ended.
             let (same, run, lost) = match CompleteOnDrop::new(admission.begin()).await? {
                 BeginAttempt::Begun(started) => return Ok(started),
+                BeginAttempt::Known(same, run) => match same.repeat(*run).await? {
+                    Repetition::Restated(restated) => return Ok(StartedRun::Restated(restated)),
+                    Repetition::Anew(same) => {
+                        admission = same;
+                        continue;
+                    }
+                },
                 BeginAttempt::Busy(admission, run, lost) => (admission, run, lost),
             };
             admission = same;
-            let Admission { threads, key, turn, request, .. } = &*admission;
+            let Admission { threads, key, place, request, .. } = &*admission;
             // Maintenance closes lost runs of this process.
             if let Some(lost) = lost.filter(|lost| lost.holder != threads.holder) {
                 let lost = LostRun { key: key.clone(), run_id: run.id.clone(), lease: lost };
@@ -132,9 +161,10 @@ impl Runs {
                     Err(error) => return Err(error.into()),
                 }
             }
-            let run_id = &request.input.run_id;
-            if run.id == *run_id {
-                return threads.follow_or_reject(key, &run);
+            if run.id == request.input.run_id
+                && let Some(followed) = admission.follow_or_reject(&run)?
+            {
+                return Ok(followed);
             }
             admission.reject_or_supersede(&run).await?;
             if Instant::now() >= deadline {
@@ -142,30 +172,19 @@ impl Runs {
             }
             tokio::select! {
                 () = threads.wait_for_free_thread(run.thread, poll) => {}
-                () = turn.cancelled() => return Ok(self.launch_cancelled(admission.request)),
+                () = place.run.control.stopped() => {}
+            }
+            match place.run.control.requested() {
+                None => {}
+                Some(Stop::Shutdown) => return Err(StartError::ShuttingDown),
+                Some(_) => return Ok(self.launch_cancelled(admission.request)),
             }
             poll = (poll * 2).min(longest);
-            // Another process may have run a request with the same id.
-            let same = threads.store.run(&key.owner, run.thread, run_id).await?;
-            if let Some(same) = same.filter(|same| same.started_at >= asked_at) {
-                return threads.follow_or_reject(key, &same);
-            }
         }
     }
 }
 
 impl ThreadCore {
-    /// Follows a run of another process.
-    fn follow_or_reject(&self, key: &ThreadKey, run: &RunRecord) -> Result<StartedRun, StartError> {
-        if !run.detached {
-            return Err(StartError::RunIsRunning);
-        }
-        let permit =
-            self.followers.try_take(&key.owner, 1).map_err(|_| StartError::TooManyFollowers)?;
-        let follower = Follower::from_stored_run(&self.followed_logs, key.clone(), run, 0, permit);
-        Ok(StartedRun::Detached { follower, snapshots: Vec::new() })
-    }
-
     async fn wait_for_free_thread(&self, thread: i64, poll: Duration) {
         match self.store.shared().map(SharedStore::signals).filter(|signals| signals.is_live()) {
             Some(signals) => {
@@ -223,24 +242,8 @@ impl Admission {
                 .then(|| stored_request(request, &plan, self.had_inline_media));
             let now = now();
             match self.begin_with(&plan, stored.as_deref(), now).await? {
-                BeginOutcome::Begun { lease, version, last_message, state_number, replaced } => {
-                    if replaced {
-                        let (thread, run) = (&key.id, &request.input.run_id);
-                        // Clients of CopilotKit answer interrupts under the run's id. A repeated request adds nothing.
-                        if plan.adds_messages() && request.input.resume.is_empty() {
-                            tracing::warn!(
-                                thread = thread.as_str(),
-                                run = run.as_str(),
-                                "the run replaces an ended run of the same id"
-                            )
-                        } else {
-                            tracing::debug!(
-                                thread = thread.as_str(),
-                                run = run.as_str(),
-                                "the run repeats or continues one of the same id"
-                            )
-                        }
-                    }
+                BeginOutcome::Known(run) => return Ok(BeginAttempt::Known(self, run)),
+                BeginOutcome::Begun { lease, version, last_message, state_number } => {
                     if loaded.is_none() {
                         threads.count_new_thread();
                     }
@@ -267,6 +270,62 @@ impl Admission {
                 BeginOutcome::Changed => self.load().await?,
             }
         }
+    }
+
+    /// Follows a run of another process that has the id of this one. Returns `None` if its end has to be awaited.
+    fn follow_or_reject(&self, run: &RunRecord) -> Result<Option<StartedRun>, StartError> {
+        let Self { threads, key, place, .. } = self;
+        let asked = place.run.asked.as_ref().map(Asked::as_str);
+        if asked.is_none() || run.asked.as_deref() != asked {
+            let is_reply = self.request.trigger() == RunTrigger::Reply;
+            return if is_reply { Ok(None) } else { Err(StartError::RunIsRunning) };
+        }
+        if !run.detached {
+            return Ok(None);
+        }
+        let permit =
+            threads.followers.try_take(&key.owner, 1).map_err(|_| StartError::TooManyFollowers)?;
+        let logs = &threads.followed_logs;
+        let follower = Follower::from_stored_run(logs, key.clone(), run, 0, permit);
+        Ok(Some(StartedRun::Detached { follower, snapshots: Vec::new() }))
+    }
+
+    /// Decides what this request gets, after the same request's run has ended.
+    async fn repeat(mut self: Box<Self>, same: RunRecord) -> Result<Repetition, StartError> {
+        let Self { threads, key, .. } = &*self;
+        let attempts = threads.store.attempts(&key.owner, same.thread, &same.id).await?;
+        let include = ThreadParts { messages: true, ..ThreadParts::default() };
+        let view = threads.store.thread(key, include).await?;
+        let view = view.filter(|view| view.thread.number == same.thread);
+        let newest_here = attempts.last().map_or(same.number, |run| run.number);
+        let (Some(attempt), Some(view)) = (newest_continuing(attempts, same.number), view) else {
+            // The thread was deleted in the meantime.
+            self.loaded = None;
+            return Ok(Repetition::Anew(self));
+        };
+        let is_newest = view.thread.run == attempt.number && attempt.number == newest_here;
+        if Repeated::of(&attempt, is_newest) == Repeated::Anew {
+            self.known = attempt.number;
+            self.retries = attempt.status != RunStatus::Finished;
+            return Ok(Repetition::Anew(self));
+        }
+        let (thread, run) = (key.id.as_str(), attempt.id.as_str());
+        tracing::info!(
+            thread,
+            run,
+            attempt = attempt.attempt,
+            "restated a run to a request that came again; a new run id would run it anew"
+        );
+        let end = threads.store.end_state(&key.owner, same.thread, EndedRun::Id(&same.id)).await?;
+        let end = end.filter(|_| attempt.number == newest_here);
+        let (head, state, open) =
+            end.map_or((0, None, Vec::new()), |end| (end.head, end.state, end.interrupts));
+        let state = state.map(|(_, state)| state);
+        let stored = StoredEnd { view: &view, run: &attempt, head, state, open };
+        let shown = self.request.input.messages.iter().map(Message::id).collect();
+        let events = stored.events(&shown);
+        let Self { request: RunRequest { permit, .. }, .. } = *self;
+        Ok(Repetition::Restated(RestatedRun { events, permit }))
     }
 
     /// Fails, or requests the cancellation of the run of another process, by `concurrent_runs`.
@@ -356,6 +415,9 @@ impl Admission {
             state_number: plan.state_number,
             interrupts,
             answered: plan.stored_replies(loaded.as_ref()),
+            asked: self.place.run.asked.as_ref().map(Asked::as_str),
+            known: self.known,
+            continues: self.retries || (!input.resume.is_empty() && !plan.adds_messages()),
             request: stored,
             started: started.as_deref(),
             max_size: ThreadSize {
@@ -367,9 +429,25 @@ impl Admission {
     }
 }
 
+impl Admission {
+    /// Returns the request for the server that continues the run, to be stored when the run gets a log. `None` if the run has one
+    /// from its start, or if nothing has to be continued.
+    pub(super) fn later_request(&self, plan: &Plan) -> Option<String> {
+        let Self { threads, request, had_inline_media, .. } = self;
+        let agent = &request.agent.agent;
+        let is_needed = request.permit.detached.is_none()
+            && agent.can_continue()
+            && agent.effects() != Effects::None
+            && threads.store.store.is_durable();
+        is_needed.then(|| stored_request(request, plan, *had_inline_media))
+    }
+}
+
 /// Returns the stored part of a detached run's request, without messages and state.
 fn stored_request(request: &RunRequest, plan: &Plan, had_inline_media: bool) -> String {
     let stored = StoredRequest::new(&request.input, plan, had_inline_media);
+    let stored =
+        if request.permit.detached.is_none() { stored.ending_with_clients() } else { stored };
     if request.agent.agent.can_continue() {
         stored.with_caller(request.principal.as_ref(), &request.forwarded).to_json()
     } else {

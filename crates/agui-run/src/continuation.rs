@@ -11,16 +11,20 @@ use serde_json::json;
 use tokio::time::timeout;
 
 use super::{
+    conversation::asked::Asked,
     drive::{clock::RunLimits, guard::RunClosing, progress::Drive as _, transcript::Transcript},
     limits::{memory::RequestSize, run_permit::RunPermit},
     log::{LiveLog, live::to_line, mark::LogMark, restored_run::RestoredRun},
-    persist::{detached, stored_request::StoredRequest, transcribed_run::TranscribedRun},
+    persist::{
+        agent_journal::AgentJournal, detached, stored_request::StoredRequest,
+        transcribed_run::TranscribedRun,
+    },
     request::RunRequest,
     runs::Runs,
-    turn::{active::ActiveRun, held_lease::HeldLease, thread_core::ThreadCore},
+    turn::{held_lease::HeldLease, thread_core::ThreadCore},
 };
 use agui_agent::{
-    Continuation, Principal,
+    Continuation, Effects, Principal,
     host::{AgentEntry, RunJournal},
 };
 use agui_base::{RunErrorCode, json_values::count_values};
@@ -139,6 +143,9 @@ impl Runs {
                 return Ok(Continuable::No);
             }
         };
+        if request.ends_with_clients {
+            return Ok(Continuable::No);
+        }
         let principal = request.principal(&key.owner);
         let size = RequestSize {
             body_bytes: start.request.len(),
@@ -208,16 +215,23 @@ impl Runs {
         threads.metrics.runs.continued(cause, "continued");
 
         let max_run_bytes = threads.options.runs.max_run_bytes;
-        let log = Arc::new(
-            LiveLog::new(lease.clone(), run.request_bytes + bytes, max_run_bytes)
-                .continued(elapsed, lines),
-        );
+        let log = LiveLog::new(lease.clone(), run.request_bytes + bytes, max_run_bytes);
+        let log = Arc::new(log.continued(lines).begun_before(elapsed));
         let had_inline_media = run.request.had_inline_media;
         let (record, request) = run.into_request(key, &restored.kept);
         let retracted = restored.retracted_ids();
         let continuation =
             Continuation { attempt: restored.attempt, marks: restored.marks, retracted };
-        let journal = RunJournal { log: log.clone(), continuation: Some(continuation) };
+        let control = request.permit.live.control.clone();
+        if restored.has_unsafe_calls {
+            control.note_unsafe_call();
+        }
+        let is_durable = threads.store.store.is_durable();
+        let journal = AgentJournal::new(control.clone(), is_durable);
+        let of_agent = RunJournal { log: journal.clone(), continuation: Some(continuation) };
+        let asked = record.asked.as_deref().map(Asked::stored);
+        let watched = (request.agent.agent.effects() == Effects::Unknown)
+            .then(|| request.input.tools.iter().map(|tool| tool.name.clone()).collect());
         let max = threads.options.runs.detached_max.map(|max| max.saturating_sub(elapsed));
         let limits = RunLimits { max, heartbeat: None, ..self.limits };
         let unverified = thread.branch.unverified_messages();
@@ -225,16 +239,17 @@ impl Runs {
             request,
             limits,
             unverified,
-            Some(journal),
+            Some(of_agent),
             thread.conversation(record.number),
         );
         run.skip_start();
-        let (span, control) = (run.span().clone(), run.control());
-        let turn = threads.queue.enter_first(key, &record.id);
-        let active = ActiveRun::new(record.id, lease, control.clone(), Some(log.clone()));
-        let held = HeldLease::new(threads.clone(), key.clone(), turn, active);
+        let span = run.span().clone();
+        let place = threads.queue.enter_first(key, &record.id, asked, &control);
+        let held = HeldLease::new(threads.clone(), key.clone(), place, lease, Some(log.clone()));
         let transcribed = TranscribedRun::new(run, restored.seen, thread, held, Vec::new())
-            .with_final_snapshot(had_inline_media);
+            .with_final_snapshot(had_inline_media)
+            .with_journal(Some(journal))
+            .watching_calls(watched);
         span.in_scope(
             || tracing::warn!(cause, attempt = restored.attempt, holder = %threads.holder, "the run continues here"),
         );

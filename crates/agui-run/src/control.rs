@@ -5,7 +5,7 @@ use std::{
     future::poll_fn,
     sync::{
         Arc,
-        atomic::{AtomicU8, Ordering},
+        atomic::{AtomicBool, AtomicU8, Ordering},
     },
     task::{Context, Poll},
 };
@@ -16,12 +16,19 @@ use tokio::sync::Notify;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Stop {
+    /// A person has stopped it.
     Cancel = 1,
     Shutdown = 2,
     /// Another process took over the lease, or the thread was deleted.
     LeaseLost = 3,
     /// The run has added more bytes than allowed.
     TooLong = 4,
+    /// Its last client has left.
+    Left = 5,
+    /// A newer message of its thread came.
+    Superseded = 6,
+    /// A call that must not be repeated could not be stored before it runs.
+    StoreUnavailable = 7,
 }
 
 /// Cancels a run from any task.
@@ -29,6 +36,9 @@ pub enum Stop {
 pub struct RunControl {
     stop: AtomicU8,
     waker: AtomicWaker,
+    has_unsafe_calls: AtomicBool,
+    /// True while such a call may be under way.
+    has_open_calls: AtomicBool,
 }
 
 impl RunControl {
@@ -49,8 +59,30 @@ impl RunControl {
             2 => Some(Stop::Shutdown),
             3 => Some(Stop::LeaseLost),
             4 => Some(Stop::TooLong),
+            5 => Some(Stop::Left),
+            6 => Some(Stop::Superseded),
+            7 => Some(Stop::StoreUnavailable),
             _ => None,
         }
+    }
+
+    /// Notes that a call starts which must not be repeated. Returns whether it is the first one.
+    pub(crate) fn note_unsafe_call(&self) -> bool {
+        self.has_open_calls.store(true, Ordering::Release);
+        !self.has_unsafe_calls.swap(true, Ordering::AcqRel)
+    }
+
+    /// Notes that all calls have their results.
+    pub(crate) fn settle(&self) {
+        self.has_open_calls.store(false, Ordering::Release);
+    }
+
+    pub(crate) fn has_open_calls(&self) -> bool {
+        self.has_open_calls.load(Ordering::Acquire)
+    }
+
+    pub(crate) fn has_unsafe_calls(&self) -> bool {
+        self.has_unsafe_calls.load(Ordering::Acquire)
     }
 
     /// Waits for a stop, in the task that polls the run later.

@@ -17,6 +17,7 @@ pub use crate::{
     },
     log::{FollowError, Follower},
     request::{RunRequest, StartedRun},
+    restate::RestatedRun,
     runs::{Runs, RunsBuilder},
     turn::thread_core::{ThreadCore, ThreadData},
 };

@@ -19,13 +19,16 @@ use super::{
     },
     log::{Follower, LiveLog, live::to_line},
     options::ConcurrentRuns,
-    persist::{detached, stored_run::StoredRun, transcribed_run::TranscribedRun},
+    persist::{
+        agent_journal::AgentJournal, detached, stored_run::StoredRun,
+        transcribed_run::TranscribedRun,
+    },
     request::{RunRequest, StartedRun},
     runs::Runs,
-    turn::{active::ActiveRun, held_lease::HeldLease},
+    turn::held_lease::HeldLease,
 };
 use agui_agent::{
-    Agent, RunContext,
+    Agent, Effects, RunContext,
     files::{RunFiles, names_files},
     host::{AgentEntry, ContextParts, Conversation, RunIdentity, RunJournal, owner_of},
 };
@@ -36,7 +39,7 @@ use agui_protocol::{
     event::{Custom, MessagesSnapshot, RunError, RunFinished, RunOutcome, StateSnapshot},
     own_names::ALREADY_ANSWERED,
 };
-use agui_store::ThreadVersion;
+use agui_store::{EventBatch, ThreadVersion};
 
 impl Runs {
     /// Launches a run that is not stored. `unverified` are the client's messages that only agents
@@ -144,8 +147,9 @@ impl Admission {
     pub(super) fn launch(self, mut plan: Plan, begun: BegunRun) -> StartedRun {
         let BegunRun { lease, version, last_message, state_number, created_at, request_bytes } =
             begun;
+        let later_request = self.later_request(&plan);
         let first_run = Some(plan.first_run.unwrap_or(lease.run));
-        let Self { runs, threads, key, turn, mut request, loaded, had_inline_media, .. } = self;
+        let Self { runs, threads, key, place, mut request, loaded, had_inline_media, .. } = self;
         let options = &threads.options;
         let (case, lacks_state) = (plan.matched.case, plan.lacks_state(&request.input));
         let (mut interrupts, state) =
@@ -177,37 +181,44 @@ impl Admission {
         let is_detached = request.permit.detached.is_some();
         let log = is_detached.then(|| {
             let log = LiveLog::new(lease.clone(), request_bytes, options.runs.max_run_bytes);
-            Arc::new(log.begun(to_line(&run_started(&request.input))))
+            let (events, times) = (vec![to_line(&run_started(&request.input))], vec![0]);
+            Arc::new(log.begun(EventBatch { lease: lease.clone(), first: 1, events, times }))
         });
         let (number, run_number) = (lease.thread, lease.run);
-        let active =
-            ActiveRun::new(run_id.clone(), lease, request.permit.live.control.clone(), log.clone());
-        let held = HeldLease::new(threads.clone(), key.clone(), turn, active);
-        // A cancel request or a superseding run may have come before the run was active.
+        let held = HeldLease::new(threads.clone(), key.clone(), place, lease, log.clone());
+        // A superseding run may have come before the run was running.
         let is_superseded = options.concurrent_runs == ConcurrentRuns::Supersede
             && threads.queue.has_superseding(&key);
-        if is_superseded || held.is_cancelled() {
-            held.run.control.cancel();
+        if is_superseded {
+            held.run.control.stop(Stop::Superseded);
         }
         let limits = if is_detached {
             RunLimits { max: options.runs.detached_max, heartbeat: None, ..runs.limits }
         } else {
             runs.limits
         };
-        let can_continue = request.agent.agent.can_continue() && threads.store.store.is_durable();
-        let journal =
-            log.clone().filter(|_| can_continue).map(|log| RunJournal { log, continuation: None });
+        let agent = &request.agent.agent;
+        let is_durable = threads.store.store.is_durable();
+        let journal = agent
+            .can_continue()
+            .then(|| AgentJournal::new(request.permit.live.control.clone(), is_durable));
+        let watched = (agent.effects() == Effects::Unknown)
+            .then(|| request.input.tools.iter().map(|tool| tool.name.clone()).collect());
+        let of_agent = journal.clone().map(|log| RunJournal { log, continuation: None });
         let (version, state) = (ThreadVersion { number, version }, state_number.zip(state));
         let thread =
             LoadedThread { version, created_at, first_run, state, interrupts, bytes, branch };
         let unverified = thread.branch.unverified_messages();
         let conversation = thread.conversation(run_number);
-        let run = runs.create_run(request, limits, unverified, journal, conversation);
+        let run = runs.create_run(request, limits, unverified, of_agent, conversation);
         let first = lacks_state.then(|| StateSnapshot::new(transcript.state().clone()).into());
         let Some(log) = log else {
             let snapshots = first.into_iter().chain(snapshots).collect();
             let transcribed = TranscribedRun::new(run, transcript, thread, held, snapshots)
-                .with_final_snapshot(had_inline_media);
+                .with_final_snapshot(had_inline_media)
+                .with_journal(journal)
+                .with_request(later_request)
+                .watching_calls(watched);
             return StartedRun::Stored(Box::new(StoredRun::new(transcribed)));
         };
         let follower =
@@ -215,7 +226,9 @@ impl Admission {
         let span = run.span().clone();
         let snapshots_of_log = first.into_iter().collect();
         let transcribed = TranscribedRun::new(run, transcript, thread, held, snapshots_of_log)
-            .with_final_snapshot(had_inline_media);
+            .with_final_snapshot(had_inline_media)
+            .with_journal(journal)
+            .watching_calls(watched);
         tokio::spawn(tracing::Instrument::instrument(detached::drive(transcribed, log), span));
         StartedRun::Detached { follower, snapshots }
     }

@@ -28,6 +28,7 @@ mod measured_store;
 mod options;
 pub(crate) mod persist;
 mod request;
+mod restate;
 mod runs;
 mod start;
 #[doc(hidden)]

@@ -16,7 +16,7 @@ use super::{
     events::thread_event_hub::receive_announcements,
     measured_store::MeasuredStore,
     runs::Runs,
-    turn::{active::ActiveRun, thread_core::ThreadCore},
+    turn::{live_run::LiveRun, thread_core::ThreadCore},
 };
 use agui_store::{LostRun, SharedStore, StoreError, Topic, host::now};
 
@@ -143,12 +143,12 @@ async fn forward_cancels(threads: Weak<ThreadCore>) {
     };
     while let Some(threads) = threads.upgrade() {
         let Some(shared) = threads.store.shared() else { return };
-        let active = threads.queue.all_active();
+        let active = threads.queue.all_running();
         if !active.is_empty() {
             match shared.cancel_requests(&threads.holder).await {
                 Ok(runs) => active
                     .iter()
-                    .filter(|run| runs.contains(&run.lease.run))
+                    .filter(|run| run.lease().is_some_and(|lease| runs.contains(&lease.run)))
                     .for_each(|run| run.control.cancel()),
                 Err(error) => {
                     warn_on_error(Err(error), "cancel requests of other servers could not be read")
@@ -229,7 +229,7 @@ impl LeaseRenewal {
         shared: &dyn SharedStore,
     ) -> Result<(), StoreError> {
         let begin = Instant::now();
-        let active = threads.queue.all_active();
+        let active = threads.queue.all_running();
         match shared.renew(&threads.holder, threads.lease_until(now())).await {
             Ok(held) => {
                 self.renewed = begin;
@@ -250,7 +250,7 @@ impl LeaseRenewal {
     /// leases.
     async fn close_unknown(&mut self, threads: &ThreadCore) -> Result<(), StoreError> {
         // The running runs must not hide the others.
-        let limit = threads.queue.all_active().len() + MAX_LOST_RUNS;
+        let limit = threads.queue.all_running().len() + MAX_LOST_RUNS;
         let mut held = threads.store.lost_runs(ALL_HOLDERS, now(), limit).await?;
         held.retain(|run| run.lease.holder == threads.holder);
         self.close_unlaunched(threads, held).await
@@ -268,8 +268,9 @@ impl LeaseRenewal {
         if threads.is_stopping() {
             return Ok(());
         }
+        let running = threads.queue.all_running();
         let known: HashSet<_> =
-            threads.queue.all_active().iter().map(|run| run.lease.run).collect();
+            running.iter().filter_map(|run| run.lease()).map(|lease| lease.run).collect();
         let unknown: Vec<_> =
             held.into_iter().filter(|run| !known.contains(&run.lease.run)).collect();
         let all = unknown.iter().map(|run| run.lease.run).collect();
@@ -295,11 +296,10 @@ impl LeaseRenewal {
     }
 }
 
-fn stop_lost(active: &[Arc<ActiveRun>], held: &[LostRun]) {
+fn stop_lost(running: &[Arc<LiveRun>], held: &[LostRun]) {
     let held: HashSet<_> = held.iter().map(|held| held.lease.run).collect();
-    for run in active.iter().filter(|run| !held.contains(&run.lease.run)) {
-        run.control.stop(Stop::LeaseLost);
-    }
+    let is_lost = |run: &&Arc<LiveRun>| run.lease().is_some_and(|lease| !held.contains(&lease.run));
+    running.iter().filter(is_lost).for_each(|run| run.control.stop(Stop::LeaseLost));
 }
 
 #[cfg(test)]

@@ -43,6 +43,8 @@ impl MeasuredStore {
         content(key: &ThreadKey) -> Option<ThreadContent>;
         insert(key: &ThreadKey, content: &ThreadContent) -> bool;
         run(owner: &str, thread: i64, id: &RunId) -> Option<RunRecord>;
+        attempts(owner: &str, thread: i64, id: &RunId) -> Vec<RunRecord>;
+        promote(lease: &Lease, request: Option<&str>, first: &EventBatch) -> bool;
         end_state(owner: &str, thread: i64, run: EndedRun<'_>) -> Option<EndState>;
         answered(owner: &str, thread: i64) -> Vec<ResumeEntry>;
         events(owner: &str, run: i64, after: u64, max_bytes: usize) -> Option<EventPage>;

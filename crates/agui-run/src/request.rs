@@ -2,7 +2,7 @@
 
 use super::{
     drive::driver::Run, limits::run_permit::RunPermit, log::Follower, options::OnDisconnect,
-    persist::stored_run::StoredRun,
+    persist::stored_run::StoredRun, restate::RestatedRun,
 };
 use agui_agent::{
     Principal,
@@ -34,6 +34,8 @@ pub enum StartedRun {
     /// A run that its response polls and that is not stored: it runs beside its thread, was
     /// cancelled before its turn, or has only replies that were given before.
     Unstored(Box<Run>),
+    /// A request that has come before: the stored end of its run.
+    Restated(RestatedRun),
     /// A run that its response polls, and whose end is stored.
     Stored(Box<StoredRun>),
     /// A run that a task polls; the response follows its log.

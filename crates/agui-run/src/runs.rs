@@ -238,6 +238,7 @@ impl Runs {
     pub async fn drain(&self, grace: Duration) {
         self.is_closed.store(true, Ordering::Release);
         self.threads.begin_stop();
+        self.threads.queue.stop_queued();
         self.threads.events.readers.close();
         self.inspector.readers.close();
         if tokio::time::timeout(grace, self.live.wait_all_ended()).await.is_ok() {

@@ -1,13 +1,15 @@
 //! Starts runs: the order of the steps, and which setting applies when a client disconnects.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use futures::future::BoxFuture;
 use serde_json::Value;
-use tokio::time::timeout;
+use tokio::time::{sleep, timeout};
 
 use super::{
+    control::Stop,
     conversation::{
+        asked::Asked,
         branch::is_agent_only,
         ids::{LongId, check_id, check_message_ids},
     },
@@ -17,20 +19,24 @@ use super::{
     request::{RunRequest, StartedRun},
     runs::Runs,
     turn::{
-        queue::{RunTrigger, TurnGuard},
+        live_run::{LiveRun, RunClient, RunStage},
+        queue::{Arrival, Entered, RunPlace, RunTrigger},
         thread_core::ThreadCore,
     },
 };
 use agui_agent::{AppRequest, Principal, RunContext, host::owner_of};
 use agui_base::permits::{LimitReached, Permit};
-use agui_protocol::{Message, RunAgentInput, RunId};
+use agui_protocol::{Message, RunAgentInput};
 use agui_store::ThreadKey;
+
+/// The time that the same request waits for the log, or for the stored end, of its run.
+const END_TIMEOUT: Duration = Duration::from_secs(5);
 
 impl Runs {
     /// Starts a run on the stored conversation of its thread.
     ///
     /// The run waits for its turn, and the client's messages are stored before the agent runs. A
-    /// request with the id of a running detached run follows that run. A request of an MCP app
+    /// request that comes again gets the run of the first one, or its result. A request of an MCP app
     /// starts its run beside the thread.
     ///
     /// # Errors
@@ -59,14 +65,24 @@ impl Runs {
             request.permit.detached = Some(threads.detached_permit(request.principal.as_ref())?);
         }
         let key = threads.key(request.principal.as_ref(), &request.input.thread_id);
-        if let Some(followed) = threads.follow_running(&key, &request.input.run_id)? {
-            return Ok(followed);
+        let asked = Asked::of(request.agent.name(), &request.input, &request.forwarded);
+        let place = loop {
+            match threads.enter(&key, &request, asked.as_ref())? {
+                Entered::Place(place) => break place,
+                Entered::Same(run) => {
+                    if let Some(joined) =
+                        threads.join(&key, &run, &mut request, on_disconnect).await?
+                    {
+                        return Ok(joined);
+                    }
+                }
+            }
+        };
+        match threads.wait_for_turn(&place).await? {
+            None => self.admit(threads, key, place, request).await,
+            Some(Stop::Shutdown) => Err(StartError::ShuttingDown),
+            Some(_) => Ok(self.launch_cancelled(request)),
         }
-        let turn = threads.wait_for_turn(&key, &request.input.run_id, request.trigger()).await?;
-        if turn.is_cancelled() {
-            return Ok(self.launch_cancelled(request));
-        }
-        self.admit(threads, key, turn, request).await
     }
 
     /// Starts a run beside its thread, for suggestions and requests of MCP apps: the thread is
@@ -139,53 +155,78 @@ impl RunRequest {
 }
 
 impl ThreadCore {
-    /// Follows the run of this id, if it is running in this process.
-    fn follow_running(
+    fn enter(
         &self,
         key: &ThreadKey,
-        run_id: &RunId,
-    ) -> Result<Option<StartedRun>, StartError> {
-        let active = self.queue.active(key).filter(|active| active.run_id == *run_id);
-        let Some(active) = active else { return Ok(None) };
-        let log = active.log.clone().ok_or(StartError::RunIsRunning)?;
-        let permit =
-            self.followers.try_take(&key.owner, 1).map_err(|_| StartError::TooManyFollowers)?;
-        tracing::info!(
-            thread = key.id.as_str(),
-            run = active.run_id.as_str(),
-            "following the running run of this id"
-        );
-        let follower = Follower::from_live_log(
-            &self.followed_logs,
-            key.clone(),
-            active.run_id.clone(),
-            log,
-            Some(permit),
-        );
-        Ok(Some(StartedRun::Detached { follower, snapshots: Vec::new() }))
-    }
-
-    async fn wait_for_turn(
-        &self,
-        key: &ThreadKey,
-        run_id: &RunId,
-        trigger: RunTrigger,
-    ) -> Result<TurnGuard, StartError> {
+        request: &RunRequest,
+        asked: Option<&Asked>,
+    ) -> Result<Entered, StartError> {
         let max_queued = match self.options.concurrent_runs {
             ConcurrentRuns::Reject => 0,
             ConcurrentRuns::Queue | ConcurrentRuns::Supersede => self.options.max_queued,
         };
-        let turn = self.queue.enter(key, run_id, trigger, max_queued)?;
+        let (trigger, control) = (request.trigger(), &request.permit.live.control);
+        let run_id = &request.input.run_id;
+        let entered =
+            self.queue.enter(&Arrival { key, run_id, asked, trigger, control }, max_queued)?;
         if self.options.concurrent_runs == ConcurrentRuns::Supersede
             && trigger == RunTrigger::Message
-            && let Some(active) = self.queue.active(key)
+            && matches!(entered, Entered::Place(_))
+            && let Some(running) = self.queue.running(key)
         {
-            active.control.cancel();
+            running.control.stop(Stop::Superseded);
         }
-        timeout(self.options.queue_timeout, turn.turn())
-            .await
-            .map_err(|_| StartError::QueueFull)?;
-        Ok(turn)
+        Ok(entered)
+    }
+
+    /// Waits for the turn of a run. Returns why the run was stopped before.
+    async fn wait_for_turn(&self, place: &RunPlace) -> Result<Option<Stop>, StartError> {
+        let run = &place.run;
+        tokio::select! {
+            () = run.reached(RunStage::HasTurn) => Ok(run.control.requested()),
+            () = run.control.stopped() => Ok(run.control.requested()),
+            () = sleep(self.options.queue_timeout) => Err(StartError::QueueFull),
+        }
+    }
+
+    /// Gives a request the run that the same request has here. Returns `None` once that run is over.
+    async fn join(
+        &self,
+        key: &ThreadKey,
+        run: &Arc<LiveRun>,
+        request: &mut RunRequest,
+        on_disconnect: OnDisconnect,
+    ) -> Result<Option<StartedRun>, StartError> {
+        // Counted from here on, so that the end of another connection does not end the run.
+        let client = RunClient::of(run);
+        let began = timeout(self.options.queue_timeout, run.reached(RunStage::Running)).await;
+        began.map_err(|_| StartError::QueueFull)?;
+        if run.stage() == RunStage::Running {
+            let permit =
+                self.followers.try_take(&key.owner, 1).map_err(|_| StartError::TooManyFollowers)?;
+            if run.log().is_none() {
+                let place = request
+                    .permit
+                    .detached
+                    .take()
+                    .map_or_else(|| self.detached_permit(request.principal.as_ref()), Ok);
+                run.hold_place(place.map_err(|_| StartError::RunIsRunning)?);
+            }
+            if on_disconnect == OnDisconnect::Continue {
+                run.let_continue();
+            }
+            let log = timeout(END_TIMEOUT, run.shared_log()).await;
+            if let Some(log) = log.map_err(|_| StartError::RunIsRunning)? {
+                let (thread, id) = (key.id.as_str(), run.run_id.as_str());
+                tracing::info!(thread, run = id, "a request that came again follows its run");
+                let (logs, id) = (&self.followed_logs, run.run_id.clone());
+                let follower = Follower::from_live_log(logs, key.clone(), id, log, Some(permit));
+                let follower = follower.holding(client);
+                return Ok(Some(StartedRun::Detached { follower, snapshots: Vec::new() }));
+            }
+        }
+        let ended = timeout(END_TIMEOUT, run.reached(RunStage::Over)).await;
+        ended.map(|()| None).map_err(|_| StartError::RunIsEnding)
     }
 
     fn detached_permit(&self, principal: Option<&Principal>) -> Result<Permit, StartError> {

@@ -48,7 +48,7 @@ impl RunStream {
             AgentError::new(RunErrorCode::StoreUnavailable, "the remote agent cannot be asked now")
                 .caused_by(error)
         })?;
-        let is_kept = endpoint.is_resumable && cx.is_journaled();
+        let is_kept = endpoint.is_resumable && cx.is_kept();
         if is_kept {
             let props = input.forwarded_props.get_or_insert_with(|| json!({}));
             if let Some(props) = props.as_object_mut() {

@@ -10,7 +10,7 @@ use super::{
     conversation::Conversations,
     options::{ReplayFault, ReplayOptions},
 };
-use agui_agent::{Agent, AgentError, EventStream, RunContext, event_stream};
+use agui_agent::{Agent, AgentError, Effects, EventStream, RunContext, event_stream};
 use agui_base::{RunErrorCode, deadline::deadline};
 use agui_observe::recording::{RecordingError, read_folder};
 use agui_protocol::{
@@ -107,6 +107,10 @@ impl Agent for Replay {
     /// A continued run plays its recording from the start.
     fn can_continue(&self) -> bool {
         true
+    }
+
+    fn effects(&self) -> Effects {
+        Effects::None
     }
 }
 

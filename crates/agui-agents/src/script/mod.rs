@@ -119,7 +119,7 @@ use self::{
     matcher::Matcher,
     questions::Questions,
 };
-use agui_agent::{Agent, EventStream, RunContext, event_stream};
+use agui_agent::{Agent, Effects, EventStream, RunContext, event_stream};
 use agui_protocol::{AgentCapabilities, RunAgentInput};
 
 /// An agent that plays a script.
@@ -170,6 +170,10 @@ impl Agent for Script {
     /// A continued run plays its lines from the start.
     fn can_continue(&self) -> bool {
         true
+    }
+
+    fn effects(&self) -> Effects {
+        Effects::None
     }
 }
 

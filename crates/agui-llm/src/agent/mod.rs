@@ -45,7 +45,7 @@ use super::{
     transport::SetupError,
     window::{FittedModel, MediaRetryModel, WindowOptions},
 };
-use agui_agent::{Agent, AppRequest, EventStream, RunContext, app_request, event_stream};
+use agui_agent::{Agent, AppRequest, Effects, EventStream, RunContext, app_request, event_stream};
 use agui_protocol::{AgentCapabilities, JsonObject, RunAgentInput, ToolCallId};
 use agui_tools::{OfferedTool, Repeat, Tool, ToolContext, Toolbox};
 
@@ -264,11 +264,12 @@ impl Agent for LlmAgent {
         true
     }
 
-    /// True if all tools and subagents are safe to repeat.
-    fn is_repeatable(&self) -> bool {
+    /// None if all tools and subagents are safe to repeat.
+    fn effects(&self) -> Effects {
         let is_safe = |tool: &OfferedTool| tool.tool.repeat(&JsonObject::new()) == Repeat::Safe;
-        self.0.tools.tools().iter().all(is_safe)
-            && self.0.subagents.iter().all(|subagent| subagent.agent.is_repeatable())
+        let is_repeatable = self.0.tools.tools().iter().all(is_safe)
+            && self.0.subagents.iter().all(|subagent| subagent.agent.effects() == Effects::None);
+        if is_repeatable { Effects::None } else { Effects::Announced }
     }
 }
 

@@ -65,6 +65,10 @@ impl Clock {
         self.started.elapsed()
     }
 
+    pub(crate) fn heartbeat(&self) -> Option<Duration> {
+        self.limits.heartbeat
+    }
+
     pub(crate) fn note_event(&mut self) {
         self.has_new_events = true;
     }

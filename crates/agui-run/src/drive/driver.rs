@@ -9,6 +9,7 @@ use std::{
     panic::{AssertUnwindSafe, catch_unwind},
     sync::Arc,
     task::{Context, Poll, Waker, ready},
+    time::Duration,
 };
 
 use futures::stream::{self, Stream, StreamExt as _};
@@ -31,9 +32,10 @@ use crate::{
 use agui_agent::{Agent, BeginDrawing, Drawing, EventStream, Principal, RunContext};
 use agui_base::text::NAME_CHARS;
 use agui_protocol::{
-    Event, RunAgentInput, TokenUsage,
+    Event, RunAgentInput, RunId, TokenUsage,
     event::{RunFinished, RunOutcome, RunStarted},
 };
+use agui_store::EndReason;
 
 const EVENTS_PER_TIME_CHECK: u32 = 64;
 
@@ -52,6 +54,8 @@ pub struct Run {
     begin_drawing: Option<BeginDrawing>,
     taps: Taps,
     permit: Option<RunPermit>,
+    parent_run_id: Option<RunId>,
+    end_reason: Option<EndReason>,
 }
 
 enum RunStage {
@@ -101,6 +105,8 @@ impl Run {
         });
         Self {
             guard: Guard::new(&input),
+            parent_run_id: input.parent_run_id.clone(),
+            end_reason: None,
             stage: RunStage::Opening(agent, Box::new(input)),
             cx,
             clock: Clock::start(limits),
@@ -120,6 +126,32 @@ impl Run {
     /// Returns the control that cancels the run from another task.
     pub(crate) fn control(&self) -> Arc<RunControl> {
         self.control.clone()
+    }
+
+    pub(crate) fn guard(&self) -> &Guard {
+        &self.guard
+    }
+
+    /// Returns the first event of the run.
+    pub(crate) fn started(&self) -> Event {
+        let (thread, run) = (self.cx.thread_id().clone(), self.cx.run_id().clone());
+        let started = RunStarted::new(thread, run);
+        RunStarted { parent_run_id: self.parent_run_id.clone(), ..started }.into()
+    }
+
+    /// Returns the time since the run's start.
+    pub(crate) fn elapsed(&self) -> Duration {
+        self.clock.elapsed()
+    }
+
+    /// Returns the time without an event after which the client is sent a keep-alive.
+    pub(crate) fn heartbeat(&self) -> Option<Duration> {
+        self.clock.heartbeat()
+    }
+
+    /// Returns why the run ended before its agent was done.
+    pub(crate) fn end_reason(&self) -> Option<EndReason> {
+        self.end_reason
     }
 
     /// Leaves out `RUN_STARTED`, which another server sent.
@@ -270,7 +302,7 @@ impl Run {
         if self.events_until_time_check == 0 {
             self.events_until_time_check = EVENTS_PER_TIME_CHECK;
             if self.clock.is_time_over() {
-                return self.end(RunEnding::Cancelled("time limit"), sink);
+                return self.end(RunEnding::Cancelled(EndReason::Time), sink);
             }
         }
         Poll::Ready(Progress::Moved)
@@ -279,9 +311,11 @@ impl Run {
     /// Stops the run. A shutdown ends a run with a journal without a terminal event, to hand it
     /// over.
     fn stop(&mut self, stop: Stop, sink: &mut impl EventSink) -> Poll<Progress> {
-        if stop == Stop::Shutdown && self.cx.is_journaled() {
+        if stop == Stop::Shutdown && self.cx.is_kept() {
             return Poll::Ready(Progress::Ended);
         }
+        self.end_reason =
+            matches!(stop, Stop::Shutdown | Stop::LeaseLost).then_some(EndReason::Lost);
         self.end(stop.into(), sink)
     }
 
@@ -296,7 +330,7 @@ impl Run {
         }
         let ending = match ready!(self.clock.poll(cx, same_task)) {
             Deadline::Heartbeat => return Poll::Ready(Progress::Heartbeat),
-            Deadline::TimeLimit => RunEnding::Cancelled("time limit"),
+            Deadline::TimeLimit => RunEnding::Cancelled(EndReason::Time),
             Deadline::IdleLimit => agent_timed_out(),
         };
         self.end(ending, sink)
@@ -335,12 +369,16 @@ impl Run {
                 finished.usage = total_usage(finished.usage, &self.cx);
                 (Event::from(finished), outcome)
             }
-            RunEnding::Cancelled(why) => {
+            RunEnding::Cancelled(reason) => {
+                self.end_reason = Some(reason);
                 self.guard.close_all(&RunClosing::Cancelled, &mut sink);
                 let (thread, run) = (self.cx.thread_id().clone(), self.cx.run_id().clone());
                 let mut finished = RunFinished::new(thread, run, RunOutcome::Cancelled);
                 finished.usage = self.cx.usage();
-                (finished.into(), why)
+                (
+                    finished.into(),
+                    if reason == EndReason::Time { "time limit" } else { "cancelled" },
+                )
             }
             RunEnding::Failed(mut error) => {
                 self.guard.close_all(&RunClosing::Failed, &mut sink);

@@ -10,18 +10,25 @@ use agui_protocol::{
     Event,
     event::{RunError, RunFinished},
 };
+use agui_store::EndReason;
 
 pub(super) enum RunEnding {
     Finished(RunFinished),
-    /// The run was stopped, for this reason in the log.
-    Cancelled(&'static str),
+    /// The run was stopped.
+    Cancelled(EndReason),
     Failed(RunError),
 }
 
 impl From<Stop> for RunEnding {
     fn from(stop: Stop) -> Self {
         match stop {
-            Stop::Cancel => Self::Cancelled("cancelled"),
+            Stop::Cancel => Self::Cancelled(EndReason::Stopped),
+            Stop::Left => Self::Cancelled(EndReason::Left),
+            Stop::Superseded => Self::Cancelled(EndReason::Superseded),
+            Stop::StoreUnavailable => Self::Failed(RunError::new(
+                RunErrorCode::StoreUnavailable,
+                "a call that must not be repeated could not be stored, and was not made; please try again",
+            )),
             Stop::Shutdown => Self::Failed(RunError::new(
                 RunErrorCode::ServerShutdown,
                 "the server is shutting down; please try again",

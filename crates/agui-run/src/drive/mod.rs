@@ -7,6 +7,7 @@ pub(crate) mod driver;
 pub(crate) mod ending;
 pub(crate) mod guard;
 pub(crate) mod progress;
+pub(crate) mod recap;
 pub(crate) mod run_report;
 mod test_run;
 pub(crate) mod transcript;

@@ -32,6 +32,8 @@ pub enum Progress {
     Heartbeat,
     /// The run has ended. No event follows.
     Ended,
+    /// The run cannot be read further, and its end is not known here: the connection has to break.
+    Broken,
 }
 
 /// Receives the events of a run in order.

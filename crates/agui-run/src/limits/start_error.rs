@@ -55,6 +55,10 @@ refusals! {
         #[error("a run with this id is already running or queued")]
         #[refusal(CONFLICT, "run_is_running", Start)]
         RunIsRunning,
+        /// The run of the same request has ended, and its end is not stored yet.
+        #[error("the end of this run is being stored; try again")]
+        #[refusal(SERVICE_UNAVAILABLE, "run_is_ending", Start)]
+        RunIsEnding,
         /// Another run of the thread is running, and the server does not queue runs.
         #[error("another run of this thread is running")]
         #[refusal(CONFLICT, "thread_is_busy", Start)]

@@ -1,6 +1,6 @@
 //! Follows the log of a run from any event to its end, in whichever process the run is.
 
-use std::sync::Arc;
+use std::{any::Any, sync::Arc};
 
 use tokio::time::{Instant, sleep};
 
@@ -44,6 +44,8 @@ pub struct Follower {
     /// The log, if another process runs the run and this follower has read all older events.
     followed: Option<Arc<FollowedLog>>,
     is_delivered: bool,
+    /// Dropped with the follower: ends a run that has no other client.
+    _held: Option<Box<dyn Any + Send + Sync>>,
     /// Each follower has a page of its log in memory.
     _permit: Option<Permit>,
     _count: GaugeCount,
@@ -90,9 +92,20 @@ impl Follower {
             live: None,
             followed: None,
             is_delivered: false,
+            _held: None,
             _permit: permit,
             _count: GaugeCount::new(&logs.store.metrics().runs.followers),
         }
+    }
+
+    /// Holds a value until the follower is dropped.
+    pub(crate) fn holding(self, held: impl Send + Sync + 'static) -> Self {
+        Self { _held: Some(Box::new(held)), ..self }
+    }
+
+    /// Continues after the event with this number.
+    pub(crate) fn after(self, number: u64) -> Self {
+        Self { after: number, ..self }
     }
 
     pub(crate) fn with_live(mut self, live: Option<Arc<LiveLog>>) -> Self {

@@ -11,14 +11,12 @@ use std::{
     time::Duration,
 };
 
-use futures::{FutureExt as _, future::BoxFuture, task::AtomicWaker};
+use futures::task::AtomicWaker;
 use parking_lot::Mutex;
-use serde_json::Value;
 use tokio::{sync::Notify, time::Instant};
 
 use super::mark::{LogMark, is_mark};
 use crate::control::Stop;
-use agui_agent::host::Journal;
 use agui_protocol::Event;
 use agui_store::{EventBatch, Lease};
 
@@ -90,21 +88,22 @@ impl LiveLog {
         }
     }
 
-    /// Adds the first line, which is stored.
-    pub fn begun(self, line: String) -> Self {
-        self.state.lock().total_bytes += line.len() as u64;
-        self.confirm_written(EventBatch {
-            lease: self.lease.clone(),
-            first: 1,
-            events: vec![line],
-            times: vec![0],
-        });
+    /// Adds the first lines, which are stored.
+    pub fn begun(self, first: EventBatch) -> Self {
+        self.state.lock().total_bytes +=
+            first.events.iter().map(|line| line.len() as u64).sum::<u64>();
+        self.confirm_written(first);
         self
     }
 
-    /// Continues the log of a run that another process began `elapsed` ago, with `stored` lines.
-    pub(crate) fn continued(self, elapsed: Duration, stored: u64) -> Self {
+    /// Continues the log of a run that another process has begun, with `stored` lines.
+    pub(crate) fn continued(self, stored: u64) -> Self {
         self.state.lock().written = stored;
+        self
+    }
+
+    /// The run began before its log did.
+    pub(crate) fn begun_before(self, elapsed: Duration) -> Self {
         let begun = self.begun.checked_sub(elapsed).unwrap_or(self.begun);
         Self { begun, ..self }
     }
@@ -223,32 +222,27 @@ impl LiveLog {
     }
 }
 
-impl Journal for LiveLog {
-    fn is_left(&self) -> bool {
+impl LiveLog {
+    /// Returns whether another server continues the run.
+    pub(crate) fn is_left(&self) -> bool {
         let state = self.state.lock();
         state.is_handed_over || state.end.is_some()
     }
 
-    fn mark(&self, mark: Value) {
-        self.note(&LogMark::Agent(mark));
-    }
-
-    fn written(&self) -> BoxFuture<'_, ()> {
-        let written = async {
-            loop {
-                let changed = self.changed.notified();
-                {
-                    let state = self.state.lock();
-                    if state.end.is_none() && state.pending.is_empty() && state.in_flight == 0 {
-                        return;
-                    }
+    /// Completes when all lines so far are stored.
+    pub(crate) async fn written(&self) {
+        loop {
+            let changed = self.changed.notified();
+            {
+                let state = self.state.lock();
+                if state.end.is_none() && state.pending.is_empty() && state.in_flight == 0 {
+                    return;
                 }
-                self.flush_requested.store(true, Ordering::Relaxed);
-                // A lost log is not written any more, and its run is stopped.
-                changed.await;
             }
-        };
-        written.boxed()
+            self.flush_requested.store(true, Ordering::Relaxed);
+            // A lost log is not written any more, and its run is stopped.
+            changed.await;
+        }
     }
 }
 

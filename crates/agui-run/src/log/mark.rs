@@ -20,6 +20,8 @@ pub enum LogMark {
     Agent(Value),
     /// The server was stopped, and handed the run over.
     HandedOver,
+    /// A call starts that must not be repeated. Noted once.
+    UnsafeCall,
     /// Another server sent the events from here on. `lost` counts the servers that were lost.
     Continued { attempt: u32, lost: u32 },
 }
@@ -56,6 +58,7 @@ mod tests {
         for mark in [
             LogMark::Agent(json!({ "step": 1 })),
             LogMark::HandedOver,
+            LogMark::UnsafeCall,
             LogMark::Continued { attempt: 2, lost: 1 },
         ] {
             assert_eq!(LogMark::from_line(&mark.to_line()), Some(mark));

@@ -31,6 +31,8 @@ pub struct RestoredRun {
     pub bytes: u64,
     pub(crate) has_started: bool,
     pub(crate) is_handed_over: bool,
+    /// True if a call has started that must not be repeated.
+    pub(crate) has_unsafe_calls: bool,
     /// True if the rest of the log cannot be read.
     pub(crate) is_damaged: bool,
     /// The number of times that the run was continued.
@@ -61,6 +63,7 @@ impl RestoredRun {
             bytes: 0,
             has_started: false,
             is_handed_over: false,
+            has_unsafe_calls: false,
             is_damaged: false,
             attempt: 0,
             lost: 0,
@@ -89,6 +92,7 @@ impl RestoredRun {
         self.is_handed_over = false;
         match LogMark::from_line(line) {
             Some(LogMark::HandedOver) => self.is_handed_over = true,
+            Some(LogMark::UnsafeCall) => self.has_unsafe_calls = true,
             Some(LogMark::Agent(mark)) => {
                 self.marks.push(mark);
                 self.keep();

@@ -100,7 +100,7 @@ fn poll_events(
         };
         match ready!(transcribed.poll_progress(cx, &mut push)) {
             Progress::Ended => return Poll::Ready(()),
-            Progress::Moved | Progress::Heartbeat => {}
+            Progress::Moved | Progress::Heartbeat | Progress::Broken => {}
         }
     }
     cx.waker().wake_by_ref();

@@ -13,7 +13,7 @@ use agui_protocol::{
     event::{RunError, RunStarted},
 };
 use agui_store::{
-    EventBatch, Lease, RunEnd, RunFailure, RunRecord, RunStatus, StoreError, ThreadKey,
+    EndReason, EventBatch, Lease, RunEnd, RunFailure, RunRecord, RunStatus, StoreError, ThreadKey,
     ThreadParts, host::now,
 };
 
@@ -79,6 +79,9 @@ impl ThreadCore {
         let end = RunEnd {
             failure: Some(&failure),
             interrupts: &interrupts,
+            reason: Some(EndReason::Lost),
+            // Unknown, so nothing is repeated.
+            has_unsafe_calls: true,
             ..RunEnd::new(RunStatus::Failed, head)
         };
         self.store.finish(lease, &end).await?;
@@ -105,9 +108,11 @@ impl ThreadCore {
             run = run.id.as_str(),
             "closing a run whose server was lost"
         );
+        let has_unsafe_calls = restored.has_unsafe_calls;
         let (logged, changes) = (restored.lines, restored.seen.into_changes());
         let terminal = RunError::new(RunErrorCode::ServerLost, MESSAGE).into();
-        let result = RunResult::new(lease, thread, changes, Some(&terminal), 0, false);
+        let result = RunResult::new(lease, thread, changes, Some(&terminal), 0, false)
+            .ended_by(Some(EndReason::Lost), has_unsafe_calls);
         let result = if run.detached {
             // A server that was lost before its first write leaves an empty log.
             let begin =

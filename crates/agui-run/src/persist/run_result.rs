@@ -10,8 +10,8 @@ use crate::{
 };
 use agui_protocol::{Event, Interrupt, Message, TokenUsage, event::RunOutcome};
 use agui_store::{
-    BranchWrite, EventBatch, FinishedRun, Lease, MessageOrigin, RunEnd, RunFailure, RunStatus,
-    StoreError, host::now,
+    BranchWrite, EndReason, EventBatch, FinishedRun, Lease, MessageOrigin, RunEnd, RunFailure,
+    RunStatus, StoreError, host::now,
 };
 
 /// The time that storing an end is retried while the store is unavailable. Then the client gets an
@@ -34,6 +34,8 @@ pub(crate) struct RunResult {
     /// True if the response is being sent to a client.
     delivered: bool,
     last_events: Option<EventBatch>,
+    reason: Option<EndReason>,
+    has_unsafe_calls: bool,
 }
 
 impl RunResult {
@@ -83,7 +85,14 @@ impl RunResult {
             events,
             delivered,
             last_events: None,
+            reason: None,
+            has_unsafe_calls: false,
         }
+    }
+
+    /// Adds why the run ended before its agent was done, and whether it made calls that must not be repeated.
+    pub(crate) fn ended_by(self, reason: Option<EndReason>, has_unsafe_calls: bool) -> Self {
+        Self { reason, has_unsafe_calls, ..self }
     }
 
     /// Adds the last lines of the run's log, which are stored with its end. The number of events
@@ -118,6 +127,8 @@ impl RunResult {
             interrupts,
             delivered: self.delivered,
             last_events: self.last_events.as_ref(),
+            reason: self.reason,
+            has_unsafe_calls: self.has_unsafe_calls,
         }
     }
 
@@ -166,7 +177,7 @@ impl HeldLease {
         let begin = Instant::now();
         let [mut pause, longest] = STORE_RETRY_BACKOFF;
         loop {
-            match self.threads.store.finish(&self.run.lease, end).await {
+            match self.threads.store.finish(&self.lease, end).await {
                 Err(error) if error.is_transient() && begin.elapsed() < STORE_TIMEOUT => {
                     tracing::warn!(?error, "the end of the run could not be stored; trying again");
                     sleep(pause).await;

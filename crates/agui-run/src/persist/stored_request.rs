@@ -37,6 +37,9 @@ pub(crate) struct StoredRequest<'a> {
     /// of the messages before the terminal event.
     #[serde(rename = "hasSentData", default, skip_serializing_if = "std::ops::Not::not")]
     pub(crate) had_inline_media: bool,
+    /// True if the run ends with its clients, so that no server continues it by itself.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) ends_with_clients: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     principal: Option<StoredPrincipal<'a>>,
     /// The place of the request in a trace.
@@ -73,10 +76,15 @@ impl<'a> StoredRequest<'a> {
             resume: Cow::Borrowed(resume),
             adds_state: plan.lacks_state(input),
             had_inline_media,
+            ends_with_clients: false,
             principal: None,
             traceparent: None,
             seed: None,
         }
+    }
+
+    pub(crate) fn ending_with_clients(self) -> Self {
+        Self { ends_with_clients: true, ..self }
     }
 
     /// Adds the caller, the trace and the seed for the server that continues the run.

@@ -1,4 +1,5 @@
-//! A run on a stored thread that its response polls. Stores its end before it sends the terminal event.
+//! A run on a stored thread that its response polls. Stores its end before it sends the terminal event. Once the run is promoted,
+//! the response follows its log.
 
 use std::{
     future::poll_fn,
@@ -12,33 +13,43 @@ use std::{
 use futures::{FutureExt as _, future::BoxFuture};
 use tokio::time::{Sleep, sleep};
 
-use super::transcribed_run::{Committed, TranscribedRun};
+use super::{
+    polled_run::{Polled, PolledRun, PromotedLog},
+    promoted_run::PromotedRun,
+    transcribed_run::{Committed, TranscribedRun},
+};
 use crate::{
-    control::Stop,
     drive::{
         ending::lease_lost,
         progress::{Drive, EventSink, Progress},
     },
-    turn::{active::ActiveRun, held_lease::HeldLease},
+    turn::{
+        held_lease::HeldLease,
+        live_run::{LiveRun, RunClient},
+        thread_core::ThreadCore,
+    },
 };
 use agui_base::RunErrorCode;
 use agui_protocol::{Event, event::RunError};
-use agui_store::StoreError;
+use agui_store::{StoreError, ThreadKey};
 
 /// The time that the last events are held back until the end is stored, so that they are sent
 /// together with the terminal event.
 const MAX_HOLD: Duration = Duration::from_millis(50);
 
-/// A run on a stored thread. Dropping it cancels the run and stores its messages so far.
+/// A run on a stored thread. Dropping it cancels the run, unless other clients have it, and stores its messages so far.
 pub struct StoredRun {
     stage: StoredStage,
     span: tracing::Span,
-    active: Arc<ActiveRun>,
+    heartbeat: Option<Duration>,
+    threads: Arc<ThreadCore>,
+    key: ThreadKey,
+    run: Arc<LiveRun>,
+    client: Option<RunClient>,
 }
 
-#[allow(clippy::large_enum_variant, reason = "nearly all values are of the large variant")]
 enum StoredStage {
-    Running(TranscribedRun),
+    Polled(Arc<PolledRun>),
     Committing {
         commit: BoxFuture<'static, Committed>,
         /// `None` if it was sent already.
@@ -46,6 +57,7 @@ enum StoredStage {
         /// Ends the time of [`MAX_HOLD`]. Set when the run waits for the store.
         hold_timer: Option<Pin<Box<Sleep>>>,
     },
+    Promoted(Box<PromotedRun>),
     /// The end is stored, or could not be.
     Over {
         /// Set if the end was stored as delivered, and the client has not read the response to its end yet.
@@ -55,24 +67,33 @@ enum StoredStage {
 
 impl StoredRun {
     pub fn new(transcribed: TranscribedRun) -> Self {
-        let (span, active) = (transcribed.run.span().clone(), transcribed.held.run.clone());
-        Self { stage: StoredStage::Running(transcribed), span, active }
+        let held = &transcribed.held;
+        let (threads, key, run) = (held.threads.clone(), held.key.clone(), held.run.clone());
+        let (span, heartbeat) = (transcribed.run.span().clone(), transcribed.run.heartbeat());
+        let client = Some(RunClient::of(&run));
+        let stage = StoredStage::Polled(PolledRun::new(transcribed));
+        Self { stage, span, heartbeat, threads, key, run, client }
+    }
+
+    fn commit(&mut self, run: TranscribedRun, sink: &mut impl EventSink) -> Option<Progress> {
+        let mut terminal = run.terminal().cloned().map(Box::new);
+        // At shutdown, thousands of runs may end at once. Their clients do not wait for the store.
+        let at_once = terminal.take_if(|terminal| is_shutdown(terminal));
+        let commit = run.commit(true, None);
+        self.stage = StoredStage::Committing { commit, terminal, hold_timer: None };
+        at_once.map(|terminal| {
+            sink.emit(&terminal);
+            Progress::Moved
+        })
+    }
+
+    fn follow(&mut self, promoted: PromotedLog) {
+        let PromotedLog { log, told } = promoted;
+        let followed = PromotedRun::new(&self.threads, &self.key, &self.run, log, told);
+        self.stage = StoredStage::Promoted(Box::new(followed.with_heartbeat(self.heartbeat)));
     }
 
     fn poll_end(&mut self, cx: &mut Context<'_>, sink: &mut impl EventSink) -> Poll<Progress> {
-        if matches!(self.stage, StoredStage::Running(_))
-            && let StoredStage::Running(transcribed) = self.take_stage()
-        {
-            let mut terminal = transcribed.terminal().cloned().map(Box::new);
-            // At shutdown, thousands of runs may end at once. Their clients do not wait for the store.
-            let at_once = terminal.take_if(|terminal| is_shutdown(terminal));
-            let commit = transcribed.commit(true, None);
-            self.stage = StoredStage::Committing { commit, terminal, hold_timer: None };
-            if let Some(terminal) = at_once {
-                sink.emit(&terminal);
-                return Poll::Ready(Progress::Moved);
-            }
-        }
         let StoredStage::Committing { commit, terminal, hold_timer } = &mut self.stage else {
             return Poll::Ready(Progress::Ended);
         };
@@ -93,10 +114,6 @@ impl StoredRun {
         sink.emit(&with_store_result(*terminal, stored));
         Poll::Ready(Progress::Moved)
     }
-
-    fn take_stage(&mut self) -> StoredStage {
-        mem::replace(&mut self.stage, StoredStage::Over { undelivered: None })
-    }
 }
 
 impl Drive for StoredRun {
@@ -105,13 +122,22 @@ impl Drive for StoredRun {
     }
 
     fn poll_progress(&mut self, cx: &mut Context<'_>, sink: &mut impl EventSink) -> Poll<Progress> {
-        if let StoredStage::Running(transcribed) = &mut self.stage {
-            match transcribed.poll_progress(cx, sink) {
-                Poll::Ready(Progress::Ended) => {}
-                polled => return polled,
+        if let StoredStage::Polled(polled) = &self.stage {
+            match polled.poll(cx, sink) {
+                Poll::Pending => return Poll::Pending,
+                Poll::Ready(Polled::Progress(progress)) => return Poll::Ready(progress),
+                Poll::Ready(Polled::Promoted(log)) => self.follow(log),
+                Poll::Ready(Polled::Ended(run)) => {
+                    if let Some(progress) = self.commit(*run, sink) {
+                        return Poll::Ready(progress);
+                    }
+                }
             }
         }
-        self.poll_end(cx, sink)
+        match &mut self.stage {
+            StoredStage::Promoted(promoted) => promoted.poll_progress(cx, sink),
+            _ => self.poll_end(cx, sink),
+        }
     }
 
     fn is_ending(&self) -> bool {
@@ -122,19 +148,22 @@ impl Drive for StoredRun {
     }
 
     fn delivered(&mut self) {
-        if let StoredStage::Over { undelivered } = &mut self.stage {
-            *undelivered = None;
+        match &mut self.stage {
+            StoredStage::Over { undelivered } => *undelivered = None,
+            StoredStage::Promoted(promoted) => promoted.delivered(),
+            _ => {}
         }
     }
 }
 
 impl Drop for StoredRun {
     fn drop(&mut self) {
-        let stage = self.take_stage();
-        if matches!(stage, StoredStage::Over { undelivered: None }) {
+        // Ends the run if this was its last client.
+        self.client = None;
+        let stage = mem::replace(&mut self.stage, StoredStage::Over { undelivered: None });
+        if matches!(stage, StoredStage::Over { undelivered: None } | StoredStage::Promoted(_)) {
             return;
         }
-        self.active.client_left();
         // Without a runtime the process is ending. The next start or another server closes the run.
         if let Ok(runtime) = tokio::runtime::Handle::try_current() {
             runtime.spawn(tracing::Instrument::instrument(abandon(stage), self.span.clone()));
@@ -146,22 +175,32 @@ async fn abandon(stage: StoredStage) {
     // The transcribed run has logged an end that could not be stored.
     let undelivered = match stage {
         StoredStage::Over { undelivered } => undelivered,
+        StoredStage::Promoted(_) => None,
         StoredStage::Committing { commit, .. } => {
             let Committed { stored, held, .. } = commit.await;
             stored.is_ok().then_some(held)
         }
-        StoredStage::Running(mut transcribed) => {
-            tracing::debug!("the client left");
-            transcribed.stop(Stop::Cancel);
-            while poll_fn(|cx| transcribed.poll_progress(cx, &mut |_: &Event| {})).await
-                != Progress::Ended
-            {}
-            let _ = transcribed.commit(false, None).await;
+        StoredStage::Polled(polled) => {
+            let ended = poll_fn(|cx| {
+                loop {
+                    match polled.poll(cx, &mut |_: &Event| {}) {
+                        Poll::Ready(Polled::Progress(Progress::Ended) | Polled::Promoted(_)) => {
+                            return Poll::Ready(None);
+                        }
+                        Poll::Ready(Polled::Progress(_)) => {}
+                        Poll::Ready(Polled::Ended(run)) => return Poll::Ready(Some(run)),
+                        Poll::Pending => return Poll::Pending,
+                    }
+                }
+            });
+            if let Some(run) = ended.await {
+                let _ = run.commit(false, None).await;
+            }
             None
         }
     };
-    if let Some(HeldLease { threads, key, run, .. }) = &undelivered {
-        threads.set_delivered(key, run.lease.thread, run.lease.run, false).await;
+    if let Some(HeldLease { threads, key, lease, .. }) = &undelivered {
+        threads.set_delivered(key, lease.thread, lease.run, false).await;
     }
 }
 

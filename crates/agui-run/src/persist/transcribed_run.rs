@@ -4,24 +4,33 @@
 //! back until the end is stored. A client that has received the end of a run therefore finds its messages, state and
 //! interrupts in the store, also after a crash of the server.
 
-use std::task::{Context, Poll, ready};
+use std::{
+    collections::HashSet,
+    sync::Arc,
+    task::{Context, Poll, ready},
+};
 
 use futures::future::BoxFuture;
 
-use super::run_result::{RunResult, interrupts};
+use super::{
+    agent_journal::AgentJournal,
+    run_result::{RunResult, interrupts},
+};
 use crate::{
     control::Stop,
     conversation::branch::LoadedThread,
     drive::{
         driver::Run,
         progress::{Drive as _, EventSink, Progress},
+        recap::recap,
         transcript::{Effect, Transcript},
     },
-    turn::held_lease::HeldLease,
+    log::{LiveLog, live::to_line, mark::LogMark},
+    turn::{held_lease::HeldLease, live_run::LiveRun},
 };
 use agui_protocol::{
     Event,
-    event::{ActivityDelta, MessagesSnapshot, StateSnapshot},
+    event::{ActivityDelta, MessagesSnapshot, StateSnapshot, ToolCallStart},
 };
 use agui_store::{EventBatch, StoreError, host::json_len};
 
@@ -35,6 +44,9 @@ pub struct TranscribedRun {
     /// The thread after the begin of the run.
     thread: LoadedThread,
     pub(super) held: HeldLease,
+    pub(super) journal: Option<Arc<AgentJournal>>,
+    /// The request, for the server that continues the run; `None` if no server does, or if it is stored already.
+    pub(super) request: Option<String>,
 }
 
 /// Separate from the run, so that the run can be polled with a sink that borrows it.
@@ -52,6 +64,28 @@ struct Transcription {
     needs_messages_snapshot: bool,
     /// True if media are stored as files.
     has_files: bool,
+    /// Notes calls of an agent that does not announce what it changes.
+    call_watch: Option<CallWatch>,
+}
+
+/// Notes the first call that may change something: one that is not for the page.
+struct CallWatch {
+    page_tools: HashSet<String>,
+    run: Arc<LiveRun>,
+    /// True if the run should get a log.
+    wants_log: bool,
+}
+
+impl CallWatch {
+    fn note(&mut self, start: &ToolCallStart) {
+        if self.page_tools.contains(&start.tool_call_name) || !self.run.control.note_unsafe_call() {
+            return;
+        }
+        match self.run.log() {
+            Some(log) => log.note(&LogMark::UnsafeCall),
+            None => self.wants_log = true,
+        }
+    }
 }
 
 /// The result of storing the end of a run.
@@ -81,8 +115,68 @@ impl TranscribedRun {
             snapshots,
             needs_messages_snapshot: false,
             has_files: held.threads.files.is_some(),
+            call_watch: None,
         };
-        Self { transcription, run, thread, held }
+        Self { transcription, run, thread, held, journal: None, request: None }
+    }
+
+    /// Adds the journal of its agent.
+    pub(crate) fn with_journal(mut self, journal: Option<Arc<AgentJournal>>) -> Self {
+        if let Some(journal) = &journal {
+            journal.of_run(self.held.run.clone());
+            if let Some(log) = self.held.run.log() {
+                journal.begin_log(log.clone());
+            }
+        }
+        self.journal = journal;
+        self
+    }
+
+    /// Adds the request, for the server that continues the run once it has a log.
+    pub(crate) fn with_request(self, request: Option<String>) -> Self {
+        Self { request, ..self }
+    }
+
+    /// Notes the first call of a tool that is not the page's, if the agent does not announce what it changes.
+    pub(crate) fn watching_calls(mut self, page_tools: Option<HashSet<String>>) -> Self {
+        let run = &self.held.run;
+        self.transcription.call_watch = page_tools.map(|page_tools| CallWatch {
+            page_tools,
+            run: run.clone(),
+            wants_log: false,
+        });
+        self
+    }
+
+    /// Returns whether the run should get a log, because its agent may have begun to change something.
+    pub(super) fn take_log_wish(&mut self) -> bool {
+        let watch = self.transcription.call_watch.as_mut();
+        watch.is_some_and(|watch| std::mem::take(&mut watch.wants_log))
+            && self.held.threads.store.store.is_durable()
+    }
+
+    /// Returns the first lines of a log that begins now: what the run has said, and the marks of its agent.
+    pub(super) fn log_so_far(&mut self) -> EventBatch {
+        let early = self.journal.as_ref().map(|journal| journal.take_early()).unwrap_or_default();
+        let [marked, rest] =
+            recap(&self.transcription.transcript, self.run.guard(), early.messages);
+        let started = self.run.started();
+        let mut lines: Vec<_> = std::iter::once(&started).chain(&marked).map(to_line).collect();
+        lines.extend(early.marks.into_iter().map(|mark| LogMark::Agent(mark).to_line()));
+        if self.held.run.control.has_unsafe_calls() {
+            lines.push(LogMark::UnsafeCall.to_line());
+        }
+        lines.extend(rest.iter().map(to_line));
+        let millis = u64::try_from(self.run.elapsed().as_millis()).unwrap_or(u64::MAX);
+        let times = vec![millis; lines.len()];
+        EventBatch { lease: self.held.lease.clone(), first: 1, events: lines, times }
+    }
+
+    /// The run has a log from now on.
+    pub(super) fn begin_log(&mut self, log: &Arc<LiveLog>) {
+        if let Some(journal) = &self.journal {
+            journal.begin_log(log.clone());
+        }
     }
 
     /// Adds a snapshot at the end of the run, if the client sent data that were stored as files:
@@ -131,12 +225,19 @@ impl TranscribedRun {
         cx: &mut Context<'_>,
         sink: &mut impl EventSink,
     ) -> Poll<Progress> {
-        let transcription = &mut self.transcription;
-        let progress = ready!(
-            self.run.poll_progress(cx, &mut |event: &Event| transcription.pass(event, sink))
-        );
+        let (transcription, journal) = (&mut self.transcription, self.journal.as_deref());
+        let progress = ready!(self.run.poll_progress(cx, &mut |event: &Event| {
+            if let Some(journal) = journal {
+                let messages = || transcription.transcript.new_messages().count();
+                journal.place_mark(messages);
+            }
+            transcription.pass(event, sink);
+        }));
         if self.transcription.is_too_long {
             self.stop(Stop::TooLong);
+        }
+        if self.held.run.control.has_open_calls() && !self.run.guard().has_pending_calls() {
+            self.held.run.settled();
         }
         Poll::Ready(if self.transcription.terminal.is_some() { Progress::Ended } else { progress })
     }
@@ -156,20 +257,22 @@ impl TranscribedRun {
         let span = self.run.span().clone();
         let future = async move {
             let snapshot = self.absorb().await.map(Box::new);
-            let Self { transcription, run, thread, mut held } = self;
+            let Self { transcription, run, thread, mut held, .. } = self;
             let Transcription { added_events, skipped_events, terminal, transcript, .. } =
                 transcription;
             let events = run.events() + added_events - skipped_events;
+            let reason = run.end_reason();
             let permit = run.into_permit();
             let changes = transcript.into_changes();
             let result = RunResult::new(
-                &held.run.lease,
+                &held.lease,
                 thread,
                 changes,
                 terminal.as_deref(),
                 events,
                 delivered,
             );
+            let result = result.ended_by(reason, held.run.control.has_unsafe_calls());
             let result = match last_events {
                 Some(batch) => result.with_last_events(batch),
                 None => result,
@@ -203,6 +306,11 @@ impl Transcription {
                 return;
             }
             Event::RunFinished(_) | Event::RunError(_) => return self.hold_terminal(event, sink),
+            Event::ToolCallStart(start) => {
+                if let Some(watch) = &mut self.call_watch {
+                    watch.note(start);
+                }
+            }
             _ => {}
         }
         let bytes_left = self.bytes_left.checked_sub(added_bytes(event));

@@ -9,6 +9,7 @@ use crate::{
     control::Stop,
     events::thread_event_hub::{ChangedThread, ThreadChange, ThreadChanges},
     log::{Follower, mark::is_mark},
+    turn::live_run::{LiveRun, RunClient},
 };
 use agui_base::complete_on_drop::CompleteOnDrop;
 use agui_protocol::{RunId, ThreadId};
@@ -168,10 +169,15 @@ impl Threads {
             .followers
             .try_take(&key.owner, 1)
             .map_err(|_| ThreadError::TooManyFollowers)?;
-        let here = self.core.queue.active(key).filter(|active| active.lease.run == run.number);
-        let live = here.and_then(|active| active.log.clone());
-        Ok(Follower::from_stored_run(&self.core.followed_logs, key.clone(), run, after, permit)
-            .with_live(live))
+        let is_it = |live: &Arc<LiveRun>| live.lease().is_some_and(|lease| lease.run == run.number);
+        let here = self.core.queue.running(key).filter(is_it);
+        let live = here.as_ref().and_then(|live| live.log().cloned());
+        let follower =
+            Follower::from_stored_run(&self.core.followed_logs, key.clone(), run, after, permit)
+                .with_live(live);
+        // A run that was promoted ends with its last client.
+        let client = here.filter(|live| !live.continues()).map(|live| RunClient::of(&live));
+        Ok(follower.holding(client))
     }
 
     /// Waits for the end of a run whose client has left or is leaving. A page that is reloaded
@@ -186,8 +192,8 @@ impl Threads {
     }
 
     async fn wait_within(&self, notice: Duration, key: &ThreadKey) {
-        if let Some(active) = self.core.queue.active(key).filter(|active| active.log.is_none()) {
-            active.wait_if_abandoned(notice, RUN_END_TIMEOUT).await;
+        if let Some(run) = self.core.queue.running(key).filter(|run| !run.continues()) {
+            run.wait_if_abandoned(notice, RUN_END_TIMEOUT).await;
         }
     }
 
@@ -226,11 +232,7 @@ impl Threads {
         key: &ThreadKey,
         run: &RunId,
     ) -> Result<Option<RunRecord>, ThreadError> {
-        if let Some(active) = self.core.queue.active(key).filter(|active| active.run_id == *run) {
-            active.control.cancel();
-            return Ok(None);
-        }
-        if self.core.queue.cancel_queued(key, run) {
+        if self.core.queue.cancel(key, run) {
             return Ok(None);
         }
         self.cancel_stored(&self.thread(key).await?, run).await
@@ -265,13 +267,10 @@ impl Threads {
 
     async fn delete_found(&self, thread: Thread) -> Result<(), ThreadError> {
         if thread.is_running {
-            match self
-                .core
-                .queue
-                .active(&thread.key)
-                .filter(|active| active.lease.run == thread.run)
-            {
-                Some(active) => active.control.cancel(),
+            let is_it =
+                |run: &Arc<LiveRun>| run.lease().is_some_and(|lease| lease.run == thread.run);
+            match self.core.queue.running(&thread.key).filter(is_it) {
+                Some(running) => running.control.cancel(),
                 None => match self.cancel_stored(&thread, &thread.run_id).await {
                     // `NoRun`: another request has deleted the thread, or replaced the run.
                     Ok(_) | Err(ThreadError::NoRun) => {}
@@ -327,13 +326,10 @@ impl Threads {
         self.core.cache.take(&thread.key);
         let existed = self.core.store.delete(thread.number).await?;
         // A run that did not end in time, or that began in the meantime.
-        if let Some(active) = self
-            .core
-            .queue
-            .active(&thread.key)
-            .filter(|active| active.lease.thread == thread.number)
-        {
-            active.control.stop(Stop::LeaseLost);
+        let is_of_thread =
+            |run: &Arc<LiveRun>| run.lease().is_some_and(|lease| lease.thread == thread.number);
+        if let Some(running) = self.core.queue.running(&thread.key).filter(is_of_thread) {
+            running.control.stop(Stop::LeaseLost);
         }
         self.core.stored_bytes.forget(&thread.key.owner);
         self.core.remove_data(&thread.key).await;

@@ -1,4 +1,4 @@
-//! The queue of runs on each thread within this process: one run at a time, first come, first served.
+//! The runs on each thread within this process: one at a time, first come, first served.
 //!
 //! Between processes the lease in the store decides: the run that has the turn here takes the
 //! lease.
@@ -7,61 +7,76 @@ use std::{collections::HashMap, sync::Arc};
 
 use parking_lot::Mutex;
 
-use super::active::{ActiveRun, Phase};
-use crate::limits::start_error::StartError;
+use super::live_run::{LiveRun, RunStage};
+use crate::{
+    control::{RunControl, Stop},
+    conversation::asked::Asked,
+    limits::start_error::StartError,
+};
 use agui_protocol::RunId;
 use agui_store::ThreadKey;
 
 /// The runs of this process by thread. The first one of a thread has the turn, the others are
 /// queued.
 #[derive(Debug, Default)]
-pub struct ThreadQueue(Mutex<HashMap<ThreadKey, Vec<Arc<QueuedRun>>>>);
+pub struct ThreadQueue(Mutex<HashMap<ThreadKey, Vec<Arc<LiveRun>>>>);
 
 /// The reason for a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum RunTrigger {
+pub(crate) enum RunTrigger {
     Message,
     /// A reply to an interrupt. It supersedes no run: no interrupt is open during a run, so the
     /// reply is late or repeated.
     Reply,
 }
 
-#[derive(Debug)]
-struct QueuedRun {
-    run_id: RunId,
-    trigger: RunTrigger,
-    phase: Phase,
-    active: Mutex<Option<Arc<ActiveRun>>>,
+/// A request as the queue sees it.
+pub(crate) struct Arrival<'a> {
+    pub(crate) key: &'a ThreadKey,
+    pub(crate) run_id: &'a RunId,
+    pub(crate) asked: Option<&'a Asked>,
+    pub(crate) trigger: RunTrigger,
+    pub(crate) control: &'a Arc<RunControl>,
 }
 
-const HAS_TURN: u8 = 1;
-const CANCELLED: u8 = 2;
+/// The result of an arrival.
+#[derive(Debug)]
+pub(crate) enum Entered {
+    Place(RunPlace),
+    /// The same request has a run here.
+    Same(Arc<LiveRun>),
+}
 
 /// The place of a run in the queue until its end. Dropping it gives the turn to the next run.
 #[derive(Debug)]
-pub struct TurnGuard {
+pub struct RunPlace {
     queue: Arc<ThreadQueue>,
     key: ThreadKey,
-    run: Arc<QueuedRun>,
+    pub(crate) run: Arc<LiveRun>,
 }
 
 impl ThreadQueue {
-    /// Enters a run behind at most `max_queued` queued ones.
+    /// Enters a run behind at most `max_queued` queued ones, unless the same request is here.
     ///
     /// # Errors
-    /// [`StartError::RunIsRunning`], [`StartError::QueueFull`], or [`StartError::ThreadIsBusy`] if
-    /// `max_queued` is 0.
-    pub fn enter(
+    /// [`StartError::RunIsRunning`] if the id belongs to another request that waits or runs, [`StartError::QueueFull`], or
+    /// [`StartError::ThreadIsBusy`] if `max_queued` is 0.
+    pub(crate) fn enter(
         self: &Arc<Self>,
-        key: &ThreadKey,
-        run_id: &RunId,
-        trigger: RunTrigger,
+        arrival: &Arrival<'_>,
         max_queued: usize,
-    ) -> Result<TurnGuard, StartError> {
+    ) -> Result<Entered, StartError> {
+        let Arrival { key, run_id, asked, trigger, control } = arrival;
         let mut threads = self.0.lock();
-        let runs = threads.entry(key.clone()).or_default();
-        if runs.iter().any(|run| run.run_id == *run_id) {
-            return Err(StartError::RunIsRunning);
+        let runs = threads.entry((*key).clone()).or_default();
+        for run in runs.iter().filter(|run| run.run_id == **run_id) {
+            if asked.is_some() && run.asked.as_ref() == *asked {
+                return Ok(Entered::Same(run.clone()));
+            }
+            // An ending run is waited for, as by any message. A reply waits even for a queued message.
+            if *trigger == RunTrigger::Message && run.stage() < RunStage::Left {
+                return Err(StartError::RunIsRunning);
+            }
         }
         if runs.len() > max_queued {
             return Err(if max_queued == 0 {
@@ -70,34 +85,48 @@ impl ThreadQueue {
                 StartError::QueueFull
             });
         }
-        let run = Arc::new(QueuedRun::new(run_id, trigger));
-        if runs.is_empty() {
-            run.phase.enter(HAS_TURN);
+        let run = LiveRun::new((*run_id).clone(), asked.cloned(), *trigger, (*control).clone());
+        let run = Arc::new(run);
+        match runs.first() {
+            Some(first) => first.note_waiter(),
+            None => run.enter(RunStage::HasTurn),
         }
         runs.push(run.clone());
-        Ok(TurnGuard { queue: self.clone(), key: key.clone(), run })
+        Ok(Entered::Place(RunPlace { queue: self.clone(), key: (*key).clone(), run }))
     }
 
     /// Enters a run that has the lease already, before all others. A run that has the turn then
     /// waits for the lease.
-    pub(crate) fn enter_first(self: &Arc<Self>, key: &ThreadKey, run_id: &RunId) -> TurnGuard {
-        let run = Arc::new(QueuedRun::new(run_id, RunTrigger::Message));
-        run.phase.enter(HAS_TURN);
+    pub(crate) fn enter_first(
+        self: &Arc<Self>,
+        key: &ThreadKey,
+        run_id: &RunId,
+        asked: Option<Asked>,
+        control: &Arc<RunControl>,
+    ) -> RunPlace {
+        let run = LiveRun::new(run_id.clone(), asked, RunTrigger::Message, control.clone());
+        let run = Arc::new(run);
+        run.enter(RunStage::HasTurn);
         self.0.lock().entry(key.clone()).or_default().insert(0, run.clone());
-        TurnGuard { queue: self.clone(), key: key.clone(), run }
+        RunPlace { queue: self.clone(), key: key.clone(), run }
     }
 
-    pub fn active(&self, key: &ThreadKey) -> Option<Arc<ActiveRun>> {
-        self.0.lock().get(key)?.first()?.active()
+    /// Returns the running run of a thread.
+    pub(crate) fn running(&self, key: &ThreadKey) -> Option<Arc<LiveRun>> {
+        self.0.lock().get(key)?.first().filter(|run| run.has_begun()).cloned()
     }
 
-    pub(crate) fn all_active(&self) -> Vec<Arc<ActiveRun>> {
-        self.0.lock().values().filter_map(|runs| runs.first()?.active()).collect()
+    pub(crate) fn all_running(&self) -> Vec<Arc<LiveRun>> {
+        let threads = self.0.lock();
+        threads
+            .values()
+            .filter_map(|runs| runs.first().filter(|run| run.has_begun()).cloned())
+            .collect()
     }
 
     /// Returns whether a queued run may supersede the one that has the turn.
     pub(crate) fn has_superseding(&self, key: &ThreadKey) -> bool {
-        let is_superseding = |run: &Arc<QueuedRun>| run.trigger == RunTrigger::Message;
+        let is_superseding = |run: &Arc<LiveRun>| run.trigger == RunTrigger::Message;
         self.0.lock().get(key).is_some_and(|runs| runs.iter().skip(1).any(is_superseding))
     }
 
@@ -106,58 +135,31 @@ impl ThreadQueue {
         self.0.lock().values().map(|runs| runs.len().saturating_sub(1)).sum()
     }
 
-    /// Cancels a run that has not begun. Returns whether the run was in the queue.
-    pub(crate) fn cancel_queued(&self, key: &ThreadKey, run_id: &RunId) -> bool {
+    /// Cancels the newest run of this id, running or queued. Returns whether there is one.
+    pub(crate) fn cancel(&self, key: &ThreadKey, run_id: &RunId) -> bool {
         let threads = self.0.lock();
-        let run = threads.get(key).and_then(|runs| runs.iter().find(|run| run.run_id == *run_id));
-        let Some(run) = run.filter(|run| run.active().is_none()) else { return false };
-        run.phase.enter(CANCELLED);
+        let mut runs = threads.get(key).into_iter().flatten().rev();
+        let Some(run) = runs.find(|run| run.run_id == *run_id) else { return false };
+        run.control.stop(Stop::Cancel);
         true
     }
-}
 
-impl QueuedRun {
-    fn new(run_id: &RunId, trigger: RunTrigger) -> Self {
-        Self { run_id: run_id.clone(), trigger, phase: Phase::default(), active: Mutex::default() }
-    }
-
-    fn active(&self) -> Option<Arc<ActiveRun>> {
-        self.active.lock().clone()
+    /// Stops all runs that have not begun, whose requests then end before the server does.
+    pub(crate) fn stop_queued(&self) {
+        let threads = self.0.lock();
+        let waiting = threads.values().flatten().filter(|run| !run.has_begun());
+        waiting.for_each(|run| run.control.stop(Stop::Shutdown));
     }
 }
 
-impl TurnGuard {
-    /// Waits until the run has the turn or is cancelled.
-    pub(crate) async fn turn(&self) {
-        self.run.phase.reached(HAS_TURN).await;
-    }
-
-    pub async fn cancelled(&self) {
-        self.run.phase.reached(CANCELLED).await;
-    }
-
-    pub(crate) fn is_cancelled(&self) -> bool {
-        self.run.phase.get() == CANCELLED
-    }
-
-    pub(crate) fn activate(&self, run: Arc<ActiveRun>) {
-        // Under the queue's lock, so that a concurrent cancel finds the run either queued or
-        // running.
-        let _threads = self.queue.0.lock();
-        *self.run.active.lock() = Some(run);
-    }
-}
-
-impl Drop for TurnGuard {
+impl Drop for RunPlace {
     fn drop(&mut self) {
         let mut threads = self.queue.0.lock();
-        if let Some(active) = self.run.active() {
-            active.stored();
-        }
+        self.run.enter(RunStage::Over);
         let Some(runs) = threads.get_mut(&self.key) else { return };
         runs.retain(|run| !Arc::ptr_eq(run, &self.run));
         match runs.first() {
-            Some(next) => next.phase.enter(HAS_TURN),
+            Some(next) => next.enter(RunStage::HasTurn),
             None => drop(threads.remove(&self.key)),
         }
     }
@@ -168,61 +170,112 @@ mod tests {
     use futures::FutureExt as _;
 
     use super::*;
+    use crate::turn::live_run::RunClient;
+    use agui_agent::host::Forwarded;
+    use agui_protocol::{Message, RunAgentInput};
 
     fn key(thread: &str) -> ThreadKey {
         ThreadKey { owner: ThreadKey::ANONYMOUS.into(), id: thread.into() }
     }
 
+    fn asked(text: &str) -> Asked {
+        let input = RunAgentInput::new("t", "r", vec![Message::user("m", text)]);
+        Asked::of("a", &input, &Forwarded::new([])).unwrap()
+    }
+
+    fn enter(
+        queue: &Arc<ThreadQueue>,
+        key: &ThreadKey,
+        run: &str,
+        (asked, trigger): (Option<&Asked>, RunTrigger),
+        max_queued: usize,
+    ) -> Result<Entered, StartError> {
+        let (run_id, control) = (run.into(), Arc::default());
+        let arrival = Arrival { key, run_id: &run_id, asked, trigger, control: &control };
+        queue.enter(&arrival, max_queued)
+    }
+
+    fn place(entered: Result<Entered, StartError>) -> RunPlace {
+        match entered.unwrap() {
+            Entered::Place(place) => place,
+            Entered::Same(run) => panic!("{run:?} is another request"),
+        }
+    }
+
+    fn has_turn(place: &RunPlace) -> bool {
+        place.run.reached(RunStage::HasTurn).now_or_never().is_some()
+    }
+
     #[test]
     fn runs_of_a_thread_take_turns_in_order() {
         let queue = Arc::new(ThreadQueue::default());
-        let enter = |thread: &str, run: &str| {
-            queue.enter(&key(thread), &run.into(), RunTrigger::Message, 2)
-        };
-        let first = enter("t", "1").unwrap();
-        assert!(first.turn().now_or_never().is_some());
-        let second = enter("t", "2").unwrap();
+        let message = (None, RunTrigger::Message);
+        let enter_2 = |run: &str| enter(&queue, &key("t"), run, message, 2);
+        let first = place(enter_2("1"));
+        assert!(has_turn(&first));
+        let second = place(enter_2("2"));
         for run in ["1", "2"] {
-            assert!(matches!(enter("t", run), Err(StartError::RunIsRunning)));
+            assert!(matches!(enter_2(run), Err(StartError::RunIsRunning)));
         }
-        let third = enter("t", "3").unwrap();
-        assert!(matches!(enter("t", "4"), Err(StartError::QueueFull)));
-        assert!(matches!(
-            queue.enter(&key("t"), &"4".into(), RunTrigger::Message, 0),
-            Err(StartError::ThreadIsBusy)
-        ));
+        let third = place(enter_2("3"));
+        assert!(matches!(enter_2("4"), Err(StartError::QueueFull)));
+        let busy = enter(&queue, &key("t"), "4", message, 0);
+        assert!(matches!(busy, Err(StartError::ThreadIsBusy)));
         assert!(queue.has_superseding(&key("t")) && !queue.has_superseding(&key("other")));
         let other = ThreadKey { owner: "key:b".into(), ..key("t") };
-        assert!(
-            queue
-                .enter(&other, &"1".into(), RunTrigger::Message, 0)
-                .unwrap()
-                .turn()
-                .now_or_never()
-                .is_some(),
-            "another owner's thread"
-        );
+        assert!(has_turn(&place(enter(&queue, &other, "1", message, 0))), "another owner's thread");
 
-        assert!(second.turn().now_or_never().is_none());
+        assert!(!has_turn(&second));
         drop(first);
-        assert!(third.turn().now_or_never().is_none());
-        assert!(second.turn().now_or_never().is_some());
+        assert!(!has_turn(&third) && has_turn(&second));
         drop(third);
         drop(second);
         assert!(queue.0.lock().is_empty());
     }
 
     #[test]
-    fn a_queued_run_can_be_cancelled() {
+    fn the_same_request_finds_its_run_and_another_one_of_the_id_waits_only_for_an_ending_run() {
         let queue = Arc::new(ThreadQueue::default());
-        let [first, second] = ["1", "2"]
-            .map(|run| queue.enter(&key("t"), &run.into(), RunTrigger::Message, 2).unwrap());
-        assert!(!queue.cancel_queued(&key("t"), &"3".into()));
-        assert!(queue.cancel_queued(&key("t"), &"2".into()));
-        assert!(second.turn().now_or_never().is_some() && second.is_cancelled());
-        drop(first);
-        assert!(second.is_cancelled(), "a turn does not undo the cancel");
-        drop(second);
-        assert!(queue.0.lock().is_empty());
+        let (pay, stop) = (asked("Pay"), asked("Stop"));
+        let enter =
+            |asked: &Asked, trigger| enter(&queue, &key("t"), "1", (Some(asked), trigger), 2);
+        let first = place(enter(&pay, RunTrigger::Message));
+        assert!(
+            matches!(enter(&pay, RunTrigger::Message), Ok(Entered::Same(run)) if Arc::ptr_eq(&run, &first.run))
+        );
+        assert!(matches!(enter(&stop, RunTrigger::Message), Err(StartError::RunIsRunning)));
+        drop(place(enter(&stop, RunTrigger::Reply)));
+        first.run.enter(RunStage::Left);
+        drop(place(enter(&stop, RunTrigger::Message)));
+    }
+
+    #[test]
+    fn a_queued_run_can_be_cancelled_and_is_stopped_at_shutdown() {
+        let queue = Arc::new(ThreadQueue::default());
+        let enter = |run| place(enter(&queue, &key("t"), run, (None, RunTrigger::Message), 2));
+        let (first, second, third) = (enter("1"), enter("2"), enter("3"));
+        first.run.begun(agui_store::Lease { thread: 1, run: 1, holder: "h".into() }, None);
+        assert!(!queue.cancel(&key("t"), &"4".into()));
+        assert!(queue.cancel(&key("t"), &"2".into()));
+        queue.stop_queued();
+        let stopped = [&first, &second, &third].map(|place| place.run.control.requested());
+        assert_eq!(stopped, [None, Some(Stop::Cancel), Some(Stop::Shutdown)]);
+    }
+
+    #[test]
+    fn the_last_client_that_leaves_ends_a_run_unless_it_continues() {
+        for continues in [false, true] {
+            let run = LiveRun::new("r".into(), None, RunTrigger::Message, Arc::default());
+            let run = Arc::new(run);
+            let clients = [RunClient::of(&run), RunClient::of(&run)];
+            if continues {
+                run.let_continue();
+            }
+            let [first, second] = clients;
+            drop(first);
+            assert_eq!(run.control.requested(), None);
+            drop(second);
+            assert_eq!(run.control.requested(), (!continues).then_some(Stop::Left));
+        }
     }
 }

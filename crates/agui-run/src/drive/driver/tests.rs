@@ -3,21 +3,23 @@ use std::{
     time::Duration,
 };
 
+use futures::{FutureExt as _, future::BoxFuture};
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
 use super::*;
 use crate::{
     limits::start_error::StartError,
-    log::LiveLog,
     request::{RunRequest, StartedRun},
     runs::{Runs, RunsBuilder},
 };
 use agui_agent::{
-    AgentError, EventStream, emit, emit::TextMessage, event_stream, events, host::RunJournal,
+    AgentError, EventStream, emit,
+    emit::TextMessage,
+    event_stream, events,
+    host::{Journal, RunJournal},
 };
 use agui_protocol::{Interrupt, event::RunError};
-use agui_store::Lease;
 
 fn runs(agent: impl Agent) -> Arc<Runs> {
     limited(agent, RunLimits::default())
@@ -318,15 +320,37 @@ async fn drain_waits_for_runs_and_then_stops_each() {
     assert!(!runs.is_ready());
 }
 
+/// The journal of a run that another server continues, or not.
+struct KeptJournal(bool);
+
+impl Journal for KeptJournal {
+    fn mark(&self, _: Value) {}
+
+    fn written(&self) -> BoxFuture<'_, ()> {
+        std::future::ready(()).boxed()
+    }
+
+    fn is_kept(&self) -> bool {
+        self.0
+    }
+
+    fn is_left(&self) -> bool {
+        false
+    }
+}
+
 #[tokio::test]
-async fn a_run_with_a_journal_does_not_end_by_a_shutdown() {
-    let runs = runs(silent().0);
-    let mut run = start(&runs);
-    let lease = Lease { thread: 1, run: 1, holder: "a".into() };
-    let log = Arc::new(LiveLog::new(lease, 0, u64::MAX));
-    run.cx = run.cx.clone().with_journal(Some(RunJournal { log, continuation: None }));
-    run.control().stop(Stop::Shutdown);
-    assert_eq!(types(&play(run).await), ["RUN_STARTED"]);
+async fn a_run_that_another_server_continues_does_not_end_by_a_shutdown() {
+    for is_kept in [true, false] {
+        let runs = runs(silent().0);
+        let mut run = start(&runs);
+        let log = Arc::new(KeptJournal(is_kept));
+        run.cx = run.cx.clone().with_journal(Some(RunJournal { log, continuation: None }));
+        run.control().stop(Stop::Shutdown);
+        let played = play(run).await;
+        let expected: &[_] = if is_kept { &["RUN_STARTED"] } else { &["RUN_STARTED", "RUN_ERROR"] };
+        assert_eq!(types(&played), expected);
+    }
 }
 
 #[tokio::test(start_paused = true)]

@@ -148,6 +148,10 @@ impl Guard {
         Ok(true)
     }
 
+    pub(crate) fn has_pending_calls(&self) -> bool {
+        self.calls.iter().any(|(_, call)| !call.details.has_result)
+    }
+
     pub(crate) fn pending_calls(&self) -> Vec<ToolCallId> {
         self.calls
             .iter()

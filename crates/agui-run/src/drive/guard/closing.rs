@@ -73,9 +73,9 @@ impl Guard {
     /// Closes all open items, then all active subagents, the newest first.
     pub(crate) fn close_all(&mut self, how: &RunClosing<'_>, out: &mut impl EventSink) {
         self.close_items(None, out);
-        let active = self.subagents.iter_mut().rev().filter(|(_, active)| **active);
-        for (id, active) in active {
-            *active = false;
+        let active = self.subagents.iter_mut().rev().filter(|(_, subagent)| subagent.is_active);
+        for (id, subagent) in active {
+            subagent.is_active = false;
             let event: Event = match how {
                 RunClosing::Finished(RunOutcome::Success { .. }) => {
                     SubagentFinished::new(id.clone()).into()

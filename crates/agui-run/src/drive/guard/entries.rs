@@ -3,7 +3,10 @@
 use std::sync::Arc;
 
 use super::violation::Owner;
-use agui_protocol::{EventType, MessageId, Role, event::TextMessageRole};
+use agui_protocol::{
+    EventType, MessageId, Role,
+    event::{SubagentStarted, TextMessageRole},
+};
 
 /// The fields of a message's start event. A message that is reopened must repeat them.
 pub(crate) struct TextDetails {
@@ -24,6 +27,13 @@ pub(crate) struct ImplicitMessage {
     pub name: Option<String>,
     /// True if a tool call made the message. Clients take neither owner nor name from the call.
     pub(crate) made_by_call: bool,
+}
+
+/// A subagent that was started.
+#[derive(Debug)]
+pub(crate) struct Subagent {
+    pub started: SubagentStarted,
+    pub is_active: bool,
 }
 
 /// An item that chunks have opened.

@@ -146,6 +146,12 @@ impl<K: Eq + Hash + Clone + Borrow<str> + fmt::Debug, D> ItemTable<K, D> {
         self.items.get(id).is_some_and(|item| item.open)
     }
 
+    /// Returns the open items with their owners, in the order they were opened.
+    pub(super) fn open_items(&self) -> impl Iterator<Item = (&K, &Owner)> {
+        let item = |id| self.items.get(id).map(|item: &ItemEntry<D>| (id, &item.owner));
+        self.open.iter().filter_map(item)
+    }
+
     pub(super) fn remove(&mut self, id: &str) {
         self.items.shift_remove(id);
         self.open.shift_remove(id);

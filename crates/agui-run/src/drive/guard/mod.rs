@@ -13,6 +13,7 @@ mod entries;
 mod history;
 mod items;
 mod known;
+mod open;
 mod reasoning;
 mod state;
 mod subagents;
@@ -24,7 +25,7 @@ use std::collections::{HashMap, HashSet};
 use indexmap::{IndexMap, IndexSet};
 
 use self::{
-    entries::{CallDetails, ChunkedItem, ImplicitMessage, TextDetails},
+    entries::{CallDetails, ChunkedItem, ImplicitMessage, Subagent, TextDetails},
     history::History,
     items::{ItemTable, MAX_OPEN_ITEMS},
     violation::{Owner, check_patch},
@@ -47,8 +48,8 @@ pub struct Guard {
     reasoning_spans: ItemTable<MessageId, ()>,
     reasoning_messages: ItemTable<MessageId, ()>,
     steps: IndexSet<(Owner, String)>,
-    /// The subagents that were started, with `true` for the active ones.
-    subagents: IndexMap<SubagentRunId, bool>,
+    /// The subagents that were started.
+    subagents: IndexMap<SubagentRunId, Subagent>,
     /// Subagents that events named before a start event. A start event must not follow.
     unannounced: IndexSet<SubagentRunId>,
     activities: HashMap<MessageId, Owner>,

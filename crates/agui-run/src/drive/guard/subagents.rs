@@ -1,6 +1,6 @@
 //! Subagents: each is started before its first event, and ends once. Its id is not used again.
 
-use super::{Guard, violation::Violation};
+use super::{Guard, entries::Subagent, violation::Violation};
 use crate::drive::progress::EventSink;
 use agui_protocol::{EventType, SubagentRunId, event::SubagentStarted};
 
@@ -9,8 +9,10 @@ impl Guard {
         let refuse = |problem: String| Err(Violation::new(EventType::SubagentStarted, problem));
         let id = &event.subagent_run_id;
         match self.subagents.get(id) {
-            Some(true) => return refuse(format!("subagent {id:?} is already active")),
-            Some(false) => {
+            Some(Subagent { is_active: true, .. }) => {
+                return refuse(format!("subagent {id:?} is already active"));
+            }
+            Some(_) => {
                 return refuse(format!("subagent {id:?} has ended; its id cannot be used again"));
             }
             None if self.unannounced.contains(id) => {
@@ -23,12 +25,13 @@ impl Guard {
         {
             return refuse(format!("its parent, subagent {parent:?}, has not started"));
         }
-        self.subagents.insert(id.clone(), true);
+        let subagent = Subagent { started: event.clone(), is_active: true };
+        self.subagents.insert(id.clone(), subagent);
         Ok(true)
     }
 
     pub(crate) fn end_subagent(&mut self, id: &SubagentRunId, out: &mut impl EventSink) -> bool {
-        if self.subagents.get(id) != Some(&true) {
+        if !self.subagents.get(id).is_some_and(|subagent| subagent.is_active) {
             tracing::debug!(
                 subagent = id.as_str(),
                 "skipped the end of a subagent that is not active"
@@ -36,7 +39,9 @@ impl Guard {
             return false;
         }
         self.close_items(Some(&Some(id.clone())), out);
-        self.subagents.insert(id.clone(), false);
+        if let Some(subagent) = self.subagents.get_mut(id) {
+            subagent.is_active = false;
+        }
         true
     }
 }

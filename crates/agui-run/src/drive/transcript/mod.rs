@@ -112,6 +112,21 @@ impl Transcript {
         self.base[..self.kept].iter().chain(self.new.iter()).cloned().collect()
     }
 
+    /// Adds a message at the end.
+    pub(crate) fn push(&mut self, message: Message) {
+        self.new.push(message);
+    }
+
+    /// Returns the messages that the run has added.
+    pub(crate) fn new_messages(&self) -> impl Iterator<Item = &Message> {
+        self.new.iter()
+    }
+
+    /// Returns whether the run has changed messages that it started from.
+    pub(crate) fn has_changed_base(&self) -> bool {
+        self.kept < self.base.len() || !self.changed.is_empty()
+    }
+
     /// Returns the state.
     pub fn state(&self) -> &Value {
         &self.state

@@ -1,0 +1,261 @@
+//! A run of this process, from its request until its end is stored: one machine for all that other requests ask of it.
+//!
+//! ```text
+//! queued ─▶ has turn ─▶ running ─▶ left ─▶ over
+//!                          └────────────────▲
+//! ```
+//! A running run with a log is detached: it was begun so, or was *promoted* because a second request wants it, or because it was
+//! about to make a call that must not be repeated.
+
+use std::{
+    fmt,
+    sync::{
+        Arc, OnceLock,
+        atomic::{AtomicBool, AtomicU8, AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
+
+use parking_lot::Mutex;
+use tokio::{sync::Notify, time::timeout};
+
+use super::queue::RunTrigger;
+use crate::{
+    control::{RunControl, Stop},
+    conversation::asked::Asked,
+    log::LiveLog,
+};
+use agui_base::permits::Permit;
+use agui_protocol::RunId;
+use agui_store::Lease;
+
+/// The time that a call which must not be repeated has to end after the last client has left.
+const MAX_OPEN_CALL: Duration = Duration::from_secs(5);
+
+/// The stages only follow each other; a stage can be left out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[repr(u8)]
+pub(crate) enum RunStage {
+    Queued,
+    /// It is the first of its thread in this process, and is being begun in the store.
+    HasTurn,
+    Running,
+    /// Its last client has left, and its end is being stored.
+    Left,
+    /// Its end is stored, or it never began.
+    Over,
+}
+
+/// The response that polls a run, and can give it away.
+pub(crate) trait PolledByResponse: Send + Sync {
+    /// Makes the run a detached one, between two events.
+    fn promote(&self);
+}
+
+/// A run of this process.
+pub struct LiveRun {
+    pub run_id: RunId,
+    pub control: Arc<RunControl>,
+    /// What its request asked; `None` if it equals no other request.
+    pub(crate) asked: Option<Asked>,
+    pub(super) trigger: RunTrigger,
+    stage: AtomicU8,
+    changed: Notify,
+    lease: OnceLock<Lease>,
+    log: OnceLock<Arc<LiveLog>>,
+    response: OnceLock<Arc<dyn PolledByResponse>>,
+    /// The responses that keep the run alive.
+    clients: AtomicUsize,
+    /// True if it continues without clients.
+    continues: AtomicBool,
+    /// True if another run waits for this one.
+    has_waiter: AtomicBool,
+    /// The place of a promoted run among the detached ones.
+    place: Mutex<Option<Permit>>,
+}
+
+impl fmt::Debug for LiveRun {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut run = f.debug_struct("LiveRun");
+        run.field("run_id", &self.run_id).field("stage", &self.stage()).finish_non_exhaustive()
+    }
+}
+
+impl LiveRun {
+    pub(crate) fn new(
+        run_id: RunId,
+        asked: Option<Asked>,
+        trigger: RunTrigger,
+        control: Arc<RunControl>,
+    ) -> Self {
+        Self {
+            run_id,
+            control,
+            asked,
+            trigger,
+            stage: AtomicU8::new(RunStage::Queued as u8),
+            changed: Notify::new(),
+            lease: OnceLock::new(),
+            log: OnceLock::new(),
+            response: OnceLock::new(),
+            clients: AtomicUsize::new(0),
+            continues: AtomicBool::new(false),
+            has_waiter: AtomicBool::new(false),
+            place: Mutex::default(),
+        }
+    }
+
+    pub(crate) fn stage(&self) -> RunStage {
+        match self.stage.load(Ordering::Acquire) {
+            0 => RunStage::Queued,
+            1 => RunStage::HasTurn,
+            2 => RunStage::Running,
+            3 => RunStage::Left,
+            _ => RunStage::Over,
+        }
+    }
+
+    /// Enters a stage. A run never returns to an earlier one.
+    pub(crate) fn enter(&self, stage: RunStage) {
+        self.stage.fetch_max(stage as u8, Ordering::AcqRel);
+        if stage == RunStage::Over {
+            // A slow client can hold the run for longer.
+            *self.place.lock() = None;
+        }
+        self.changed.notify_waiters();
+    }
+
+    pub(crate) async fn reached(&self, stage: RunStage) {
+        self.until(|| self.stage() >= stage).await;
+    }
+
+    async fn until(&self, is_true: impl Fn() -> bool) {
+        loop {
+            let changed = self.changed.notified();
+            if is_true() {
+                return;
+            }
+            changed.await;
+        }
+    }
+
+    /// The lease of a run that has begun.
+    pub(crate) fn lease(&self) -> Option<&Lease> {
+        self.lease.get()
+    }
+
+    pub(crate) fn has_begun(&self) -> bool {
+        self.lease.get().is_some()
+    }
+
+    /// Notes the lease of a run that has begun; `log` is that of a detached one.
+    pub(crate) fn begun(&self, lease: Lease, log: Option<Arc<LiveLog>>) {
+        let _ = self.lease.set(lease);
+        if let Some(log) = log {
+            self.continues.store(true, Ordering::Relaxed);
+            let _ = self.log.set(log);
+        }
+        self.enter(RunStage::Running);
+    }
+
+    /// The log of a detached run.
+    pub(crate) fn log(&self) -> Option<&Arc<LiveLog>> {
+        self.log.get()
+    }
+
+    pub(crate) fn polled_by(&self, response: Arc<dyn PolledByResponse>) {
+        let _ = self.response.set(response);
+    }
+
+    /// Notes that the run was made a detached one.
+    pub(crate) fn promoted(&self, log: Arc<LiveLog>) {
+        let _ = self.log.set(log);
+        self.changed.notify_waiters();
+    }
+
+    /// Returns the log of a running run. One that a response polls is promoted first. Returns `None` if the run ends before.
+    pub(crate) async fn shared_log(&self) -> Option<Arc<LiveLog>> {
+        if self.log().is_none()
+            && let Some(response) = self.response.get()
+        {
+            response.promote();
+        }
+        self.until(|| self.log().is_some() || self.stage() > RunStage::Running).await;
+        self.log().cloned()
+    }
+
+    /// Notes that all calls of the run have their results.
+    pub(crate) fn settled(&self) {
+        self.control.settle();
+        self.changed.notify_waiters();
+    }
+
+    /// Notes that another run waits for this one.
+    pub(super) fn note_waiter(&self) {
+        if !self.has_waiter.swap(true, Ordering::AcqRel) {
+            self.changed.notify_waiters();
+        }
+    }
+
+    /// True if the run continues without clients.
+    pub(crate) fn continues(&self) -> bool {
+        self.continues.load(Ordering::Relaxed)
+    }
+
+    /// Lets the run continue without clients.
+    pub(crate) fn let_continue(&self) {
+        self.continues.store(true, Ordering::Relaxed);
+    }
+
+    /// Holds a place among the detached runs until the run is over.
+    pub(crate) fn hold_place(&self, place: Permit) {
+        self.place.lock().get_or_insert(place);
+    }
+
+    /// Waits until the end of the run is stored, for at most `max`, if its last client has left or leaves within `notice`. A client
+    /// that returns to a thread would otherwise read it before the run that it left has ended.
+    pub(crate) async fn wait_if_abandoned(&self, notice: Duration, max: Duration) {
+        if timeout(notice, self.reached(RunStage::Left)).await.is_ok() {
+            // After the timeout the caller reads the thread without the end of the run.
+            let _ = timeout(max, self.reached(RunStage::Over)).await;
+        }
+    }
+}
+
+/// A response that reads a run. A run that does not continue by itself ends when the last one is dropped.
+#[derive(Debug)]
+pub(crate) struct RunClient(Arc<LiveRun>);
+
+impl RunClient {
+    pub(crate) fn of(run: &Arc<LiveRun>) -> Self {
+        run.clients.fetch_add(1, Ordering::AcqRel);
+        Self(run.clone())
+    }
+}
+
+impl Drop for RunClient {
+    fn drop(&mut self) {
+        let is_last = self.0.clients.fetch_sub(1, Ordering::AcqRel) == 1;
+        if is_last && !self.0.continues() && self.0.stage() <= RunStage::Running {
+            self.0.enter(RunStage::Left);
+            stop_left(&self.0);
+        }
+    }
+}
+
+/// Stops a run without clients. A call under way that must not be repeated has some time to end, so that its result is known.
+fn stop_left(run: &Arc<LiveRun>) {
+    let runtime = tokio::runtime::Handle::try_current();
+    let Some(runtime) = runtime.ok().filter(|_| run.control.has_open_calls()) else {
+        return run.control.stop(Stop::Left);
+    };
+    let run = run.clone();
+    runtime.spawn(async move {
+        let is_settled = || {
+            let has_waiter = run.has_waiter.load(Ordering::Acquire);
+            has_waiter || !run.control.has_open_calls() || run.stage() == RunStage::Over
+        };
+        let _ = timeout(MAX_OPEN_CALL, run.until(is_settled)).await;
+        run.control.stop(Stop::Left);
+    });
+}
