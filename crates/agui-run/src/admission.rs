@@ -223,24 +223,7 @@ impl Admission {
                 .then(|| stored_request(request, &plan, self.had_inline_media));
             let now = now();
             match self.begin_with(&plan, stored.as_deref(), now).await? {
-                BeginOutcome::Begun { lease, version, last_message, state_number, replaced } => {
-                    if replaced {
-                        let (thread, run) = (&key.id, &request.input.run_id);
-                        // Clients of CopilotKit answer interrupts under the run's id. A repeated request adds nothing.
-                        if plan.adds_messages() && request.input.resume.is_empty() {
-                            tracing::warn!(
-                                thread = thread.as_str(),
-                                run = run.as_str(),
-                                "the run replaces an ended run of the same id"
-                            )
-                        } else {
-                            tracing::debug!(
-                                thread = thread.as_str(),
-                                run = run.as_str(),
-                                "the run repeats or continues one of the same id"
-                            )
-                        }
-                    }
+                BeginOutcome::Begun { lease, version, last_message, state_number } => {
                     if loaded.is_none() {
                         threads.count_new_thread();
                     }
@@ -264,7 +247,7 @@ impl Admission {
                 BeginOutcome::Busy { run, lost } => {
                     return Ok(BeginAttempt::Busy(self, Box::new(run), lost));
                 }
-                BeginOutcome::Changed => self.load().await?,
+                BeginOutcome::Changed | BeginOutcome::Known(_) => self.load().await?,
             }
         }
     }
@@ -343,6 +326,9 @@ impl Admission {
         let run = NewRun {
             key: &self.key,
             run_id: &input.run_id,
+            asked: None,
+            known: 0,
+            continues: false,
             agent: agent.name(),
             detached: permit.detached.is_some(),
             holder: &threads.holder,

@@ -96,10 +96,6 @@ impl Plan {
             && self.state.as_ref().is_some_and(|state| !is_empty(state))
     }
 
-    pub(crate) fn adds_messages(&self) -> bool {
-        self.matched.appended.len() > self.rejoined.len()
-    }
-
     /// Returns the number of the message that the new ones follow.
     pub(crate) fn base(&self, loaded: Option<&LoadedThread>) -> i64 {
         let stored = self.stored(loaded);

@@ -101,6 +101,8 @@ impl RunResult {
             events: self.events,
             usage: &self.usage,
             failure: self.failure.as_ref(),
+            reason: None,
+            has_unsafe_calls: false,
             branch: BranchWrite {
                 base: branch.number_before(changes.kept),
                 new: changes

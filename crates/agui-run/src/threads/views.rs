@@ -273,7 +273,7 @@ impl Threads {
             {
                 Some(active) => active.control.cancel(),
                 None => match self.cancel_stored(&thread, &thread.run_id).await {
-                    // `NoRun`: another request has deleted the thread, or replaced the run.
+                    // `NoRun`: another request has deleted the thread.
                     Ok(_) | Err(ThreadError::NoRun) => {}
                     Err(error) => return Err(error),
                 },
