@@ -49,6 +49,15 @@ impl<S: Store> Store for AuditedStore<S> {
         self.inner.append(batches).await
     }
 
+    async fn promote(
+        &self,
+        lease: &Lease,
+        request: Option<&str>,
+        first: &EventBatch,
+    ) -> Result<bool, StoreError> {
+        self.inner.promote(lease, request, first).await
+    }
+
     async fn finish(
         &self,
         lease: &Lease,
@@ -120,6 +129,15 @@ impl<S: Store> Store for AuditedStore<S> {
         id: &RunId,
     ) -> Result<Option<RunRecord>, StoreError> {
         self.inner.run(owner, thread, id).await
+    }
+
+    async fn attempts(
+        &self,
+        owner: &str,
+        thread: i64,
+        id: &RunId,
+    ) -> Result<Vec<RunRecord>, StoreError> {
+        self.inner.attempts(owner, thread, id).await
     }
 
     async fn end_state(

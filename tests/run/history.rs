@@ -53,11 +53,13 @@ async fn a_client_that_sends_only_the_newest_message_gets_the_whole_conversation
 #[tokio::test]
 async fn a_request_can_be_repeated() {
     let server = Running::start(Server::new().agent("echo", Echo)).await;
-    for _ in 0..3 {
+    for attempt in 1..=3 {
         server.events(&ask("t", "r", "m", "hi")).await;
         let thread = server.thread("t").await;
         assert_eq!(said(&thread), ["user: hi", "assistant: hi"]);
-        assert_eq!(thread["runs"].as_array().unwrap().len(), 1, "the run is replaced");
+        let runs = thread["runs"].as_array().unwrap();
+        assert_eq!((runs.len(), &runs[0]["attempt"]), (attempt, &json!(attempt)));
+        assert!(runs.iter().all(|run| run["runId"] == "r" && run.get("endReason").is_none()));
     }
 }
 

@@ -251,7 +251,7 @@ async fn going_back_before_an_answer_does_not_let_it_take_effect_again() {
     let approved = || resolved(json!({ "approved": true }));
     server.events(&ask("t", "r1", "m", "delete it")).await;
     server.events(&answer("r2", approved())).await;
-    // The run that answered is replaced by one of the same id.
+    // The run that answered has another attempt.
     server.events(&answer("r2", approved())).await;
     for run in ["r3", "r4"] {
         let mut again = answer(run, approved());

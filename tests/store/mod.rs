@@ -83,6 +83,14 @@ mod unfenced {
         async fn append(&self, batches: &[EventBatch]) -> Result<Vec<bool>, StoreError> {
             self.0.append(batches).await.map(|appended| vec![true; appended.len()])
         }
+        async fn promote(
+            &self,
+            lease: &Lease,
+            request: Option<&str>,
+            first: &EventBatch,
+        ) -> Result<bool, StoreError> {
+            self.0.promote(lease, request, first).await
+        }
         async fn finish(
             &self,
             lease: &Lease,
@@ -149,6 +157,14 @@ mod unfenced {
             id: &RunId,
         ) -> Result<Option<RunRecord>, StoreError> {
             self.0.run(owner, thread, id).await
+        }
+        async fn attempts(
+            &self,
+            owner: &str,
+            thread: i64,
+            id: &RunId,
+        ) -> Result<Vec<RunRecord>, StoreError> {
+            self.0.attempts(owner, thread, id).await
         }
         async fn end_state(
             &self,

@@ -261,6 +261,10 @@ async fn wrong_imports_and_forks_are_refused_and_store_nothing() {
             "messages[1].feedback.comment",
         ),
         (wrong(&|it| it["runs"][0]["runId"] = json!("x".repeat(1025))), "runs[0].runId"),
+        (wrong(&|it| it["runs"][0]["attempt"] = json!(0)), "runs[0].attempt"),
+        (wrong(&|it| it["runs"][0]["attempt"] = json!(u32::MAX)), "runs[0].attempt"),
+        (wrong(&|it| it["runs"][0]["attempt"] = json!(-1)), ""),
+        (wrong(&|it| it["runs"] = vec![it["runs"][0].clone(); 2].into()), "runs[1].attempt"),
         (wrong(&|it| it["runs"][0]["agent"] = json!("x".repeat(1025))), "runs[0].agent"),
     ] {
         let (status, refused) = server.posted("/threads/import", &body).await;

@@ -33,6 +33,7 @@ macro_rules! measured {
 impl MeasuredStore {
     measured! {
         begin(run: &NewRun<'_>) -> BeginOutcome;
+        promote(lease: &Lease, request: Option<&str>, first: &EventBatch) -> bool;
         finish(lease: &Lease, end: &RunEnd<'_>) -> Option<FinishedRun>;
         set_delivered(thread: i64, run: i64, delivered: bool) -> Option<i64>;
         thread(key: &ThreadKey, include: ThreadParts) -> Option<ThreadView>;
@@ -44,7 +45,6 @@ impl MeasuredStore {
         insert(key: &ThreadKey, content: &ThreadContent) -> bool;
         run(owner: &str, thread: i64, id: &RunId) -> Option<RunRecord>;
         attempts(owner: &str, thread: i64, id: &RunId) -> Vec<RunRecord>;
-        promote(lease: &Lease, request: Option<&str>, first: &EventBatch) -> bool;
         end_state(owner: &str, thread: i64, run: EndedRun<'_>) -> Option<EndState>;
         answered(owner: &str, thread: i64) -> Vec<ResumeEntry>;
         events(owner: &str, run: i64, after: u64, max_bytes: usize) -> Option<EventPage>;

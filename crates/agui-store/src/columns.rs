@@ -7,8 +7,8 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::{
-    BranchWrite, CopiedMessage, CopiedRun, EventBatch, Lease, Millis, NewRun, RunEnd, StoreResult,
-    ThreadContent, ThreadKey, ThreadSize, ThreadUpdate, ThreadVersion,
+    BranchWrite, CopiedMessage, CopiedRun, EndReason, EventBatch, Lease, Millis, NewRun, RunEnd,
+    StoreResult, ThreadContent, ThreadKey, ThreadSize, ThreadUpdate, ThreadVersion,
     files::named_files,
     text::{lines, list_to_json, name_to_text, times, to_json},
 };
@@ -110,6 +110,9 @@ columns! {
         owner: Arc<str> = run.key.owner.clone(),
         id: String = text(&run.key.id),
         run_id: String = text(run.run_id),
+        asked: Option<String> = run.asked.map(text),
+        known: i64 = run.known,
+        continues: bool = run.continues,
         agent: String = text(run.agent),
         title: Option<String> = run.title.map(text),
         title_words: Option<String> = run.title.and_then(indexing.title),
@@ -161,6 +164,11 @@ impl FinishColumns {
 }
 
 impl BatchColumns {
+    /// Returns the batch of a run with this lease.
+    pub(super) fn of(self, lease: &Lease) -> Self {
+        Self { lease: lease.clone(), ..self }
+    }
+
     /// Returns the first batch of a log.
     pub(super) fn begin(lease: Lease, line: &str) -> Self {
         Self { lease, first: 1, last: 1, body: line.to_owned(), times: "0".to_owned() }
@@ -178,6 +186,8 @@ columns! {
         events: u64 = end.events,
         usage: Option<String> = list_to_json(end.usage),
         failure: Option<String> = end.failure.map(to_json),
+        end_reason: Option<&'static str> = end.reason.map(EndReason::as_str),
+        has_unsafe_calls: bool = end.has_unsafe_calls,
         #[serde(flatten)]
         branch: BranchColumns = BranchColumns::new(&end.branch, end.state, end.interrupts, indexing)?,
         delivered: bool = end.delivered,
@@ -250,6 +260,8 @@ columns! {
     CopiedRunColumns from (position: usize, run: &CopiedRun) {
         position: usize = position,
         id: String = text(&run.record.id),
+        attempt: u32 = run.record.attempt,
+        continues: bool = run.record.continues,
         agent: String = text(&run.record.agent),
         status: &'static str = run.record.status.as_str(),
         delivered: bool = run.record.delivered,
@@ -262,6 +274,8 @@ columns! {
         events: u64 = run.record.events,
         usage: Option<String> = list_to_json(&run.record.usage),
         failure: Option<String> = run.record.failure.as_ref().map(to_json),
+        end_reason: Option<&'static str> = run.record.end_reason.map(EndReason::as_str),
+        has_unsafe_calls: bool = run.record.has_unsafe_calls,
     }
 }
 

@@ -98,3 +98,36 @@ impl<R: DbRow> DbRow for InspectedRow<'_, R> {
         self.problems.borrow_mut().push(format!("{column}: {problem}"));
     }
 }
+
+#[cfg(all(test, feature = "sqlite"))]
+mod tests {
+    use rusqlite::Connection;
+
+    use super::*;
+
+    #[test]
+    fn an_attempt_below_1_and_an_unknown_reason_are_damage() {
+        let conn = Connection::open_in_memory().unwrap();
+        conn.execute_batch(include_str!("sqlite/schema.sql")).unwrap();
+        conn.execute_batch(
+            "INSERT INTO agui_runs (number, thread, id, attempt, continues, agent, detached, status, delivered, head,
+                started_at, ended_at, events, end_reason, has_log)
+            VALUES (1, 1, 'r', 0, 0, 'echo', 0, 'cancelled', 0, 0, 0, 0, 0, 'bored', 0)",
+        )
+        .unwrap();
+        let (table, sql) = CHECKED_TABLES[3];
+        let found = conn
+            .query_row(sql, [], |row| Ok((inspect(table, row).unwrap(), rows::run(row).unwrap())));
+        let (problems, run) = found.unwrap();
+        let row = "agui_runs: thread 1, number 1, id \"r\"";
+        assert_eq!(
+            problems,
+            [
+                format!("{row}: attempt: 0 is no attempt"),
+                format!("{row}: end_reason: \"bored\" is no reason"),
+                format!("{row}: thread: names a row that does not exist"),
+            ]
+        );
+        assert_eq!((run.attempt, run.end_reason), (1, None));
+    }
+}

@@ -57,9 +57,9 @@ pub use error::{OpenError, StoreError};
 pub(crate) use json_len::json_len;
 pub use memory::MemoryStore;
 pub use model::{
-    CancelRequest, EndState, EndedRun, Feedback, Lease, LostRun, MessageNode, MessageOrigin,
-    Millis, RunFailure, RunRecord, RunStart, RunStatus, Thread, ThreadKey, ThreadParts, ThreadSize,
-    ThreadVersion, ThreadView,
+    CancelRequest, EndReason, EndState, EndedRun, Feedback, Lease, LostRun, MessageNode,
+    MessageOrigin, Millis, RunFailure, RunRecord, RunStart, RunStatus, Thread, ThreadKey,
+    ThreadParts, ThreadSize, ThreadVersion, ThreadView,
 };
 pub(crate) use model::{branch_of, now};
 pub use pages::{EventPage, MessagePage, MessageQuery, ThreadPage};
@@ -94,8 +94,8 @@ use agui_protocol::{MessageId, ResumeEntry, RunId};
 /// 6. **Durability.** A write that has returned is visible to every later read and survives the end of this process. (A
 ///    store in memory cannot promise the second part.)
 /// 7. **Repetition.** After a [transient](StoreError::is_transient) error a write may have happened or not, and the
-///    caller repeats it: appending events that are stored changes nothing, and ending a run again with the same status
-///    and time succeeds.
+///    caller repeats it: appending events that are stored changes nothing, promoting a run again changes nothing, and
+///    ending a run again with the same status and time succeeds.
 /// 8. **Consistent reads.** [`thread`](Self::thread) returns a thread as it was at one moment. A log that is read with
 ///    the status of an ended run is complete.
 ///
@@ -103,15 +103,27 @@ use agui_protocol::{MessageId, ResumeEntry, RunId};
 #[async_trait]
 pub trait Store: Send + Sync + 'static {
     /// Begins a run: creates the thread if `run.expected` is `None`, takes its lease, stores the run as running, and
-    /// stores the client's messages and the first line of the log. An ended run of the same id is replaced, with its log.
+    /// stores the client's messages and the first line of the log. If the thread has runs of the same id, this is their
+    /// next attempt.
     ///
-    /// Writes nothing when another run is running, when the thread's version is not `run.expected`, or when the thread
-    /// would become larger than `run.max_size`.
+    /// Writes nothing in four cases, which are checked in this order: another run is running; the thread's version is not
+    /// `run.expected`; `run.asked` is set, and the thread has a run with the same id and `asked` and a number above
+    /// `run.known`; the thread would become larger than `run.max_size`.
     async fn begin(&self, run: &NewRun<'_>) -> StoreResult<BeginOutcome>;
 
     /// Appends to the logs of runs, all batches in one write. Returns one boolean per batch, in
     /// order: `true` if its events are in the log, `false` if its lease was lost.
     async fn append(&self, batches: &[EventBatch]) -> StoreResult<Vec<bool>>;
+
+    /// Makes a running run a detached one: stores its input if there is a `request`, with the message and the state that
+    /// the run began with, and the first events of its log. Returns `false`, without an effect, if the lease was lost.
+    /// Doing it again changes nothing and returns `true`.
+    async fn promote(
+        &self,
+        lease: &Lease,
+        request: Option<&str>,
+        first: &EventBatch,
+    ) -> StoreResult<bool>;
 
     /// Ends a run and releases its lease: stores the run's messages, moves the head, appends the last events of the
     /// log, and records how the run ended.
@@ -173,9 +185,12 @@ pub trait Store: Send + Sync + 'static {
     /// Creates a thread with its content. Writes nothing and returns `false` if the owner has a thread with this id.
     async fn insert(&self, key: &ThreadKey, content: &ThreadContent) -> StoreResult<bool>;
 
-    /// Reads a run of a thread. Here and below, `owner` is the owner of the thread: all reads share
-    /// a few permits, and a read waits only for reads of its own owner.
+    /// Reads the newest attempt of a run. Here and below, `owner` is the owner of the thread: all
+    /// reads share a few permits, and a read waits only for reads of its own owner.
     async fn run(&self, owner: &str, thread: i64, id: &RunId) -> StoreResult<Option<RunRecord>>;
+
+    /// Reads all attempts of a run, the oldest first.
+    async fn attempts(&self, owner: &str, thread: i64, id: &RunId) -> StoreResult<Vec<RunRecord>>;
 
     /// Reads the end of an ended run: the last message of its branch, its state, and the interrupts that no run of the
     /// thread has answered since. Returns `None` if there is no such run, or it is running.
@@ -186,8 +201,7 @@ pub trait Store: Send + Sync + 'static {
         run: EndedRun<'_>,
     ) -> StoreResult<Option<EndState>>;
 
-    /// Reads the replies that the runs of a thread have brought, in the order of the runs. A reply
-    /// stays if its run is replaced.
+    /// Reads the replies that the runs of a thread have brought, in the order of the runs.
     async fn answered(&self, owner: &str, thread: i64) -> StoreResult<Vec<ResumeEntry>>;
 
     /// Reads the events of a run's log that follow the event with number `after`: none, or at least one and about

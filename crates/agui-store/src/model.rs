@@ -7,6 +7,7 @@ use std::{
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
+use smart_default::SmartDefault;
 use utoipa::ToSchema;
 
 use agui_base::time_text;
@@ -268,8 +269,41 @@ impl RunStatus {
     }
 }
 
-/// A run. In exports it has no numbers and no data about its log.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, ToSchema)]
+/// Why a run ended before its agent had finished.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum EndReason {
+    /// Its client left.
+    Left,
+    /// A person stopped it.
+    Stopped,
+    /// A newer request took its place.
+    Superseded,
+    /// It reached its time limit.
+    Time,
+    /// Its server was lost, or shut down.
+    Lost,
+}
+
+impl EndReason {
+    /// All reasons.
+    pub const ALL: [Self; 5] =
+        [Self::Left, Self::Stopped, Self::Superseded, Self::Time, Self::Lost];
+
+    /// Returns the name that is stored and that clients see.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Left => "left",
+            Self::Stopped => "stopped",
+            Self::Superseded => "superseded",
+            Self::Time => "time",
+            Self::Lost => "lost",
+        }
+    }
+}
+
+/// One attempt of a run. In exports it has no numbers, no data about its log, and no digest.
+#[derive(Debug, Clone, SmartDefault, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct RunRecord {
     /// Its number in the store.
@@ -278,9 +312,19 @@ pub struct RunRecord {
     /// The number of its thread.
     #[serde(skip)]
     pub thread: i64,
-    /// Its id, unique within the thread.
+    /// Its id. The attempts of a run have the same one.
     #[serde(rename = "runId")]
     pub id: RunId,
+    /// The number of this attempt among those with its id in the thread, from 1.
+    #[default = 1]
+    #[serde(default = "first_attempt")]
+    pub attempt: u32,
+    /// A digest of the request, as it was given to [`begin`](super::Store::begin).
+    #[serde(skip)]
+    pub asked: Option<String>,
+    /// True if it continues the attempt before it: it brings replies to it, or retries it.
+    #[serde(default)]
+    pub continues: bool,
     /// The name of its agent.
     pub agent: String,
     /// True if it continues when its client leaves; such a run has a log.
@@ -308,6 +352,12 @@ pub struct RunRecord {
     /// The failure of a failed run.
     #[serde(default, rename = "error", skip_serializing_if = "Option::is_none")]
     pub failure: Option<RunFailure>,
+    /// Why it ended before its agent had finished.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub end_reason: Option<EndReason>,
+    /// True if a call started in it that must not be repeated.
+    #[serde(default)]
+    pub has_unsafe_calls: bool,
     /// The number of times that another process has continued or ended the lost run.
     #[serde(skip)]
     pub takeovers: u64,
@@ -317,10 +367,14 @@ pub struct RunRecord {
 }
 
 impl RunRecord {
-    /// Returns a running run, which has begun at the time 0.
+    /// Returns a running run, the first attempt of its id, which has begun at the time 0.
     pub fn new(number: i64, thread: i64, id: RunId, agent: String) -> Self {
         Self { number, thread, id, agent, ..Self::default() }
     }
+}
+
+fn first_attempt() -> u32 {
+    1
 }
 
 /// The failure of a run.
@@ -337,7 +391,7 @@ pub struct RunFailure {
 /// Selects an ended run of a thread.
 #[derive(Debug, Clone, Copy)]
 pub enum EndedRun<'a> {
-    /// The run with this id.
+    /// The newest ended attempt of the run with this id.
     Id(&'a RunId),
     /// The run that ended last on the branch of this message, at this message or nearest before it.
     Branch(i64),

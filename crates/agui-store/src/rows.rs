@@ -9,8 +9,8 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::{
-    CopiedRun, EndState, EventPage, Lease, LostRun, MessageNode, MessageOrigin, RunRecord,
-    RunStart, RunStatus, StoreError, StoreResult, Thread, ThreadKey, ThreadSize,
+    CopiedRun, EndReason, EndState, EventPage, Lease, LostRun, MessageNode, MessageOrigin,
+    RunRecord, RunStart, RunStatus, StoreError, StoreResult, Thread, ThreadKey, ThreadSize,
     damage::{DbRow, readable, required},
     files::{FileSums, ImageSize, StoredFile},
     text::{name_from_text, parse_json},
@@ -191,6 +191,9 @@ pub(super) fn run(row: &impl DbRow) -> StoreResult<RunRecord> {
         number: number(row, "number")?,
         thread: number(row, "thread")?,
         id: RunId::from(name(row, "id")?),
+        attempt: attempt(row)?,
+        asked: optional_name(row, "asked")?,
+        continues: flag(row, "continues")?,
         agent: name(row, "agent")?,
         detached: flag(row, "detached")?,
         status,
@@ -200,9 +203,30 @@ pub(super) fn run(row: &impl DbRow) -> StoreResult<RunRecord> {
         events: count(row, if status == RunStatus::Running { "logged" } else { "events" })?,
         usage: list(row, "usage")?,
         failure: json(row, "failure")?,
+        end_reason: end_reason(row)?,
+        has_unsafe_calls: flag(row, "has_unsafe_calls")?,
         takeovers: count(row, "takeovers")?,
         state: optional_number(row, "state")?,
     })
+}
+
+/// Returns the number of an attempt. A damaged one counts as 1.
+fn attempt(row: &impl DbRow) -> StoreResult<u32> {
+    let attempt = row.number("attempt")?.and_then(|number| {
+        let number = number.ok_or("NULL")?;
+        let attempt = u32::try_from(number).ok().filter(|attempt| *attempt > 0);
+        attempt.map(Some).ok_or_else(|| format!("{number} is no attempt"))
+    });
+    Ok(readable(row, "attempt", attempt).unwrap_or(1))
+}
+
+fn end_reason(row: &impl DbRow) -> StoreResult<Option<EndReason>> {
+    let known = |name: &str| EndReason::ALL.into_iter().find(|reason| reason.as_str() == name);
+    let reason = row.text("end_reason")?.and_then(|name| {
+        let reason = name.map(|name| known(name).ok_or_else(|| format!("{name:?} is no reason")));
+        reason.transpose()
+    });
+    Ok(readable(row, "end_reason", reason))
 }
 
 pub(super) fn run_start(row: &impl DbRow) -> StoreResult<RunStart> {

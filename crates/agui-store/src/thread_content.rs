@@ -123,7 +123,7 @@ impl NumberedContent {
     pub(super) fn with_positions(self) -> ThreadContent {
         let Self { thread, state, states, runs, nodes } = self;
         let state_at = |number| states.binary_search_by_key(&number, |(number, _)| *number).ok();
-        // A run without a row was replaced by a run with the same id.
+        // A damaged row can name a run that does not exist.
         let run_at = |number| runs.binary_search_by_key(&number, |(run, _)| run.record.number).ok();
         let messages =
             nodes.into_iter().map(|MessageNode { parent, origin, message, feedback, .. }| {

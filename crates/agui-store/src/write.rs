@@ -5,7 +5,8 @@ use std::sync::Arc;
 use serde_json::{Map, Value};
 
 use super::model::{
-    Lease, Millis, RunFailure, RunRecord, RunStatus, ThreadKey, ThreadSize, ThreadVersion, now,
+    EndReason, Lease, Millis, RunFailure, RunRecord, RunStatus, ThreadKey, ThreadSize,
+    ThreadVersion, now,
 };
 use agui_protocol::{Interrupt, Message, ResumeEntry, RunId, TokenUsage};
 
@@ -27,6 +28,12 @@ pub struct NewRun<'a> {
     pub key: &'a ThreadKey,
     /// The run's id.
     pub run_id: &'a RunId,
+    /// A digest of the request. A run with the same id and digest answers the same request.
+    pub asked: Option<&'a str>,
+    /// The number of the newest run that the caller has compared with `asked`; 0 by default.
+    pub known: i64,
+    /// True if the run continues the attempt of its id before it.
+    pub continues: bool,
     /// The name of its agent.
     pub agent: &'a str,
     /// True if the run continues when its client leaves; such a run has a log.
@@ -73,6 +80,9 @@ impl<'a> NewRun<'a> {
         Self {
             key,
             run_id,
+            asked: None,
+            known: 0,
+            continues: false,
             agent,
             detached: false,
             holder,
@@ -106,8 +116,6 @@ pub enum BeginOutcome {
         last_message: i64,
         /// The number of the state that the run starts from.
         state_number: Option<i64>,
-        /// True if an ended run of the same id was replaced.
-        replaced: bool,
     },
     /// The thread has another version than expected, or does not exist, or exists already.
     Changed,
@@ -118,6 +126,8 @@ pub enum BeginOutcome {
         /// Its lease, if the run is lost and another process can take the lease.
         lost: Option<Lease>,
     },
+    /// The newest run with the id and the digest of this one, and a number above `run.known`.
+    Known(Box<RunRecord>),
     /// The size that the thread would have, above `run.max_size`.
     TooLarge(ThreadSize),
 }
@@ -172,6 +182,10 @@ pub struct RunEnd<'a> {
     pub usage: &'a [TokenUsage],
     /// The failure of a failed run.
     pub failure: Option<&'a RunFailure>,
+    /// Why the run ended before its agent had finished.
+    pub reason: Option<EndReason>,
+    /// True if a call started in the run that must not be repeated.
+    pub has_unsafe_calls: bool,
     /// The messages that the run made.
     pub branch: BranchWrite<'a>,
     /// The state, if the run has changed it.

@@ -20,7 +20,7 @@ use agui_run::{
     log::{FollowError, Follower},
     threads::ThreadError,
 };
-use agui_store::{RunFailure, RunRecord, RunStatus};
+use agui_store::{EndReason, RunFailure, RunRecord, RunStatus};
 
 /// The longest `wait`, in seconds: proxies close connections that are silent for a minute.
 const MAX_WAIT_SECS: u64 = 50;
@@ -38,6 +38,8 @@ pub(crate) struct RunQuery {
 #[schema(as = Run)]
 pub(super) struct RunJson {
     run_id: RunId,
+    /// The number of this attempt among those with its `runId`, from 1.
+    attempt: u32,
     agent: String,
     status: RunStatus,
     /// True if the run continues without its client, and can be followed.
@@ -45,6 +47,9 @@ pub(super) struct RunJson {
     started_at: TimeText,
     #[serde(skip_serializing_if = "Option::is_none")]
     ended_at: Option<TimeText>,
+    /// Why it ended before its agent had finished.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    end_reason: Option<EndReason>,
     events: u64,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     usage: Vec<TokenUsage>,
@@ -171,11 +176,13 @@ impl RunJson {
         Self {
             cost: prices.cost_of_run(&run.usage),
             run_id: run.id,
+            attempt: run.attempt,
             agent: run.agent,
             status: run.status,
             detached: run.detached,
             started_at: time(run.started_at),
             ended_at: run.ended_at.map(time),
+            end_reason: run.end_reason,
             events: run.events,
             usage: run.usage,
             error: run.failure,

@@ -4,10 +4,10 @@ use super::prelude::*;
 
 pub(super) async fn the_first_run_creates_the_thread(store: DynStore) {
     let first = run("t", "r").begin(&store).await;
-    let BeginOutcome::Begun { lease, version, last_message, state_number, replaced } = first else {
+    let BeginOutcome::Begun { lease, version, last_message, state_number } = first else {
         panic!("{first:?}")
     };
-    assert_eq!((version, last_message, state_number, replaced), (1, 0, None, false));
+    assert_eq!((version, last_message, state_number), (1, 0, None));
     assert_eq!(&*lease.holder, "here");
     let made = thread(&store, "t").await;
     assert_eq!((&made.thread.key, &*made.thread.agent), (&key("t"), "echo"));
@@ -27,6 +27,8 @@ pub(super) async fn the_first_run_creates_the_thread(store: DynStore) {
         (begun.detached, begun.started_at, begun.ended_at, begun.events),
         (true, NOW, None, 0)
     );
+    assert_eq!((begun.attempt, &begun.asked, begun.continues), (1, &None, false));
+    assert_eq!((begun.end_reason, begun.has_unsafe_calls), (None, false));
     // The next run changes agent and time only.
     end_at(NOW + 1).with([assistant("a")]).finish(&store, &lease, 0).await.unwrap();
     let next = TestRun { agent: "other".to_owned(), detached: false, ..run("t", "s").at(NOW + 2) }
@@ -128,33 +130,6 @@ pub(super) async fn a_begin_with_an_outdated_version_writes_nothing(store: DynSt
         BeginOutcome::Changed
     ));
     assert!(!exists(&store, "t").await);
-}
-
-pub(super) async fn an_ended_run_of_the_same_id_is_replaced_with_its_log(store: DynStore) {
-    let first = lease(&store, "t", "r").await;
-    assert_eq!(store.append(&[batch(&first, 1, 3)]).await.unwrap(), [true]);
-    answer(["a"]).finish(&store, &first, 0).await.unwrap();
-    let BeginOutcome::Begun { lease: second, replaced: true, .. } =
-        run("t", "r").begin(&store).await
-    else {
-        panic!()
-    };
-    assert!(second.run > first.run, "{first:?} {second:?}");
-    assert_eq!(log(&store, second.run).await.len(), 0);
-    assert_eq!(store.events(OWNER, first.run, 0, 99).await.unwrap(), None);
-    let begun = record(&store, "t", "r").await;
-    assert_eq!((begun.status, begun.number, begun.events), (RunStatus::Running, second.run, 0));
-    let view = thread(&store, "t").await;
-    assert_eq!(
-        (&view.runs[..], &*branch(&view)),
-        (&[begun][..], "a"),
-        "the messages of the replaced run stay"
-    );
-    assert_eq!(
-        store.append(&[batch(&first, 4, 1), batch(&second, 1, 1)]).await.unwrap(),
-        [false, true]
-    );
-    assert_eq!(log(&store, second.run).await.len(), 1);
 }
 
 pub(super) async fn every_string_is_a_valid_identifier(store: DynStore) {

@@ -182,7 +182,7 @@ pub(super) async fn a_branch_is_known_by_its_first_run(store: DynStore) {
         (left(4).await.first_run, left(6).await.first_run),
         (Some(first.run), Some(edit.run))
     );
-    // A run that replaces the first one of its branch continues the branch.
+    // The next attempt of the first run of a branch continues the branch.
     let again = TestRun { base: Some(6), first_run: Some(edit.run), ..run("t", "3") }
         .ended(&store, end_at(NOW))
         .await;
@@ -201,8 +201,7 @@ pub(super) async fn an_answered_interrupt_is_not_in_the_end_state(store: DynStor
     let left =
         store.end_state(OWNER, first.thread, EndedRun::Id(&"1".into())).await.unwrap().unwrap();
     assert_eq!((left.head, &left.interrupts[..]), (1, &open[1..]));
-    // The interrupt is also open if the run that answered it is replaced by a run without this
-    // answer.
+    // The interrupt stays answered after the next attempt of the run that answered it.
     for answered in [vec![], vec![approves(&open[1].id)]] {
         let expected = if answered.is_empty() { &open[1..] } else { &[] };
         TestRun { answered, ..run("t", "2") }.ended(&store, end_at(NOW)).await;

@@ -106,6 +106,34 @@ pub(super) async fn a_thread_is_created_with_its_content(store: DynStore) {
     assert_eq!(store.content(&key("t")).await.unwrap().unwrap().messages.len(), 5);
 }
 
+pub(super) async fn the_attempts_of_a_run_are_copied(store: DynStore) {
+    let asking = TestRun { asked: Some("a"), ..run("t", "r") };
+    asking.ended(&store, answer(["a"])).await;
+    let second = TestRun { continues: true, known: i64::MAX, ..asking.clone() };
+    let second = second.begun(&store).await;
+    let end = changed(RunEnd::new(RunStatus::Cancelled, 1), |it| {
+        (it.reason, it.has_unsafe_calls) = (Some(EndReason::Left), true);
+    });
+    store.finish(&second, &end).await.unwrap();
+    let content = store.content(&key("t")).await.unwrap().unwrap();
+    let exported = serde_json::to_value(&content).unwrap();
+    let [first, second] = &exported["runs"].as_array().unwrap()[..] else { panic!("{exported}") };
+    assert_eq!((&first["attempt"], &first["continues"]), (&json!(1), &json!(false)));
+    assert_eq!((&second["attempt"], &second["continues"]), (&json!(2), &json!(true)));
+    assert_eq!((&second["endReason"], &second["hasUnsafeCalls"]), (&json!("left"), &json!(true)));
+    assert!(first.get("endReason").is_none() && first.get("asked").is_none());
+    let imported = serde_json::from_value::<ThreadContent>(exported.clone()).unwrap();
+    assert!(store.insert(&key("copy"), &imported).await.unwrap());
+    let copied = store.content(&key("copy")).await.unwrap().unwrap();
+    assert_eq!(serde_json::to_value(&copied).unwrap(), exported);
+    // A request is not answered from a copy.
+    assert!(store.insert(&key("other"), &content).await.unwrap());
+    let next = TestRun { key: key("other"), ..asking }.begun(&store).await;
+    let attempts = store.attempts(OWNER, next.thread, &"r".into()).await.unwrap();
+    assert_eq!(attempts.iter().map(|run| run.attempt).collect::<Vec<_>>(), [1, 2, 3]);
+    assert!(attempts[..2].iter().all(|run| run.asked.is_none()));
+}
+
 pub(super) async fn feedback_is_replaced_and_removed(store: DynStore) {
     run("t", "r").with([user("u"), user("m")]).ended(&store, end_at(NOW)).await;
     ended_run(&store, run("other", "r").with([user("m")])).await;

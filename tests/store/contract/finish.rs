@@ -52,10 +52,11 @@ pub(super) async fn a_repeated_finish_changes_nothing(store: DynStore) {
     let failed = end(NOW + 1);
     let failed = TestEnd { end: changed(failed.end, |it| it.status = RunStatus::Failed), ..failed };
     assert!(is_lost(failed.finish(&store, &first, 0).await));
-    // The same holds after a run of the same id has replaced the run.
+    // The same holds after the next attempt of the run.
     finish(&store, &second, NOW + 1).await;
     let third = lease(&store, "t", "r").await;
-    assert!(is_lost(end(NOW + 1).finish(&store, &first, 0).await));
+    assert!(!end(NOW + 1).finish(&store, &first, 0).await.unwrap());
+    assert!(is_lost(end(NOW + 2).finish(&store, &first, 0).await));
     finish(&store, &third, NOW + 1).await;
 }
 
@@ -84,6 +85,19 @@ pub(super) async fn every_status_is_stored(store: DynStore) {
             assert_eq!((run.status, run.ended_at, run.events), (status, Some(end.ended_at), 12));
             assert_eq!((&run.usage, run.failure.as_ref()), (&usage, failure));
         }
+    }
+}
+
+pub(super) async fn the_reason_of_an_end_is_stored(store: DynStore) {
+    for reason in EndReason::ALL.map(Some).into_iter().chain([None]) {
+        let lease = lease(&store, "t", "r").await;
+        let end = changed(RunEnd::new(RunStatus::Cancelled, 0), |it| {
+            (it.reason, it.has_unsafe_calls) = (reason, reason.is_some());
+        });
+        store.finish(&lease, &end).await.unwrap();
+        let run = record(&store, "t", "r").await;
+        assert_eq!((run.end_reason, run.has_unsafe_calls), (reason, reason.is_some()));
+        assert_eq!(thread(&store, "t").await.runs[0], run);
     }
 }
 
@@ -136,10 +150,8 @@ pub(super) async fn concurrent_operations_on_many_threads_do_not_interfere(store
             }
             let id = if task % 2 == 0 { "r" } else { "s" };
             let begin = run(&name("t", task), id).begin(&store).await;
-            let BeginOutcome::Begun { lease: next, replaced, .. } = begin else {
-                panic!("{begin:?}")
-            };
-            assert!(replaced == (id == "r") && next.run > lease.run);
+            let BeginOutcome::Begun { lease: next, .. } = begin else { panic!("{begin:?}") };
+            assert!(next.run > lease.run);
         }
     });
     join_all(again).await;

@@ -8,6 +8,7 @@
 //! A new promise is a function of a new, empty store in one of the files beside this one, and a line in `promises!`.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
 
+mod attempts;
 mod begin;
 mod branches;
 mod copies;
@@ -16,6 +17,7 @@ mod lease;
 mod log;
 mod messages;
 mod prelude;
+mod promote;
 mod read;
 mod remove;
 mod search;
@@ -63,19 +65,21 @@ macro_rules! promises {
 }
 
 promises! {
+    attempts: the_attempts_of_a_run_are_kept, the_newest_attempt_is_the_run, an_answered_request_begins_no_run,
+        a_known_run_is_searched_after_the_other_checks, one_of_many_begins_of_a_request_succeeds;
     begin: the_first_run_creates_the_thread, a_thread_has_at_most_one_running_run,
         the_same_id_of_two_owners_is_two_threads, one_of_many_concurrent_begins_succeeds,
-        a_begin_with_an_outdated_version_writes_nothing, an_ended_run_of_the_same_id_is_replaced_with_its_log,
-        every_string_is_a_valid_identifier, a_begin_with_a_dropped_future_happens_whole_or_not_at_all,
+        a_begin_with_an_outdated_version_writes_nothing, every_string_is_a_valid_identifier, a_begin_with_a_dropped_future_happens_whole_or_not_at_all,
         the_clients_messages_and_state_are_stored_when_the_run_begins,
         a_run_that_would_make_the_thread_too_large_writes_nothing;
     branches: messages_and_states_are_read_back_unchanged, a_branch_that_was_left_can_still_be_read,
         an_updated_message_keeps_its_position, messages_carry_their_run_and_its_delivery,
         the_end_state_has_branch_state_and_interrupts, a_branch_is_known_by_its_first_run, an_answered_interrupt_is_not_in_the_end_state;
     copies: a_thread_is_read_with_all_its_content, a_thread_is_created_with_its_content,
+        the_attempts_of_a_run_are_copied,
         feedback_is_replaced_and_removed;
     finish: an_end_is_stored_whole, a_finish_without_the_lease_writes_nothing, a_repeated_finish_changes_nothing,
-        every_status_is_stored, concurrent_operations_on_many_threads_do_not_interfere;
+        every_status_is_stored, the_reason_of_an_end_is_stored, concurrent_operations_on_many_threads_do_not_interfere;
     lease: a_lost_run_is_taken_over_once, after_a_take_over_the_old_lease_writes_nothing;
     log: batches_of_many_runs_are_appended_in_one_call, a_log_has_each_event_once_with_its_time,
         a_log_begins_with_the_line_of_its_begin, one_call_may_append_two_batches_of_a_run,
@@ -85,6 +89,8 @@ promises! {
         what_a_run_was_given_is_read_after_its_end, what_a_run_was_given_is_removed_with_its_log;
     messages: a_branch_is_read_backwards_page_by_page, a_page_has_the_siblings_of_its_messages,
         the_messages_of_a_run_are_read_on_all_branches;
+    promote: a_promoted_run_is_a_detached_one, a_promotion_is_repeated_without_effect,
+        a_promotion_without_the_lease_writes_nothing;
     read: threads_are_listed_newest_first, archived_threads_and_agents_are_selected, paging_skips_and_repeats_no_thread,
         runs_are_read_newest_first, the_states_of_the_newest_runs_are_read_once_each, unknown_threads_and_runs_are_none;
     remove: a_deleted_thread_is_not_found, a_recreated_thread_rejects_old_leases,

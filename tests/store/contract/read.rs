@@ -93,7 +93,7 @@ pub(super) async fn runs_are_read_newest_first(store: DynStore) {
         run("t", id).ended(&store, end_at(NOW)).await;
     }
     lease(&store, "u", "other").await;
-    for (limit, expected) in [(9, "acb"), (2, "ac"), (0, "")] {
+    for (limit, expected) in [(9, "acba"), (2, "ac"), (0, "")] {
         let view = store
             .thread(&key("t"), changed(ThreadParts::default(), |it| it.runs = limit))
             .await

@@ -27,6 +27,9 @@ pub const UNTIL: Millis = NOW + 30_000;
 pub struct TestRun {
     pub key: ThreadKey,
     pub id: RunId,
+    pub asked: Option<&'static str>,
+    pub known: i64,
+    pub continues: bool,
     #[default("echo".to_owned())]
     pub agent: String,
     #[default = true]
@@ -97,6 +100,7 @@ impl TestRun {
         state_number: Option<i64>,
     ) -> StoreResult<BeginOutcome> {
         let mut run = NewRun::new(&self.key, &self.id, &self.agent, &self.holder);
+        (run.asked, run.known, run.continues) = (self.asked, self.known, self.continues);
         run.detached = self.detached;
         run.now = self.now;
         run.lease_until = self.until;

@@ -20,7 +20,7 @@ const PAGE_BYTES: usize = 64 * 1024;
 /// An error of following a log.
 #[derive(Debug, thiserror::Error)]
 pub enum FollowError {
-    /// The thread was deleted, the run was replaced, or its log was removed.
+    /// The thread was deleted, or the log of the run was removed.
     #[error("the log of this run was removed")]
     Gone,
     /// This process stops, and another one continues the run.

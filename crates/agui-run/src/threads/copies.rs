@@ -5,7 +5,7 @@
 //! runs stay messages of runs. In an import they become messages of the client, which wrote it: its
 //! calls are never run, and its interrupts are not open.
 
-use std::{collections::HashSet, fmt};
+use std::{collections::HashMap, fmt};
 
 use super::{
     ThreadError, Threads,
@@ -26,6 +26,9 @@ use agui_store::{
     ThreadContent, ThreadKey, ThreadView,
     host::{branch_of, json_len, now},
 };
+
+/// The highest attempt of an import.
+const MAX_ATTEMPT: u32 = 1 << 30;
 
 impl Threads {
     /// Creates a thread as a copy of another one: of the branch up to the message `at`, or of the
@@ -190,11 +193,13 @@ impl Threads {
             let too_long = format_args!("longer than {MAX_COMMENT_BYTES} bytes");
             check(&path("feedback.comment"), comment_bytes <= MAX_COMMENT_BYTES, too_long)?;
         }
-        let mut ids = HashSet::new();
+        let mut newest = HashMap::new();
         for (at, run) in content.runs.iter().enumerate() {
             let path = |member: &str| format!("runs[{at}].{member}");
             check_id(&run.record.id, || path("runId"))?;
-            check(&path("runId"), ids.insert(&run.record.id), "not the only run with this id")?;
+            let before = newest.insert(&run.record.id, run.record.attempt).unwrap_or(0);
+            let is_next = (before + 1..=MAX_ATTEMPT).contains(&run.record.attempt);
+            check(&path("attempt"), is_next, "no number after those of earlier runs with this id")?;
             check_id(&run.record.agent, || path("agent"))?;
             check(
                 &path("status"),

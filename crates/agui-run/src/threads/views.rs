@@ -272,7 +272,7 @@ impl Threads {
             match self.core.queue.running(&thread.key).filter(is_it) {
                 Some(running) => running.control.cancel(),
                 None => match self.cancel_stored(&thread, &thread.run_id).await {
-                    // `NoRun`: another request has deleted the thread, or replaced the run.
+                    // `NoRun`: another request has deleted the thread.
                     Ok(_) | Err(ThreadError::NoRun) => {}
                     Err(error) => return Err(error),
                 },

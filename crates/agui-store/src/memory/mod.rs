@@ -53,14 +53,6 @@ impl Store for MemoryStore {
         let (run_number, state_number) = (tables.next_number(), tables.next_number());
         tables.threads_of_runs.insert(run_number, number);
         let Some(entry) = tables.threads.get_mut(&number) else { return Ok(BeginOutcome::Changed) };
-        let replaced = entry
-            .runs
-            .iter()
-            .position(|earlier| earlier.record.id == *run.run_id)
-            .map(|at| entry.runs.remove(at));
-        if let Some(replaced) = &replaced {
-            tables.threads_of_runs.remove(&replaced.record.number);
-        }
         entry.state = run.state_number;
         entry.set_state(state_number, run.state);
         entry.write(&run.branch);
@@ -71,19 +63,29 @@ impl Store for MemoryStore {
         thread.title = thread.title.take().or_else(|| run.title.map(str::to_owned));
         let lease = Lease { thread: number, run: run_number, holder: run.holder.clone() };
         entry.lease = Some(lease.clone());
-        let mut begun = RunEntry::new(number, run_number, run, thread.head, entry.state);
-        // A reply stays when its run is replaced.
-        begun
-            .answered
-            .splice(..0, replaced.iter().flat_map(|replaced| replaced.answered.iter().cloned()));
+        let (head, attempt) = (thread.head, entry.next_attempt(run.run_id));
+        let mut begun = RunEntry::new(number, run_number, run, head, entry.state);
+        begun.record.attempt = attempt;
         entry.runs.push(begun);
         Ok(BeginOutcome::Begun {
             lease,
             version: entry.thread.version,
             last_message: entry.nodes.len() as i64,
             state_number: entry.state,
-            replaced: replaced.is_some(),
         })
+    }
+
+    async fn promote(
+        &self,
+        lease: &Lease,
+        request: Option<&str>,
+        first: &EventBatch,
+    ) -> StoreResult<bool> {
+        let mut tables = self.0.lock();
+        if tables.leased(lease).is_none() {
+            return Ok(false);
+        }
+        Ok(tables.run_mut(lease.run).map(|run| run.promote(request, first)).is_some())
     }
 
     async fn append(&self, batches: &[EventBatch]) -> StoreResult<Vec<bool>> {
@@ -126,6 +128,8 @@ impl Store for MemoryStore {
                 events: end.events,
                 usage: end.usage.to_vec(),
                 failure: end.failure.cloned(),
+                end_reason: end.reason,
+                has_unsafe_calls: end.has_unsafe_calls,
                 state,
                 ..run.record.clone()
             };
@@ -242,9 +246,15 @@ impl Store for MemoryStore {
 
     async fn run(&self, _owner: &str, thread: i64, id: &RunId) -> StoreResult<Option<RunRecord>> {
         let tables = self.0.lock();
-        let runs = tables.threads.get(&thread).map(|entry| &entry.runs);
-        let run = runs.and_then(|runs| runs.iter().find(|run| run.record.id == *id));
-        Ok(run.map(|run| run.record.clone()))
+        let newest = tables.threads.get(&thread).and_then(|entry| entry.newest_attempt(id));
+        Ok(newest.cloned())
+    }
+
+    async fn attempts(&self, _owner: &str, thread: i64, id: &RunId) -> StoreResult<Vec<RunRecord>> {
+        let tables = self.0.lock();
+        let runs = tables.threads.get(&thread).into_iter().flat_map(|entry| &entry.runs);
+        let attempts = runs.map(|run| &run.record).filter(|run| run.id == *id);
+        Ok(attempts.cloned().collect())
     }
 
     async fn end_state(
@@ -257,7 +267,7 @@ impl Store for MemoryStore {
         let Some(entry) = tables.threads.get(&thread) else { return Ok(None) };
         let mut ended = entry.runs.iter().filter(|run| run.record.ended_at.is_some());
         let run = match by {
-            EndedRun::Id(id) => ended.find(|run| run.record.id == *id),
+            EndedRun::Id(id) => ended.rfind(|run| run.record.id == *id),
             EndedRun::Branch(message) => {
                 let mut branch: Vec<_> =
                     branch_of(&entry.nodes, message).iter().map(|node| node.number).collect();

@@ -11,7 +11,7 @@ use crate::{
     ThreadVersion, ThreadView, files::named_files, json_len, now, retention::surplus,
     sealed::SealedValue, search, search::searched_text,
 };
-use agui_protocol::{Interrupt, ResumeEntry};
+use agui_protocol::{Interrupt, ResumeEntry, RunId};
 
 #[derive(Debug, Default)]
 pub(super) struct Tables {
@@ -82,6 +82,9 @@ impl Tables {
         let version = thread.map(ThreadVersion::of);
         if version != run.expected {
             return Some(BeginOutcome::Changed);
+        }
+        if let Some(known) = entry.and_then(|entry| entry.known_run(run)) {
+            return Some(BeginOutcome::Known(Box::new(known.clone())));
         }
         let new = run
             .branch
@@ -155,6 +158,22 @@ impl Tables {
 }
 
 impl ThreadEntry {
+    pub(super) fn newest_attempt(&self, id: &RunId) -> Option<&RunRecord> {
+        self.runs.iter().rev().map(|run| &run.record).find(|run| run.id == *id)
+    }
+
+    pub(super) fn next_attempt(&self, id: &RunId) -> u32 {
+        self.newest_attempt(id).map_or(1, |newest| newest.attempt.saturating_add(1))
+    }
+
+    /// Returns the newest run that answers the request of a new run, and that its caller does not know.
+    fn known_run(&self, new: &NewRun<'_>) -> Option<&RunRecord> {
+        let asked = new.asked?;
+        let unseen = self.runs.iter().rev().map(|run| &run.record);
+        let mut unseen = unseen.take_while(|run| run.number > new.known);
+        unseen.find(|run| run.id == *new.run_id && run.asked.as_deref() == Some(asked))
+    }
+
     pub(super) fn write(&mut self, branch: &BranchWrite<'_>) {
         for (number, message) in &branch.updated {
             if let Some(node) = self.nodes.iter_mut().find(|node| node.number == *number) {
@@ -257,14 +276,31 @@ impl RunEntry {
     ) -> Self {
         let record = RunRecord::new(number, thread, run.run_id.clone(), run.agent.to_owned());
         let events = run.started.iter().len() as u64;
-        let record =
-            RunRecord { detached: run.detached, started_at: run.now, events, state, ..record };
+        let record = RunRecord {
+            asked: run.asked.map(str::to_owned),
+            continues: run.continues,
+            detached: run.detached,
+            started_at: run.now,
+            events,
+            state,
+            ..record
+        };
         let answered = run.answered.clone();
         let start =
             run.request.map(|request| StartEntry { head, state, request: request.to_owned() });
         let log = run.started.iter().map(|line| (0, (*line).to_owned())).collect();
         let first_run = run.first_run.or(Some(number));
         Self { record, head, first_run, answered, start, log, ..Self::default() }
+    }
+
+    /// Makes the running run a detached one.
+    pub(super) fn promote(&mut self, request: Option<&str>, first: &EventBatch) {
+        self.record.detached = true;
+        if let Some(request) = request.filter(|_| self.start.is_none()) {
+            let (head, state) = (self.head, self.record.state);
+            self.start = Some(StartEntry { head, state, request: request.to_owned() });
+        }
+        self.append(first);
     }
 
     pub(super) fn append(&mut self, batch: &EventBatch) {

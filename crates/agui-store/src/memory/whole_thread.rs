@@ -40,6 +40,7 @@ impl Tables {
             record: RunRecord {
                 number: self.next_number(),
                 thread: number,
+                asked: None,
                 detached: false,
                 state: state_at(run.state),
                 ..run.record.clone()

@@ -2,7 +2,11 @@
 
 use sqlx::{Row as _, postgres::PgRow};
 
-use super::{file_rows::use_files, pool::PostgresPool, words::INDEXING};
+use super::{
+    file_rows::use_files,
+    pool::{Operation, PostgresPool},
+    words::INDEXING,
+};
 use crate::{
     BeginOutcome, Lease, NewRun, StoreResult, ThreadSize, ThreadVersion, columns::BeginColumns,
     rows, text::to_json,
@@ -12,6 +16,7 @@ const BEGIN_NEW: &str = include_str!("sql/begin_new.sql");
 const BEGIN: &str = include_str!("sql/begin.sql");
 
 const FIND: &str = include_str!("sql/find.sql");
+const KNOWN_RUN: &str = include_str!("sql/known_run.sql");
 
 pub(super) async fn begin(pool: &PostgresPool, run: &NewRun<'_>) -> StoreResult<BeginOutcome> {
     let new = BeginColumns::new(run, INDEXING)?;
@@ -33,16 +38,22 @@ pub(super) async fn begin(pool: &PostgresPool, run: &NewRun<'_>) -> StoreResult<
             version: run.expected.map_or(1, |known| known.version + 1),
             last_message: row.try_get(2)?,
             state_number: row.try_get(3)?,
-            replaced: row.try_get(4)?,
         });
     }
     operation.commit().await?;
     let found = operation.first(sqlx::query(FIND).bind(&*new.owner).bind(&new.id)).await?;
-    found.map_or(Ok(BeginOutcome::Changed), |row| refusal(&row, &new))
+    match found {
+        Some(row) => refusal(&mut operation, &row, &new).await,
+        None => Ok(BeginOutcome::Changed),
+    }
 }
 
 /// Returns the reason why nothing was written, from the row of the thread and its newest run.
-fn refusal(row: &PgRow, new: &BeginColumns) -> StoreResult<BeginOutcome> {
+async fn refusal(
+    operation: &mut Operation,
+    row: &PgRow,
+    new: &BeginColumns,
+) -> StoreResult<BeginOutcome> {
     let run = rows::run(row)?;
     if let Some(holder) = row.try_get::<Option<String>, _>("holder")? {
         let is_lost =
@@ -52,7 +63,16 @@ fn refusal(row: &PgRow, new: &BeginColumns) -> StoreResult<BeginOutcome> {
     }
     let version =
         ThreadVersion { number: run.thread, version: rows::count(row, "version")?.cast_signed() };
+    if new.expected != Some(version) {
+        return Ok(BeginOutcome::Changed);
+    }
+    if let Some(asked) = &new.asked {
+        let known = sqlx::query(KNOWN_RUN).bind(run.thread).bind(&new.run_id).bind(asked);
+        if let Some(row) = operation.first(known.bind(new.known)).await? {
+            return Ok(BeginOutcome::Known(Box::new(rows::run(&row)?)));
+        }
+    }
     let size = new.branch.size_after(rows::size(row)?);
-    let is_too_large = new.expected == Some(version) && size.exceeds(new.max_size);
+    let is_too_large = size.exceeds(new.max_size);
     Ok(if is_too_large { BeginOutcome::TooLarge(size) } else { BeginOutcome::Changed })
 }

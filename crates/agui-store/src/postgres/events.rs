@@ -11,6 +11,7 @@ use crate::{
 };
 
 const APPEND: &str = include_str!("sql/append.sql");
+const PROMOTE: &str = include_str!("sql/promote.sql");
 const EVENTS: &str = include_str!("sql/events.sql");
 /// The maximum number of batches of a run that the statement reads.
 const MAX_BATCHES: usize = 256;
@@ -44,6 +45,26 @@ pub(super) async fn append(
         }
     }
     Ok((appended, followed))
+}
+
+/// Makes a running run a detached one. Returns whether the run is followed; `None` if its lease was
+/// lost.
+pub(super) async fn promote(
+    pool: &PostgresPool,
+    request: Option<&str>,
+    first: &BatchColumns,
+) -> StoreResult<Option<bool>> {
+    let BatchColumns { lease, first, last, body, times } = first;
+    let query = sqlx::query(PROMOTE)
+        .bind(lease.thread)
+        .bind(lease.run)
+        .bind(&*lease.holder)
+        .bind(request)
+        .bind(first)
+        .bind(last)
+        .bind(body)
+        .bind(times);
+    pool.first(query).await?.map(|row| Ok(row.try_get(0)?)).transpose()
 }
 
 pub(super) async fn read(

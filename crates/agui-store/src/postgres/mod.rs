@@ -39,7 +39,7 @@ use super::{
     RunRecord, RunStart, SharedStore, Signals, Store, StoreError, StoreResult, SweepResult, Thread,
     ThreadContent, ThreadKey, ThreadPage, ThreadParts, ThreadUpdate, ThreadVersion, ThreadView,
     Topic,
-    columns::{FinishColumns, UpdateColumns},
+    columns::{BatchColumns, FinishColumns, UpdateColumns},
     files::{ALL_OWNERS, FileStore},
     read_permits::{ReadKind, SERVER},
     rows,
@@ -151,6 +151,12 @@ impl PostgresStore {
         topics.iter().for_each(|topic| self.signals.raise(*topic));
         self.notifier.notify(topics);
     }
+
+    /// Notifies of appends to the logs of followed runs.
+    fn notify_appended(&self, runs: &[i64]) {
+        runs.iter().for_each(|run| self.signals.raise(Topic::Run(*run)));
+        self.notifier.notify_appended(runs);
+    }
 }
 
 #[async_trait]
@@ -161,9 +167,22 @@ impl Store for PostgresStore {
 
     async fn append(&self, batches: &[EventBatch]) -> StoreResult<Vec<bool>> {
         let (appended, followed) = events::append(&self.pool, batches).await?;
-        followed.iter().for_each(|run| self.signals.raise(Topic::Run(*run)));
-        self.notifier.notify_appended(&followed);
+        self.notify_appended(&followed);
         Ok(appended)
+    }
+
+    async fn promote(
+        &self,
+        lease: &Lease,
+        request: Option<&str>,
+        first: &EventBatch,
+    ) -> StoreResult<bool> {
+        let first = BatchColumns::new(first)?.of(lease);
+        let promoted = events::promote(&self.pool, request, &first).await?;
+        if promoted == Some(true) {
+            self.notify_appended(&[lease.run]);
+        }
+        Ok(promoted.is_some())
     }
 
     async fn finish(&self, lease: &Lease, end: &RunEnd<'_>) -> StoreResult<Option<FinishedRun>> {
@@ -253,6 +272,10 @@ impl Store for PostgresStore {
 
     async fn run(&self, owner: &str, thread: i64, id: &RunId) -> StoreResult<Option<RunRecord>> {
         reader::run(&self.pool, owner, thread, id).await
+    }
+
+    async fn attempts(&self, owner: &str, thread: i64, id: &RunId) -> StoreResult<Vec<RunRecord>> {
+        reader::attempts(&self.pool, owner, thread, id).await
     }
 
     async fn end_state(
@@ -384,7 +407,7 @@ impl SharedStore for PostgresStore {
     }
 
     async fn request_cancel(&self, thread: i64, run: &RunId) -> StoreResult<CancelRequest> {
-        // Between the two statements the run may end and a run of the same id may begin. The next attempt finds that one.
+        // Between the two statements the run may end and its next attempt may begin, which the next round finds.
         for _ in 0..3 {
             let request = sqlx::query(REQUEST_CANCEL).bind(thread).bind(&*name_to_text(run));
             if self.pool.first(request).await?.is_some() {
@@ -400,7 +423,7 @@ impl SharedStore for PostgresStore {
             }
         }
         Err(StoreError::Unavailable(
-            "the run was replaced during each of three attempts to cancel it".into(),
+            "another attempt of the run began during each of three tries to cancel it".into(),
         ))
     }
 

@@ -31,9 +31,13 @@ const BRANCH: &str = include_str!("sql/branch.sql");
 const SIBLINGS: &str = include_str!("sql/siblings.sql");
 const MESSAGES_OF_RUN: &str = include_str!("sql/messages_of_run.sql");
 
-const RUN: &str = "
+const NEWEST_ATTEMPT: &str = "
     SELECT *, COALESCE((SELECT MAX(last) FROM agui_events WHERE run = number), 0) AS logged
-    FROM agui_runs WHERE thread = $1 AND id = $2";
+    FROM agui_runs WHERE thread = $1 AND id = $2 ORDER BY attempt DESC LIMIT 1";
+
+const ATTEMPTS: &str = "
+    SELECT *, COALESCE((SELECT MAX(last) FROM agui_events WHERE run = number), 0) AS logged
+    FROM agui_runs WHERE thread = $1 AND id = $2 ORDER BY attempt";
 
 const RUNS: &str = "
     SELECT *, COALESCE((SELECT MAX(last) FROM agui_events WHERE run = number), 0) AS logged
@@ -167,7 +171,19 @@ pub(super) async fn run(
     thread: i64,
     id: &RunId,
 ) -> StoreResult<Option<RunRecord>> {
-    one(pool, owner, sqlx::query(RUN).bind(thread).bind(&*name_to_text(id)), rows::run).await
+    let query = sqlx::query(NEWEST_ATTEMPT).bind(thread).bind(&*name_to_text(id));
+    one(pool, owner, query, rows::run).await
+}
+
+pub(super) async fn attempts(
+    pool: &PostgresPool,
+    owner: &str,
+    thread: i64,
+    id: &RunId,
+) -> StoreResult<Vec<RunRecord>> {
+    let query = sqlx::query(ATTEMPTS).bind(thread).bind(&*name_to_text(id));
+    let rows = pool.read(ReadKind::Page, owner).await?.all(query).await?;
+    rows.iter().map(rows::run).collect()
 }
 
 /// Reads the row that a statement returns, if it returns one.

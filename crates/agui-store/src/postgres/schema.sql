@@ -74,12 +74,15 @@ CREATE TABLE agui_runs (
     number BIGINT PRIMARY KEY,
     thread BIGINT NOT NULL,
     id TEXT COLLATE "C" NOT NULL,
+    attempt BIGINT NOT NULL,            -- among the runs with this id, from 1
+    asked TEXT COLLATE "C",             -- a digest of its request; NULL in a copied thread
+    continues BOOLEAN NOT NULL,         -- whether it continues the attempt before it
     agent TEXT NOT NULL,
     detached BOOLEAN NOT NULL,          -- whether it has a log
     status TEXT NOT NULL,
     delivered BOOLEAN NOT NULL,         -- whether the response reached a client to its end
     head BIGINT NOT NULL,               -- the last message of its branch
-    first_run BIGINT,                   -- the first run of its branch, which may be replaced; NULL in a copied thread
+    first_run BIGINT,                   -- the first run of its branch; NULL in a copied thread
     state BIGINT,                       -- in agui_states
     interrupts TEXT,                    -- open when it ended: JSON, NULL if empty
     answered TEXT,                      -- the replies that it brought (run/conversation/decided.rs): JSON, NULL if empty
@@ -88,9 +91,11 @@ CREATE TABLE agui_runs (
     events BIGINT NOT NULL,             -- the number of events of an ended run
     usage TEXT,                         -- JSON, NULL if empty
     failure TEXT,                       -- JSON, NULL if empty
+    end_reason TEXT,                    -- why it ended before its agent had finished; NULL if the agent had
+    has_unsafe_calls BOOLEAN NOT NULL DEFAULT FALSE, -- whether a call started that must not be repeated
     takeovers BIGINT NOT NULL DEFAULT 0, -- how often another server has taken it over
     has_log BOOLEAN NOT NULL,           -- whether it has ended, and its log or its row of agui_run_starts is stored
-    UNIQUE (thread, id)
+    UNIQUE (thread, id, attempt)
 );
 CREATE INDEX agui_runs_logged ON agui_runs (ended_at) WHERE has_log;
 

@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use rusqlite::{Row, named_params};
-use serde_json::Value;
 
 use super::{
     events,
@@ -15,7 +14,6 @@ use crate::{
     BeginOutcome, Lease, RunStatus, StoreError, StoreResult, ThreadSize, ThreadVersion,
     columns::{BatchColumns, BeginColumns},
     rows,
-    text::{list_to_json, parse_json},
 };
 
 const FIND: &str = "
@@ -24,12 +22,11 @@ const FIND: &str = "
 pub(super) const INSERT_THREAD: &str = include_str!("sql/insert_thread.sql");
 pub(super) const INSERT_RUN: &str = include_str!("sql/insert_run.sql");
 const BEGIN: &str = include_str!("sql/begin.sql");
-const INSERT_START: &str = "INSERT INTO agui_run_starts (run, head, state, request) VALUES (:run, :head, :state, :request)";
-
-const FIND_SAME_ID: &str =
-    "SELECT number, answered FROM agui_runs WHERE thread = :thread AND id = :id";
-const DELETE_RUN: [&str; 2] =
-    ["DELETE FROM agui_runs WHERE number = ?", "DELETE FROM agui_run_starts WHERE run = ?"];
+const KNOWN_RUN: &str = include_str!("sql/known_run.sql");
+const INSERT_START: &str = "
+    INSERT INTO agui_run_starts (run, head, state, request)
+    SELECT number, head, state, :request FROM agui_runs WHERE number = :run ON CONFLICT DO NOTHING";
+const SET_DETACHED: &str = "UPDATE agui_runs SET detached = 1 WHERE number = ?";
 
 struct FoundThread {
     version: ThreadVersion,
@@ -65,7 +62,7 @@ pub(super) fn begin(tx: &mut Tx<'_>, new: &BeginColumns) -> StoreResult<BeginOut
     let before = found.as_ref().map_or(ThreadSize::default(), |found| found.size);
     let bytes = before.bytes + new.branch.bytes;
     let (head, last_message) = ends(&new.branch, before.messages.cast_signed());
-    let (thread, replaced) = match &found {
+    let thread = match &found {
         None => {
             let thread = tx.numbers.thread();
             tx.execute(INSERT_THREAD, named_params! {
@@ -74,7 +71,7 @@ pub(super) fn begin(tx: &mut Tx<'_>, new: &BeginColumns) -> StoreResult<BeginOut
                 ":messages": last_message, ":bytes": bytes, ":run": run, ":run_id": new.run_id, ":holder": new.holder,
                 ":created_at": new.now, ":updated_at": new.now,
             })?;
-            (thread, None)
+            thread
         }
         Some(found) => {
             let thread = found.version.number;
@@ -86,22 +83,19 @@ pub(super) fn begin(tx: &mut Tx<'_>, new: &BeginColumns) -> StoreResult<BeginOut
                     ":run_id": new.run_id, ":holder": new.holder, ":now": new.now, ":title": new.title,
                 },
             )?;
-            (thread, delete_same_id(tx, thread, &new.run_id)?)
+            thread
         }
     };
     write_branch(tx, thread, before.messages.cast_signed(), &new.branch)?;
     write_state(tx, thread, state, new.branch.state.as_deref())?;
-    let answered_before = replaced.as_ref().and_then(|replaced| replaced.as_deref());
     tx.execute(INSERT_RUN, named_params! {
-        ":run": run, ":thread": thread, ":id": new.run_id, ":agent": new.agent, ":detached": new.detached,
-        ":status": RunStatus::Running.as_str(), ":delivered": false, ":head": head,
-        ":first_run": new.first_run.unwrap_or(run), ":state": state,
-        ":answered": answers_of_both(answered_before, new.answered.as_deref()), ":started_at": new.now, ":events": 0,
+        ":run": run, ":thread": thread, ":id": new.run_id, ":asked": new.asked, ":continues": new.continues,
+        ":agent": new.agent, ":detached": new.detached, ":status": RunStatus::Running.as_str(), ":delivered": false,
+        ":head": head, ":first_run": new.first_run.unwrap_or(run), ":state": state, ":answered": new.answered,
+        ":started_at": new.now, ":events": 0,
     })?;
     if let Some(request) = &new.request {
-        let start =
-            named_params! { ":run": run, ":head": head, ":state": state, ":request": request };
-        tx.execute(INSERT_START, start)?;
+        tx.execute(INSERT_START, named_params! { ":run": run, ":request": request })?;
     }
     let lease = Lease { thread, run, holder: new.holder.clone() };
     if let Some(started) = &new.started {
@@ -112,8 +106,24 @@ pub(super) fn begin(tx: &mut Tx<'_>, new: &BeginColumns) -> StoreResult<BeginOut
         version: found.map_or(1, |found| found.version.version + 1),
         last_message,
         state_number: state,
-        replaced: replaced.is_some(),
     })
+}
+
+/// Makes a running run a detached one. Returns whether its lease is held.
+pub(super) fn promote(
+    tx: &Tx<'_>,
+    request: Option<&str>,
+    first: &BatchColumns,
+) -> StoreResult<bool> {
+    let run = first.lease.run;
+    if events::append(tx, std::slice::from_ref(first))? != [true] {
+        return Ok(false);
+    }
+    tx.execute(SET_DETACHED, [run])?;
+    if let Some(request) = request {
+        tx.execute(INSERT_START, named_params! { ":run": run, ":request": request })?;
+    }
+    Ok(true)
 }
 
 /// Returns the reason why the run does not begin, or `None` if it may begin.
@@ -134,27 +144,16 @@ fn refusal(
     if found.map(|found| found.version) != new.expected {
         return Ok(Some(BeginOutcome::Changed));
     }
+    if let Some(asked) = &new.asked
+        && let Some(FoundThread { version, .. }) = found
+    {
+        let params = named_params! {
+            ":thread": version.number, ":id": new.run_id, ":asked": asked, ":known": new.known,
+        };
+        if let Some(known) = one(tx.conn, KNOWN_RUN, params, |row| rows::run(row))? {
+            return Ok(Some(BeginOutcome::Known(Box::new(known))));
+        }
+    }
     let size = new.branch.size_after(found.map_or(ThreadSize::default(), |found| found.size));
     Ok(size.exceeds(new.max_size).then_some(BeginOutcome::TooLarge(size)))
-}
-
-/// A reply stays if the run that brought it is replaced. A damaged list counts as empty.
-fn answers_of_both(before: Option<&str>, new: Option<&str>) -> Option<String> {
-    let (Some(before), Some(new)) = (before, new) else { return before.or(new).map(str::to_owned) };
-    let replies: [Vec<Value>; 2] = [before, new].map(|list| parse_json(list).unwrap_or_default());
-    list_to_json(&replies.concat())
-}
-
-/// Deletes an ended run. Returns the replies that it brought, or `None` if there is no such run.
-fn delete_same_id(tx: &Tx<'_>, thread: i64, id: &str) -> StoreResult<Option<Option<String>>> {
-    let params = named_params! { ":thread": thread, ":id": id };
-    let same: Option<(i64, Option<String>)> =
-        one(tx.conn, FIND_SAME_ID, params, |row| Ok(row.try_into()?))?;
-    let Some((run, answered)) = same else { return Ok(None) };
-    for sql in DELETE_RUN {
-        tx.execute(sql, [run])?;
-    }
-    events::delete_rows(tx, &events::rows_of(tx.conn, &[run])?)?;
-    events::delete_ends(tx, &[run])?;
-    Ok(Some(answered))
 }

@@ -63,7 +63,7 @@ pub(super) fn finish(tx: &mut Tx<'_>, end: &FinishColumns) -> StoreResult<Option
         named_params! {
             ":run": run, ":status": end.status, ":delivered": end.delivered, ":head": head, ":state": done.state_number,
             ":interrupts": end.branch.interrupts, ":ended_at": end.ended_at, ":events": end.events, ":usage": end.usage,
-            ":failure": end.failure,
+            ":failure": end.failure, ":end_reason": end.end_reason, ":has_unsafe_calls": end.has_unsafe_calls,
         },
     )?;
     Ok(Some(done))

@@ -165,6 +165,19 @@ impl Store for SqliteStore {
             .await
     }
 
+    async fn promote(
+        &self,
+        lease: &Lease,
+        request: Option<&str>,
+        first: &EventBatch,
+    ) -> StoreResult<bool> {
+        let (first, request) = (BatchColumns::new(first)?.of(lease), request.map(str::to_owned));
+        let bytes = first.body.len() as u64 + request.as_ref().map_or(0, |it| it.len() as u64);
+        let promote = move |tx: &mut Tx<'_>| begin::promote(tx, request.as_deref(), &first);
+        let owner = JobOwner::OfThread(lease.thread);
+        self.writer.run_for(owner, bytes, JobKind::Operation, promote).await
+    }
+
     async fn finish(&self, lease: &Lease, end: &RunEnd<'_>) -> StoreResult<Option<FinishedRun>> {
         let end = FinishColumns::new(lease, end, NO_WORDS)?;
         let (owner, bytes) = (JobOwner::OfThread(lease.thread), end.bytes());
@@ -275,7 +288,16 @@ impl Store for SqliteStore {
         let id = name_to_text(id).into_owned();
         self.readers
             .read(ReadKind::Page, owner, move |conn| {
-                one(conn, reader::RUN, (thread, id), |row| rows::run(row))
+                one(conn, reader::NEWEST_ATTEMPT, (thread, id), |row| rows::run(row))
+            })
+            .await
+    }
+
+    async fn attempts(&self, owner: &str, thread: i64, id: &RunId) -> StoreResult<Vec<RunRecord>> {
+        let id = name_to_text(id).into_owned();
+        self.readers
+            .read(ReadKind::Page, owner, move |conn| {
+                all(conn, reader::ATTEMPTS, (thread, id), |row| rows::run(row))
             })
             .await
     }

@@ -31,9 +31,13 @@ const BRANCH: &str = include_str!("sql/branch.sql");
 const SIBLINGS: &str = include_str!("sql/siblings.sql");
 const MESSAGES_OF_RUN: &str = include_str!("sql/messages_of_run.sql");
 
-pub(super) const RUN: &str = "
+pub(super) const NEWEST_ATTEMPT: &str = "
     SELECT *, COALESCE((SELECT last FROM agui_log_ends WHERE run = number), 0) AS logged
-    FROM agui_runs WHERE thread = ? AND id = ?";
+    FROM agui_runs WHERE thread = ? AND id = ? ORDER BY attempt DESC LIMIT 1";
+
+pub(super) const ATTEMPTS: &str = "
+    SELECT *, COALESCE((SELECT last FROM agui_log_ends WHERE run = number), 0) AS logged
+    FROM agui_runs WHERE thread = ? AND id = ? ORDER BY attempt";
 
 pub(super) const RUN_BY_NUMBER: &str = "
     SELECT *, COALESCE((SELECT last FROM agui_log_ends WHERE run = number), 0) AS logged

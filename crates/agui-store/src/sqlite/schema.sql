@@ -57,12 +57,15 @@ CREATE TABLE agui_runs (
     number INTEGER PRIMARY KEY,
     thread INTEGER NOT NULL,
     id TEXT NOT NULL,
+    attempt INTEGER NOT NULL,       -- among the runs with this id, from 1
+    asked TEXT,                     -- a digest of its request; NULL in a copied thread
+    continues INTEGER NOT NULL,     -- 1: it continues the attempt before it
     agent TEXT NOT NULL,
     detached INTEGER NOT NULL,      -- 1: the run has a log
     status TEXT NOT NULL,
     delivered INTEGER NOT NULL,     -- 1: the response reached a client to its end
     head INTEGER NOT NULL,          -- the last message of its branch
-    first_run INTEGER,              -- the first run of its branch, which may be replaced; NULL in a copied thread
+    first_run INTEGER,              -- the first run of its branch; NULL in a copied thread
     state INTEGER,                  -- in agui_states
     interrupts TEXT,                -- open when it ended: JSON, NULL if empty
     answered TEXT,                  -- the replies that it brought (run/conversation/decided.rs): JSON, NULL if empty
@@ -71,9 +74,11 @@ CREATE TABLE agui_runs (
     events INTEGER NOT NULL,        -- the number of events of an ended run
     usage TEXT,                     -- JSON, NULL if empty
     failure TEXT,                   -- JSON, NULL if empty
+    end_reason TEXT,                -- why it ended before its agent had finished; NULL if the agent had
+    has_unsafe_calls INTEGER NOT NULL DEFAULT 0, -- 1: a call started that must not be repeated
     takeovers INTEGER NOT NULL DEFAULT 0, -- how often another process has taken it over
     has_log INTEGER NOT NULL,       -- 1: it has ended, and its log or its row of agui_run_starts is stored
-    UNIQUE (thread, id)
+    UNIQUE (thread, id, attempt)
 );
 CREATE INDEX agui_runs_logged ON agui_runs (ended_at) WHERE has_log = 1;
 

@@ -74,10 +74,12 @@ pub(super) fn insert(tx: &mut Tx<'_>, new: &ContentColumns) -> StoreResult<bool>
         tx.execute(
             INSERT_RUN,
             named_params! {
-                ":run": run_at(run.position), ":thread": thread, ":id": run.id, ":agent": run.agent, ":detached": false,
+                ":run": run_at(run.position), ":thread": thread, ":id": run.id, ":attempt": run.attempt,
+                ":continues": run.continues, ":agent": run.agent, ":detached": false,
                 ":status": run.status, ":delivered": run.delivered, ":head": run.head, ":state": state_at(run.state),
                 ":interrupts": run.interrupts, ":answered": run.answered, ":started_at": run.started_at,
                 ":ended_at": run.ended_at, ":events": run.events, ":usage": run.usage, ":failure": run.failure,
+                ":end_reason": run.end_reason, ":has_unsafe_calls": run.has_unsafe_calls,
             },
         )?;
     }

@@ -1,11 +1,13 @@
 -- Begins a run on an existing thread. Returns no row, and writes nothing, if the thread has another version, has a
--- running run, or would become too large. A damaged version counts as 0.
+-- running run, has a run that answers the request, or would become too large. A damaged version counts as 0. Attempts with
+-- numbers outside the range are damaged.
 -- $1 BeginColumns as JSON
 WITH new AS (
     SELECT * FROM json_to_record($1::json) AS new (number bigint, version bigint, agent text, run_id text,
-        detached boolean, holder text, lease_until bigint, now bigint, title text, title_words text, base bigint,
-        messages json, updated json, state text, state_number bigint, first_run bigint, interrupts text, answered text, request text, started text,
-        bytes bigint, updated_bytes bigint, max_messages numeric, max_bytes numeric)
+        asked text, known bigint, continues boolean, detached boolean, holder text, lease_until bigint, now bigint,
+        title text, title_words text, base bigint, messages json, updated json, state text, state_number bigint,
+        first_run bigint, interrupts text, answered text, request text, started text, bytes bigint,
+        updated_bytes bigint, max_messages numeric, max_bytes numeric)
 ), message AS (
     SELECT message.* FROM new, json_to_recordset(new.messages)
         AS message (number bigint, id text, role text, run bigint, body text, words text)
@@ -27,14 +29,10 @@ WITH new AS (
     FROM new, run
     WHERE t.number = new.number AND t.holder IS NULL
         AND new.version = CASE WHEN t.version BETWEEN 0 AND 1099511627776 THEN t.version ELSE 0 END
+        AND NOT EXISTS (SELECT 1 FROM agui_runs AS r WHERE r.thread = new.number AND r.id = new.run_id
+            AND r.asked = new.asked AND r.number > new.known)
         AND t.messages + run.count <= new.max_messages AND t.bytes + new.bytes + new.updated_bytes <= new.max_bytes
     RETURNING t.number, t.owner, t.run, t.messages, t.messages - run.count AS before, t.head, t.state
-), replaced AS (
-    SELECT r.number FROM new, thread JOIN agui_runs AS r ON r.thread = thread.number WHERE r.id = new.run_id
-), log AS (
-    DELETE FROM agui_events WHERE run IN (SELECT number FROM replaced)
-), replaced_start AS (
-    DELETE FROM agui_run_starts WHERE run IN (SELECT number FROM replaced)
 ), updated AS (
     UPDATE agui_messages AS m SET body = changed.body FROM thread, changed
     WHERE m.thread = thread.number AND m.number = changed.number
@@ -68,18 +66,12 @@ WITH new AS (
     INSERT INTO agui_events (run, last, first, body, times)
     SELECT thread.run, 1, 1, new.started, '0' FROM new, thread WHERE new.started IS NOT NULL
 ), begun AS (
-    INSERT INTO agui_runs (number, thread, id, agent, detached, status, delivered, head, first_run, state, answered,
-        started_at, events, has_log)
-    SELECT thread.run, thread.number, new.run_id, new.agent, new.detached, 'running', FALSE, thread.head,
+    INSERT INTO agui_runs (number, thread, id, attempt, asked, continues, agent, detached, status, delivered, head,
+        first_run, state, answered, started_at, events, has_log)
+    SELECT thread.run, thread.number, new.run_id, 1 + COALESCE((SELECT MAX(r.attempt) FROM agui_runs AS r
+            WHERE r.thread = new.number AND r.id = new.run_id AND r.attempt BETWEEN 1 AND 4294967294), 0),
+        new.asked, new.continues, new.agent, new.detached, 'running', FALSE, thread.head,
         COALESCE(new.first_run, thread.run), thread.state, new.answered, new.now, 0, FALSE
     FROM new, thread
-    ON CONFLICT (thread, id) DO UPDATE SET number = excluded.number, agent = excluded.agent,
-        detached = excluded.detached, status = excluded.status, delivered = excluded.delivered, head = excluded.head,
-        first_run = excluded.first_run, state = excluded.state, interrupts = NULL, started_at = excluded.started_at,
-        -- A reply stays when its run is replaced.
-        answered = CASE WHEN agui_runs.answered IS NULL THEN excluded.answered
-            WHEN excluded.answered IS NULL THEN agui_runs.answered
-            ELSE (agui_runs.answered::jsonb || excluded.answered::jsonb)::text END,
-        ended_at = NULL, events = 0, usage = NULL, failure = NULL, takeovers = 0, has_log = FALSE
 )
-SELECT number, run, messages, state, EXISTS (SELECT 1 FROM replaced) AS replaced FROM thread
+SELECT number, run, messages, state FROM thread

@@ -1,9 +1,9 @@
 -- Creates a thread and begins its first run. Returns no row, and writes nothing, if the thread exists.
 -- $1 BeginColumns as JSON
 WITH new AS (
-    SELECT * FROM json_to_record($1::json) AS new (owner text, id text, agent text, run_id text, detached boolean,
-        holder text, lease_until bigint, now bigint, title text, title_words text, messages json, state text,
-        interrupts text, answered text, request text, started text, bytes bigint)
+    SELECT * FROM json_to_record($1::json) AS new (owner text, id text, agent text, run_id text, asked text,
+        continues boolean, detached boolean, holder text, lease_until bigint, now bigint, title text,
+        title_words text, messages json, state text, interrupts text, answered text, request text, started text, bytes bigint)
 ), message AS (
     SELECT message.* FROM new, json_to_recordset(new.messages)
         AS message (number bigint, id text, role text, body text, words text)
@@ -39,10 +39,10 @@ WITH new AS (
     INSERT INTO agui_events (run, last, first, body, times)
     SELECT thread.run, 1, 1, new.started, '0' FROM new, thread WHERE new.started IS NOT NULL
 ), begun AS (
-    INSERT INTO agui_runs (number, thread, id, agent, detached, status, delivered, head, first_run, state, answered,
-        started_at, events, has_log)
-    SELECT thread.run, thread.number, new.run_id, new.agent, new.detached, 'running', FALSE, thread.head,
-        thread.run, thread.state, new.answered, new.now, 0, FALSE
+    INSERT INTO agui_runs (number, thread, id, attempt, asked, continues, agent, detached, status, delivered, head,
+        first_run, state, answered, started_at, events, has_log)
+    SELECT thread.run, thread.number, new.run_id, 1, new.asked, new.continues, new.agent, new.detached,
+        'running', FALSE, thread.head, thread.run, thread.state, new.answered, new.now, 0, FALSE
     FROM new, thread
 )
-SELECT number, run, messages, state, FALSE AS replaced FROM thread
+SELECT number, run, messages, state FROM thread

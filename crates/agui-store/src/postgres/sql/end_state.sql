@@ -1,5 +1,5 @@
--- Reads the end of an ended run, with its state. The run is found by its id, or by a message $3: it is the last run that ended
--- on the branch of this message. The other one is NULL.
+-- Reads the end of an ended run, with its state: of the newest attempt with an id, or of the last run that ended on the branch
+-- of a message $3. The other one is NULL.
 -- $1 thread, $2 id or NULL, $3 number of a message or NULL
 WITH RECURSIVE branch (number) AS (
     SELECT $3::bigint WHERE $3::bigint IS NOT NULL
@@ -12,5 +12,5 @@ SELECT r.id, r.head, r.state, s.body AS state_body, r.interrupts,
 FROM (
     SELECT * FROM agui_runs
     WHERE thread = $1 AND ended_at IS NOT NULL AND (id = $2 OR head IN (SELECT number FROM branch))
-    ORDER BY head DESC, number DESC LIMIT 1) AS r
+    ORDER BY CASE WHEN $2::text IS NULL THEN head END DESC, number DESC LIMIT 1) AS r
 LEFT JOIN agui_states AS s ON s.thread = r.thread AND s.number = r.state

@@ -2,8 +2,8 @@
 -- $1 FinishColumns as JSON
 WITH new AS (
     SELECT * FROM json_to_record($1::json) AS new (thread bigint, run bigint, holder text, ended_at bigint, status text,
-        delivered boolean, events bigint, usage text, failure text, base bigint, messages json, updated json, state text,
-        interrupts text, bytes bigint, last_events json)
+        delivered boolean, events bigint, usage text, failure text, end_reason text, has_unsafe_calls boolean,
+        base bigint, messages json, updated json, state text, interrupts text, bytes bigint, last_events json)
 ), message AS (
     SELECT message.* FROM new, json_to_recordset(new.messages)
         AS message (number bigint, id text, role text, run bigint, body text, words text)
@@ -56,7 +56,7 @@ WITH new AS (
 ), ended AS (
     UPDATE agui_runs AS r SET status = new.status, delivered = new.delivered, head = thread.head, state = thread.state,
         interrupts = new.interrupts, ended_at = new.ended_at, events = new.events, usage = new.usage,
-        failure = new.failure,
+        failure = new.failure, end_reason = new.end_reason, has_unsafe_calls = new.has_unsafe_calls,
         has_log = r.detached AND (EXISTS (SELECT 1 FROM last_events)
             OR EXISTS (SELECT 1 FROM agui_events AS e WHERE e.run = r.number)
             OR EXISTS (SELECT 1 FROM agui_run_starts AS s WHERE s.run = r.number))

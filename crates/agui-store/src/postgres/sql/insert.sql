@@ -9,8 +9,9 @@ WITH new AS (
         role text, run bigint, body text, feedback text)
 ), run AS (
     SELECT nextval('agui_run_number') AS number, run.* FROM new, json_to_recordset(new.runs) AS run (position bigint,
-        id text, agent text, status text, delivered boolean, head bigint, state bigint, interrupts text, answered text,
-        started_at bigint, ended_at bigint, events bigint, usage text, failure text)
+        id text, attempt bigint, continues boolean, agent text, status text, delivered boolean, head bigint, state bigint,
+        interrupts text, answered text, started_at bigint, ended_at bigint, events bigint, usage text, failure text,
+        end_reason text, has_unsafe_calls boolean)
 ), first AS (
     -- The number of the first state. All numbers are smaller than those of later runs.
     SELECT 2 * MIN(number) AS state FROM run
@@ -37,11 +38,11 @@ WITH new AS (
     SELECT thread.number, first.state + state.position - 1, state.body
     FROM new, thread, first, json_array_elements_text(new.states) WITH ORDINALITY AS state (body, position)
 ), runs AS (
-    INSERT INTO agui_runs (thread, number, id, agent, detached, status, delivered, head, state, interrupts, answered,
-        started_at, ended_at, events, usage, failure, has_log)
-    SELECT thread.number, run.number, run.id, run.agent, FALSE, run.status, run.delivered, run.head,
-        first.state + run.state, run.interrupts, run.answered, run.started_at, run.ended_at, run.events, run.usage,
-        run.failure, FALSE
+    INSERT INTO agui_runs (thread, number, id, attempt, continues, agent, detached, status, delivered, head, state,
+        interrupts, answered, started_at, ended_at, events, usage, failure, end_reason, has_unsafe_calls, has_log)
+    SELECT thread.number, run.number, run.id, run.attempt, run.continues, run.agent, FALSE, run.status, run.delivered,
+        run.head, first.state + run.state, run.interrupts, run.answered, run.started_at, run.ended_at, run.events,
+        run.usage, run.failure, run.end_reason, run.has_unsafe_calls, FALSE
     FROM thread, first, run
 )
 SELECT number FROM thread

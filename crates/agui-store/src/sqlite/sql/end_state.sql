@@ -1,5 +1,5 @@
--- Reads the end of an ended run, with its state. The run is found by its id, or by a message :head: it is the last run that ended
--- on the branch of this message. The other one is NULL.
+-- Reads the end of an ended run, with its state: of the newest attempt with an id, or of the last run that ended on the branch
+-- of a message :head. The other one is NULL.
 WITH RECURSIVE branch (number) AS (
     SELECT :head WHERE :head IS NOT NULL
     UNION ALL
@@ -11,5 +11,5 @@ SELECT r.id, r.head, r.state, s.body AS state_body, r.interrupts,
 FROM (
     SELECT * FROM agui_runs
     WHERE thread = :thread AND ended_at IS NOT NULL AND (id = :id OR head IN (SELECT number FROM branch))
-    ORDER BY head DESC, number DESC LIMIT 1) AS r
+    ORDER BY CASE WHEN :id IS NULL THEN head END DESC, number DESC LIMIT 1) AS r
 LEFT JOIN agui_states AS s ON s.thread = r.thread AND s.number = r.state
