@@ -48,7 +48,11 @@ impl IntoResponse for ApiError {
             StatusCode::UNAUTHORIZED => {
                 headers.insert(header::WWW_AUTHENTICATE, challenge(code, &message));
             }
-            StatusCode::SERVICE_UNAVAILABLE | StatusCode::TOO_MANY_REQUESTS => {
+            // Only a run that is running ends by itself.
+            StatusCode::CONFLICT if code != "run_is_running" => {}
+            StatusCode::CONFLICT
+            | StatusCode::SERVICE_UNAVAILABLE
+            | StatusCode::TOO_MANY_REQUESTS => {
                 headers.insert(header::RETRY_AFTER, whole_seconds(self.retry_after()).into());
             }
             _ => {}

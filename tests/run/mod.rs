@@ -16,6 +16,7 @@ mod limits;
 mod lost;
 mod queue;
 mod quota;
+mod repeated;
 mod resume;
 mod sync;
 

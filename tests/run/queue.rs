@@ -205,18 +205,6 @@ async fn the_newest_of_several_runs_supersedes_all() {
 }
 
 #[tokio::test]
-async fn a_run_that_is_running_in_its_response_cannot_run_again() {
-    let (agent, _strings, _) = puppet();
-    let server = Running::start(Server::new().agent("puppet", agent)).await;
-    let mut first = server.raw_run(&ask("t", "r", "m", "one")).await;
-    read_until(&mut first, |text| text.contains("TEXT_MESSAGE_START")).await;
-    assert_eq!(
-        server.refused(&ask("t", "r", "m", "one")).await,
-        (409, "run_is_running".to_owned())
-    );
-}
-
-#[tokio::test]
 async fn many_clients_on_one_thread_lose_no_message() {
     let options = changed_options(|options| options.max_queued = 100);
     let server = Running::start(

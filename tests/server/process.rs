@@ -260,28 +260,6 @@ async fn a_repeated_request_an_answer_and_tanstack_ai_cause_no_warning() {
 }
 
 #[tokio::test]
-async fn another_message_under_the_id_of_an_ended_run_causes_a_warning() {
-    let process = Process::start(&[], &[]);
-    let mut asked = input("hello");
-    for id in ["one", "two"] {
-        asked["messages"][0]["id"] = id.into();
-        let run = client()
-            .post(format!("{}/send-message", process.url))
-            .json(&asked)
-            .send()
-            .await
-            .unwrap();
-        run.text().await.unwrap();
-    }
-    process.signal("-TERM");
-    let (_, log) = process.ended();
-    assert!(
-        log.contains("WARN") && log.contains("the run replaces an ended run of the same id"),
-        "{log}"
-    );
-}
-
-#[tokio::test]
 async fn feedback_is_logged_without_its_comment() {
     let process = Process::start(&[], &[("AGUI_LOG__LEVEL", "debug")]);
     let input = input("Hello");

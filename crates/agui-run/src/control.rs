@@ -66,6 +66,11 @@ impl RunControl {
         }
     }
 
+    /// Wakes the task that polls the run.
+    pub(crate) fn wake(&self) {
+        self.waker.wake();
+    }
+
     /// Notes that a call starts which must not be repeated. Returns whether it is the first one.
     pub(crate) fn note_unsafe_call(&self) -> bool {
         self.has_open_calls.store(true, Ordering::Release);

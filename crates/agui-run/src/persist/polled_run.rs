@@ -150,6 +150,8 @@ impl PolledRun {
                 run.begin_log(&log);
                 *self.slot.lock() = Slot::Detached(PromotedLog { log: log.clone(), told });
                 run.held.run.promoted(log.clone());
+                // The response waits for the run, or, if it was polled in the meantime, for the log.
+                run.held.run.control.wake();
                 self.response.wake();
                 tracing::debug!(lines = told, "the run has a log from now on");
                 detached::drive(*run, log).await;

@@ -1,0 +1,237 @@
+//! A request that comes again: from a proxy that retries, a phone that lost its connection, a page that mounts twice, a line of `curl`
+//! that is pasted again.
+
+use agui_server::{
+    Server,
+    agent::{Emitter, agent_fn, builtin::Echo},
+    protocol::RunAgentInput,
+};
+use serde_json::{Value, json};
+use tokio::sync::watch;
+
+use crate::{
+    run::{ask, puppet, read_until, said, types},
+    support::running::{Count, Running, events, numbered_events},
+};
+
+/// An agent that pays, and then talks until it may end. Counts its payments.
+fn payer() -> (impl agui_server::agent::Agent, Count, watch::Sender<bool>) {
+    let (may_end, ends) = watch::channel(false);
+    let paid = Count::default();
+    let count = paid.clone();
+    let pay = move |_: RunAgentInput, out: Emitter| {
+        let (count, mut ends) = (count.clone(), ends.clone());
+        async move {
+            let call = out.call("pay", json!({ "to": "Ann" })).await?;
+            count.add();
+            call.result("paid").await?;
+            let _ = ends.wait_for(|ends| *ends).await;
+            out.text("It is paid").await
+        }
+    };
+    (agent_fn(pay), paid, may_end)
+}
+
+fn attempts(thread: &Value) -> Vec<(i64, String)> {
+    let of = |run: &Value| {
+        (run["attempt"].as_i64().unwrap(), run["status"].as_str().unwrap().to_owned())
+    };
+    thread["runs"].as_array().unwrap().iter().map(of).collect()
+}
+
+fn restated(events: &[Value]) -> bool {
+    events.iter().any(|event| event["name"] == "agui-server.restated")
+}
+
+#[tokio::test]
+async fn a_run_in_a_response_is_shared_with_the_same_request_and_ends_with_its_last_client() {
+    let (agent, strings, dropped) = puppet();
+    let server = Running::start(Server::new().agent("puppet", agent)).await;
+    let mut first = server.raw_run(&ask("t", "r", "m", "go")).await;
+    strings.send("a".to_owned()).unwrap();
+    read_until(&mut first, |text| text.contains("\"a\"")).await;
+    let again = server.run(&ask("t", "r", "m", "go")).await;
+    strings.send("b".to_owned()).unwrap();
+    let rest = read_until(&mut first, |text| text.contains("\"b\"")).await;
+    assert!(!rest.contains("RUN_STARTED"), "the first response continues where it was: {rest}");
+    // The connection that began the run does not end it.
+    drop(first);
+    strings.send("c".to_owned()).unwrap();
+    strings.send("end".to_owned()).unwrap();
+    let seen = numbered_events(&again.text().await.unwrap());
+    let said_again: String = seen.iter().filter_map(|(_, event)| event["delta"].as_str()).collect();
+    assert_eq!(said_again, "abc");
+    assert!(seen.iter().all(|(number, _)| number.is_some()), "each event has its number");
+    let thread = server.until_status("t", "finished").await;
+    assert_eq!(said(&thread), ["user: go", "assistant: abc"]);
+    assert_eq!((attempts(&thread).len(), dropped.get()), (1, 1));
+
+    let mut first = server.raw_run(&ask("t", "s", "n", "go on")).await;
+    strings.send("a".to_owned()).unwrap();
+    read_until(&mut first, |text| text.contains("\"a\"")).await;
+    let mut second = server.raw_run(&ask("t", "s", "n", "go on")).await;
+    read_until(&mut second, |text| text.contains("\"a\"")).await;
+    drop((first, second));
+    let thread = server.until_status("t", "cancelled").await;
+    assert_eq!(thread["runs"][0]["endReason"], "left");
+}
+
+#[tokio::test]
+async fn a_request_that_waits_shares_its_place_with_the_same_one() {
+    let (agent, strings, _) = puppet();
+    let server = Running::start(Server::new().agent("puppet", agent)).await;
+    let mut other = server.raw_run(&ask("t", "r1", "m1", "one")).await;
+    read_until(&mut other, |text| text.contains("TEXT_MESSAGE_START")).await;
+    let [mut second, mut same] = [
+        server.raw_run(&ask("t", "r2", "m2", "two")).await,
+        server.raw_run(&ask("t", "r2", "m2", "two")).await,
+    ];
+    strings.send("end".to_owned()).unwrap();
+    for text in ["x", "end"] {
+        strings.send(text.to_owned()).unwrap();
+        let end = if text == "end" { "RUN_FINISHED" } else { "\"x\"" };
+        read_until(&mut second, |seen| seen.contains(end)).await;
+        read_until(&mut same, |seen| seen.contains(end)).await;
+    }
+    assert_eq!(attempts(&server.thread("t").await).len(), 2, "one for each message");
+}
+
+#[tokio::test]
+async fn a_run_whose_client_left_before_it_changed_anything_runs_again() {
+    let (agent, strings, _) = puppet();
+    let server = Running::start(Server::new().agent("puppet", agent)).await;
+    let mut first = server.raw_run(&ask("t", "r", "m", "go")).await;
+    strings.send("a".to_owned()).unwrap();
+    read_until(&mut first, |text| text.contains("\"a\"")).await;
+    drop(first);
+    // At once, as React's double mount does.
+    let again = server.post("/send-message").json(&ask("t", "r", "m", "go"));
+    let again = tokio::spawn(async move { again.send().await.unwrap().text().await.unwrap() });
+    server.until_status("t", "running").await;
+    strings.send("b".to_owned()).unwrap();
+    strings.send("end".to_owned()).unwrap();
+    let seen = events(&again.await.unwrap());
+    assert_eq!(seen.last().unwrap()["type"], "RUN_FINISHED", "{seen:?}");
+    let thread = server.until_status("t", "finished").await;
+    let newest = attempts(&thread).remove(0);
+    assert!(newest.0 <= 2, "{newest:?}");
+}
+
+#[tokio::test]
+async fn a_call_is_made_once_however_often_its_request_comes() {
+    let (agent, paid, may_end) = payer();
+    let server = Running::start(Server::new().agent("payer", agent)).await;
+    let request = ask("t", "r", "m", "Pay");
+    let mut first = server.raw_run(&request).await;
+    read_until(&mut first, |text| text.contains("TOOL_CALL_RESULT")).await;
+    let second = server.run(&request).await;
+    may_end.send(true).unwrap();
+    let second = events(&second.text().await.unwrap());
+    assert_eq!(second.last().unwrap()["type"], "RUN_FINISHED");
+    drop(first);
+    server.until_status("t", "finished").await;
+    let third = server.events(&request).await;
+    assert!(restated(&third), "{third:?}");
+    let types = types(&third);
+    assert_eq!(types.first(), Some(&"RUN_STARTED"));
+    assert_eq!(types.last(), Some(&"RUN_FINISHED"));
+    for event in ["TOOL_CALL_START", "TOOL_CALL_RESULT", "TEXT_MESSAGE_CONTENT"] {
+        assert!(types.contains(&event), "a client that shows nothing gets it whole: {types:?}");
+    }
+    // A client that shows a part of it gets a snapshot.
+    let thread = server.thread("t").await;
+    let mut shown = request.clone();
+    let messages = thread["messages"].as_array().unwrap();
+    shown["messages"] = messages[..2].to_vec().into();
+    let fourth = server.events(&shown).await;
+    let snapshot = fourth.iter().find(|event| event["type"] == "MESSAGES_SNAPSHOT").unwrap();
+    assert_eq!(snapshot["messages"], thread["messages"]);
+    // A document, too.
+    let document = server.post("/send-message").header("accept", "application/json").json(&request);
+    let document: Value = document.send().await.unwrap().json().await.unwrap();
+    assert_eq!(document["messages"].as_array().unwrap().last().unwrap()["content"], "It is paid");
+    let after = server.thread("t").await;
+    assert_eq!((paid.get(), attempts(&after).len()), (1, 1));
+    assert_eq!(after["version"], thread["version"], "nothing has changed");
+}
+
+#[tokio::test]
+async fn a_call_is_not_made_again_after_its_client_left() {
+    let (agent, paid, _may_end) = payer();
+    let server = Running::start(Server::new().agent("payer", agent)).await;
+    let request = ask("t", "r", "m", "Pay");
+    let mut first = server.raw_run(&request).await;
+    read_until(&mut first, |text| text.contains("TOOL_CALL_RESULT")).await;
+    drop(first);
+    let thread = server.until_status("t", "cancelled").await;
+    assert_eq!(
+        (&thread["runs"][0]["endReason"], &thread["runs"][0]["attempt"]),
+        (&json!("left"), &json!(1))
+    );
+    let again = server.events(&request).await;
+    assert!(restated(&again), "{again:?}");
+    assert_eq!(again.last().unwrap()["outcome"]["type"], "cancelled");
+    assert_eq!(paid.get(), 1);
+}
+
+#[tokio::test]
+async fn a_run_that_a_person_stopped_is_restated_and_a_new_id_runs_it_anew() {
+    let (agent, strings, _) = puppet();
+    let server = Running::start(Server::new().agent("puppet", agent)).await;
+    let request = ask("t", "r", "m", "go");
+    let mut first = server.raw_run(&request).await;
+    read_until(&mut first, |text| text.contains("TEXT_MESSAGE_START")).await;
+    server.post("/threads/t/runs/r/cancel").send().await.unwrap();
+    let thread = server.until_status("t", "cancelled").await;
+    assert_eq!(thread["runs"][0]["endReason"], "stopped");
+    assert!(restated(&server.events(&request).await));
+    strings.send("new".to_owned()).unwrap();
+    strings.send("end".to_owned()).unwrap();
+    let anew = server.events(&ask("t", "r2", "m", "go")).await;
+    assert!(!restated(&anew) && anew.iter().any(|event| event["delta"] == "new"), "{anew:?}");
+}
+
+#[tokio::test]
+async fn the_same_line_pasted_again_streams_again_and_other_messages_of_one_id_are_answered() {
+    let server = Running::start(Server::new().agent("echo", Echo)).await;
+    let line = json!({ "threadId": "t", "runId": "run_1", "messages": [{ "id": "", "role": "user", "content": "Hello" }] });
+    for _ in 0..3 {
+        let seen = server.events(&line).await;
+        let said: String = seen.iter().filter_map(|event| event["delta"].as_str()).collect();
+        assert!(said == "Hello" && !restated(&seen), "{seen:?}");
+    }
+    assert_eq!(attempts(&server.thread("t").await)[0].0, 3);
+    // A page with a constant run id and a growing list.
+    for count in 1..4 {
+        let said = |number| json!({ "id": "", "role": "user", "content": format!("{number}") });
+        let answer =
+            |number| json!({ "id": "", "role": "assistant", "content": format!("{number}") });
+        let mut messages: Vec<_> = (0..count).flat_map(|n| [said(n), answer(n)]).collect();
+        messages.push(said(count));
+        let list = json!({ "threadId": "u", "runId": "run_1", "messages": messages });
+        let seen = server.events(&list).await;
+        let text: String = seen.iter().filter_map(|event| event["delta"].as_str()).collect();
+        assert_eq!(text, count.to_string());
+    }
+}
+
+#[tokio::test]
+async fn two_visitors_of_one_thread_and_run_id_do_not_get_each_others_answers() {
+    let (agent, strings, _) = puppet();
+    let server = Running::start(Server::new().agent("puppet", agent)).await;
+    let mut first = server.raw_run(&ask("t", "run_1", "m", "My secret")).await;
+    read_until(&mut first, |text| text.contains("TEXT_MESSAGE_START")).await;
+    let refused = server.run(&ask("t", "run_1", "n", "Hello")).await;
+    assert_eq!(refused.status(), 409);
+    assert!(refused.headers().contains_key("retry-after"));
+    let refused: Value = refused.json().await.unwrap();
+    assert_eq!(refused["error"]["code"], "run_is_running");
+    strings.send("secret".to_owned()).unwrap();
+    strings.send("end".to_owned()).unwrap();
+    server.until_status("t", "finished").await;
+    strings.send("hi".to_owned()).unwrap();
+    strings.send("end".to_owned()).unwrap();
+    let second = server.events(&ask("t", "run_1", "n", "Hello")).await;
+    let said: String = second.iter().filter_map(|event| event["delta"].as_str()).collect();
+    assert_eq!(said, "hi");
+}
