@@ -162,7 +162,7 @@ impl FollowedRun {
                                 continue;
                             }
                             let number_of_line = after_first.is_empty().then_some(number);
-                            encoder.line(json, number_of_line, &mut out);
+                            encoder.line(&follower.renamed(json), number_of_line, &mut out);
                             write_with_number(&std::mem::take(&mut after_first), number, &mut encoder, &mut out);
                         }
                     }

@@ -216,11 +216,11 @@ pub(crate) async fn next_events(
     follower: &mut Follower,
 ) -> Result<Option<Vec<Event>>, FollowError> {
     let Some(chunk) = follower.next().await? else { return Ok(None) };
-    let read = |json| {
+    let read = |json: &str| {
         serde_json::from_str(json)
             .inspect_err(|error| tracing::error!(%error, "cannot read an event of a log"))
     };
-    Ok(Some(chunk.events().filter_map(|(_, json)| read(json).ok()).collect()))
+    Ok(Some(chunk.events().filter_map(|(_, json)| read(&follower.renamed(json)).ok()).collect()))
 }
 
 /// Reads the events of a run into its document.

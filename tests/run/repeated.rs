@@ -235,3 +235,24 @@ async fn two_visitors_of_one_thread_and_run_id_do_not_get_each_others_answers() 
     let said: String = second.iter().filter_map(|event| event["delta"].as_str()).collect();
     assert_eq!(said, "hi");
 }
+
+#[tokio::test]
+async fn a_page_that_lost_its_connection_finds_its_run_under_a_new_id() {
+    let (agent, strings, _) = puppet();
+    let server = Running::start(Server::new().agent("puppet", agent)).await;
+    // A phone vanishes without closing its connection.
+    let mut vanished = server.raw_run(&ask("t", "r1", "m", "go")).await;
+    strings.send("a".to_owned()).unwrap();
+    read_until(&mut vanished, |text| text.contains("\"a\"")).await;
+    let page = server.run(&ask("t", "r2", "m", "go")).await;
+    strings.send("b".to_owned()).unwrap();
+    strings.send("end".to_owned()).unwrap();
+    let seen = events(&page.text().await.unwrap());
+    let said: String = seen.iter().filter_map(|event| event["delta"].as_str()).collect();
+    assert_eq!(said, "ab");
+    for event in [&seen[0], seen.last().unwrap()] {
+        assert_eq!(event["runId"], "r2", "the page knows its own id");
+    }
+    let thread = server.until_status("t", "finished").await;
+    assert_eq!((attempts(&thread).len(), &thread["runs"][0]["runId"]), (1, &json!("r1")));
+}

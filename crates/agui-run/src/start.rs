@@ -145,6 +145,12 @@ impl RunRequest {
         }
     }
 
+    /// Returns whether the client says that it wants another answer to the same messages.
+    fn regenerates(&self) -> bool {
+        let trigger = self.input.forwarded_prop("trigger").and_then(Value::as_str);
+        trigger.is_some_and(|trigger| trigger.starts_with("regenerate"))
+    }
+
     /// Routes a request of an MCP app to `Agent::respond_to_app`. It never reaches `Agent::run`.
     fn route_to_app(&mut self) {
         (self.input.messages, self.input.resume) = Default::default();
@@ -167,8 +173,9 @@ impl ThreadCore {
         };
         let (trigger, control) = (request.trigger(), &request.permit.live.control);
         let run_id = &request.input.run_id;
-        let entered =
-            self.queue.enter(&Arrival { key, run_id, asked, trigger, control }, max_queued)?;
+        let regenerates = request.regenerates();
+        let arrival = Arrival { key, run_id, asked, trigger, regenerates, control };
+        let entered = self.queue.enter(&arrival, max_queued)?;
         if self.options.concurrent_runs == ConcurrentRuns::Supersede
             && trigger == RunTrigger::Message
             && matches!(entered, Entered::Place(_))
@@ -204,12 +211,10 @@ impl ThreadCore {
         if run.stage() == RunStage::Running {
             let permit =
                 self.followers.try_take(&key.owner, 1).map_err(|_| StartError::TooManyFollowers)?;
-            if run.log().is_none() {
-                let place = request
-                    .permit
-                    .detached
-                    .take()
-                    .map_or_else(|| self.detached_permit(request.principal.as_ref()), Ok);
+            if let Some(place) = request.permit.detached.take() {
+                run.hold_place(place);
+            } else if run.log().is_none() {
+                let place = self.detached_permit(request.principal.as_ref());
                 run.hold_place(place.map_err(|_| StartError::RunIsRunning)?);
             }
             if on_disconnect == OnDisconnect::Continue {
@@ -221,7 +226,7 @@ impl ThreadCore {
                 tracing::info!(thread, run = id, "a request that came again follows its run");
                 let (logs, id) = (&self.followed_logs, run.run_id.clone());
                 let follower = Follower::from_live_log(logs, key.clone(), id, log, Some(permit));
-                let follower = follower.holding(client);
+                let follower = follower.holding(client).called(&request.input.run_id);
                 return Ok(Some(StartedRun::Detached { follower, snapshots: Vec::new() }));
             }
         }

@@ -1,21 +1,24 @@
 //! Follows the log of a run from any event to its end, in whichever process the run is.
 
-use std::{any::Any, sync::Arc};
+use std::{any::Any, borrow::Cow, sync::Arc};
 
 use tokio::time::{Instant, sleep};
 
 use super::{
     followed::{FollowedLog, FollowedLogs, POLL, STORE_TIMEOUT},
-    live::{LiveLog, LogChunk, LogEnd, NextChunk},
+    live::{LiveLog, LogChunk, LogEnd, NextChunk, to_line},
 };
 use agui_base::permits::Permit;
 use agui_observe::metrics::GaugeCount;
-use agui_protocol::RunId;
+use agui_protocol::{Event, RunId};
 use agui_store::{RunRecord, RunStatus, StoreError, ThreadKey};
 
 /// The size of the events that are read at once. A follower keeps them until its client has read
 /// them.
 const PAGE_BYTES: usize = 64 * 1024;
+
+/// Events of this type name the run. Events are written with their type first.
+const LIFECYCLE: &str = r#"{"type":"RUN_"#;
 
 /// An error of following a log.
 #[derive(Debug, thiserror::Error)]
@@ -44,6 +47,8 @@ pub struct Follower {
     /// The log, if another process runs the run and this follower has read all older events.
     followed: Option<Arc<FollowedLog>>,
     is_delivered: bool,
+    /// The id by which the reader's client calls the run, if it is another one.
+    alias: Option<RunId>,
     /// Dropped with the follower: ends a run that has no other client.
     _held: Option<Box<dyn Any + Send + Sync>>,
     /// Each follower has a page of its log in memory.
@@ -92,6 +97,7 @@ impl Follower {
             live: None,
             followed: None,
             is_delivered: false,
+            alias: None,
             _held: None,
             _permit: permit,
             _count: GaugeCount::new(&logs.store.metrics().runs.followers),
@@ -101,6 +107,30 @@ impl Follower {
     /// Holds a value until the follower is dropped.
     pub(crate) fn holding(self, held: impl Send + Sync + 'static) -> Self {
         Self { _held: Some(Box::new(held)), ..self }
+    }
+
+    /// The reader's client calls the run so.
+    pub(crate) fn called(self, run_id: &RunId) -> Self {
+        let alias = (self.run_id != *run_id).then(|| run_id.clone());
+        Self { alias, ..self }
+    }
+
+    /// Returns a line of the log with the id by which the reader's client calls the run.
+    pub fn renamed<'l>(&self, line: &'l str) -> Cow<'l, str> {
+        let Some(alias) = self.alias.as_ref().filter(|_| line.starts_with(LIFECYCLE)) else {
+            return line.into();
+        };
+        match serde_json::from_str(line) {
+            Ok(Event::RunStarted(mut started)) => {
+                started.run_id = alias.clone();
+                to_line(&Event::RunStarted(started)).into()
+            }
+            Ok(Event::RunFinished(mut finished)) => {
+                finished.run_id = alias.clone();
+                to_line(&Event::RunFinished(finished)).into()
+            }
+            _ => line.into(),
+        }
     }
 
     /// Continues after the event with this number.

@@ -11,7 +11,7 @@ use std::{
     fmt,
     sync::{
         Arc, OnceLock,
-        atomic::{AtomicBool, AtomicU8, AtomicUsize, Ordering},
+        atomic::{AtomicBool, AtomicU8, Ordering},
     },
     time::Duration,
 };
@@ -52,6 +52,14 @@ pub(crate) trait PolledByResponse: Send + Sync {
     fn promote(&self);
 }
 
+/// The responses that keep a run alive.
+#[derive(Debug, Default)]
+struct Clients {
+    count: usize,
+    /// Grows when a page takes the run over from the connections that it has lost. These decide nothing any more.
+    generation: u64,
+}
+
 /// A run of this process.
 pub struct LiveRun {
     pub run_id: RunId,
@@ -64,8 +72,9 @@ pub struct LiveRun {
     lease: OnceLock<Lease>,
     log: OnceLock<Arc<LiveLog>>,
     response: OnceLock<Arc<dyn PolledByResponse>>,
-    /// The responses that keep the run alive.
-    clients: AtomicUsize,
+    /// Another id of the run: of a page that asked again after it had lost its connection.
+    alias: OnceLock<RunId>,
+    clients: Mutex<Clients>,
     /// True if it continues without clients.
     continues: AtomicBool,
     /// True if another run waits for this one.
@@ -98,7 +107,8 @@ impl LiveRun {
             lease: OnceLock::new(),
             log: OnceLock::new(),
             response: OnceLock::new(),
-            clients: AtomicUsize::new(0),
+            alias: OnceLock::new(),
+            clients: Mutex::default(),
             continues: AtomicBool::new(false),
             has_waiter: AtomicBool::new(false),
             place: Mutex::default(),
@@ -137,6 +147,29 @@ impl LiveRun {
             }
             changed.await;
         }
+    }
+
+    /// Returns whether an id is one of this run.
+    pub(crate) fn is_called(&self, run_id: &RunId) -> bool {
+        self.run_id == *run_id || self.alias.get() == Some(run_id)
+    }
+
+    /// Lets a running run have another id if the same request comes under it, once. Returns whether it has it now.
+    pub(super) fn takes_alias(&self, asked: &Asked, run_id: &RunId) -> bool {
+        let is_same = asked.has_ids && self.asked.as_ref() == Some(asked);
+        if !is_same
+            || self.run_id == *run_id
+            || self.stage() != RunStage::Running
+            || self.control.requested().is_some()
+        {
+            return false;
+        }
+        if self.alias.get_or_init(|| run_id.clone()) != run_id {
+            return false;
+        }
+        let mut clients = self.clients.lock();
+        *clients = Clients { count: 0, generation: clients.generation + 1 };
+        true
     }
 
     /// The lease of a run that has begun.
@@ -224,21 +257,31 @@ impl LiveRun {
 
 /// A response that reads a run. A run that does not continue by itself ends when the last one is dropped.
 #[derive(Debug)]
-pub(crate) struct RunClient(Arc<LiveRun>);
+pub(crate) struct RunClient {
+    run: Arc<LiveRun>,
+    generation: u64,
+}
 
 impl RunClient {
     pub(crate) fn of(run: &Arc<LiveRun>) -> Self {
-        run.clients.fetch_add(1, Ordering::AcqRel);
-        Self(run.clone())
+        let mut clients = run.clients.lock();
+        clients.count += 1;
+        Self { run: run.clone(), generation: clients.generation }
     }
 }
 
 impl Drop for RunClient {
     fn drop(&mut self) {
-        let is_last = self.0.clients.fetch_sub(1, Ordering::AcqRel) == 1;
-        if is_last && !self.0.continues() && self.0.stage() <= RunStage::Running {
-            self.0.enter(RunStage::Left);
-            stop_left(&self.0);
+        let mut clients = self.run.clients.lock();
+        if clients.generation != self.generation {
+            return;
+        }
+        clients.count -= 1;
+        let is_last = clients.count == 0;
+        drop(clients);
+        if is_last && !self.run.continues() && self.run.stage() <= RunStage::Running {
+            self.run.enter(RunStage::Left);
+            stop_left(&self.run);
         }
     }
 }

@@ -36,6 +36,8 @@ pub(crate) struct Arrival<'a> {
     pub(crate) run_id: &'a RunId,
     pub(crate) asked: Option<&'a Asked>,
     pub(crate) trigger: RunTrigger,
+    /// True if the client asks for another answer to the same messages.
+    pub(crate) regenerates: bool,
     pub(crate) control: &'a Arc<RunControl>,
 }
 
@@ -66,10 +68,17 @@ impl ThreadQueue {
         arrival: &Arrival<'_>,
         max_queued: usize,
     ) -> Result<Entered, StartError> {
-        let Arrival { key, run_id, asked, trigger, control } = arrival;
+        let Arrival { key, run_id, asked, trigger, regenerates, control } = arrival;
         let mut threads = self.0.lock();
         let runs = threads.entry((*key).clone()).or_default();
-        for run in runs.iter().filter(|run| run.run_id == **run_id) {
+        // A page whose connection was lost asks again under a new id.
+        if !*regenerates
+            && let Some(asked) = asked
+            && let Some(run) = runs.first().filter(|run| run.takes_alias(asked, run_id))
+        {
+            return Ok(Entered::Same(run.clone()));
+        }
+        for run in runs.iter().filter(|run| run.is_called(run_id)) {
             if asked.is_some() && run.asked.as_ref() == *asked {
                 return Ok(Entered::Same(run.clone()));
             }
@@ -139,7 +148,7 @@ impl ThreadQueue {
     pub(crate) fn cancel(&self, key: &ThreadKey, run_id: &RunId) -> bool {
         let threads = self.0.lock();
         let mut runs = threads.get(key).into_iter().flatten().rev();
-        let Some(run) = runs.find(|run| run.run_id == *run_id) else { return false };
+        let Some(run) = runs.find(|run| run.is_called(run_id)) else { return false };
         run.control.stop(Stop::Cancel);
         true
     }
@@ -191,7 +200,9 @@ mod tests {
         max_queued: usize,
     ) -> Result<Entered, StartError> {
         let (run_id, control) = (run.into(), Arc::default());
-        let arrival = Arrival { key, run_id: &run_id, asked, trigger, control: &control };
+        let regenerates = false;
+        let arrival =
+            Arrival { key, run_id: &run_id, asked, trigger, regenerates, control: &control };
         queue.enter(&arrival, max_queued)
     }
 
@@ -260,6 +271,30 @@ mod tests {
         queue.stop_queued();
         let stopped = [&first, &second, &third].map(|place| place.run.control.requested());
         assert_eq!(stopped, [None, Some(Stop::Cancel), Some(Stop::Shutdown)]);
+    }
+
+    #[test]
+    fn a_running_run_takes_one_other_id_of_the_same_request_and_with_it_new_clients() {
+        let queue = Arc::new(ThreadQueue::default());
+        let (pay, other) = (asked("Pay"), asked("Other"));
+        let enter =
+            |run, asked| enter(&queue, &key("t"), run, (Some(asked), RunTrigger::Message), 9);
+        let first = place(enter("1", &pay));
+        drop(place(enter("2", &pay)));
+        first.run.begun(agui_store::Lease { thread: 1, run: 1, holder: "h".into() }, None);
+        let old = RunClient::of(&first.run);
+        drop(place(enter("2", &other)));
+        assert!(
+            matches!(enter("3", &pay), Ok(Entered::Same(run)) if Arc::ptr_eq(&run, &first.run))
+        );
+        assert!(matches!(enter("3", &pay), Ok(Entered::Same(_))), "the same id again");
+        drop(place(enter("4", &pay)));
+        let new = RunClient::of(&first.run);
+        drop(old);
+        assert_eq!(first.run.control.requested(), None, "the lost connection decides nothing");
+        drop(new);
+        assert_eq!(first.run.control.requested(), Some(Stop::Left));
+        assert!(queue.cancel(&key("t"), &"3".into()));
     }
 
     #[test]
