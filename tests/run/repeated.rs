@@ -1,21 +1,25 @@
 //! A request that comes again: from a proxy that retries, a phone that lost its connection, a page that mounts twice, a line of `curl`
 //! that is pasted again.
 
+use std::path::Path;
+
 use agui_server::{
     Server,
-    agent::{Emitter, agent_fn, builtin::Echo},
+    agent::{Agent, Emitter, agent_fn, builtin::Echo},
+    options::MetricsOptions,
     protocol::RunAgentInput,
 };
+use futures::StreamExt as _;
 use serde_json::{Value, json};
-use tokio::sync::watch;
+use tokio::{runtime::Runtime, sync::watch};
 
 use crate::{
     run::{ask, puppet, read_until, said, types},
-    support::running::{Count, Running, events, numbered_events},
+    support::running::{Count, Running, events, eventually_async, numbered_events, reopened},
 };
 
 /// An agent that pays, and then talks until it may end. Counts its payments.
-fn payer() -> (impl agui_server::agent::Agent, Count, watch::Sender<bool>) {
+fn payer() -> (impl Agent, Count, watch::Sender<bool>) {
     let (may_end, ends) = watch::channel(false);
     let paid = Count::default();
     let count = paid.clone();
@@ -255,4 +259,72 @@ async fn a_page_that_lost_its_connection_finds_its_run_under_a_new_id() {
     }
     let thread = server.until_status("t", "finished").await;
     assert_eq!((attempts(&thread).len(), &thread["runs"][0]["runId"]), (1, &json!("r1")));
+}
+
+/// A server in a runtime of its own, which can end at once, as in a crash.
+async fn doomed(folder: &Path, agent: impl Agent) -> (Runtime, Running) {
+    let runtime = Runtime::new().unwrap();
+    let store = reopened(folder).await;
+    let server = Server::new().agent("payer", agent).store(store);
+    let running = runtime.spawn(Running::start(server)).await.unwrap();
+    (runtime, running)
+}
+
+#[tokio::test]
+async fn a_call_of_a_response_whose_server_died_is_known_and_is_not_made_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let request = ask("t", "r", "m", "Pay");
+    let (agent, paid, _may_end) = payer();
+    let (runtime, server) = doomed(folder.path(), agent).await;
+    let mut first = server.raw_run(&request).await;
+    read_until(&mut first, |text| text.contains("TOOL_CALL_RESULT")).await;
+    // The log began with the call, although nobody follows it.
+    let log = server.get("/threads/t/runs/r/events").await;
+    assert_eq!(log.status(), 200);
+    let mut log = log.bytes_stream();
+    let mut stored = String::new();
+    while !stored.contains("TOOL_CALL_RESULT") {
+        stored += &String::from_utf8_lossy(&log.next().await.unwrap().unwrap());
+    }
+    drop(log);
+    runtime.shutdown_background();
+    drop((first, server));
+
+    let (agent, paid_again, _may_end) = payer();
+    let server = Server::new().agent("payer", agent).store(reopened(folder.path()).await);
+    let server = Running::start(server).await;
+    let thread = server.until_status("t", "failed").await;
+    let run = &thread["runs"][0];
+    assert_eq!((&run["endReason"], &run["error"]["code"]), (&json!("lost"), &json!("server_lost")));
+    let roles: Vec<_> =
+        thread["messages"].as_array().unwrap().iter().map(|message| &message["role"]).collect();
+    assert_eq!(roles, ["user", "assistant", "tool"], "what was paid is known");
+    let again = server.events(&request).await;
+    assert!(restated(&again), "{again:?}");
+    assert_eq!(again.last().unwrap()["code"], "server_lost");
+    assert_eq!((paid.get(), paid_again.get()), (1, 0));
+}
+
+#[tokio::test]
+async fn a_message_that_waits_gets_503_at_a_shutdown() {
+    let (agent, strings, _) = puppet();
+    let server = Server::new().agent("puppet", agent).metrics(MetricsOptions::on_main_listener());
+    let mut server = Running::start(server).await;
+    let mut first = server.raw_run(&ask("t", "r1", "m1", "one")).await;
+    read_until(&mut first, |text| text.contains("TEXT_MESSAGE_START")).await;
+    let mut second = server.raw_run(&ask("t", "r2", "m2", "two")).await;
+    // The same request waits, too.
+    let mut same = server.raw_run(&ask("t", "r2", "m2", "two")).await;
+    eventually_async("both wait", async || {
+        let metrics = server.get("/metrics").await.text().await.unwrap();
+        metrics.contains("agui_runs_queued 1") && metrics.contains("agui_runs_active 2")
+    })
+    .await;
+    server.shut_down();
+    for waiting in [&mut second, &mut same] {
+        let head = read_until(waiting, |text| text.contains("\r\n\r\n")).await.to_lowercase();
+        assert!(head.starts_with("http/1.1 503") && head.contains("retry-after"), "{head}");
+    }
+    strings.send("end".to_owned()).unwrap();
+    read_until(&mut first, |text| text.contains("RUN_FINISHED")).await;
 }

@@ -31,7 +31,7 @@ pub const TEST_TIMEOUT: Duration = Duration::from_secs(20);
 pub struct Running {
     pub address: SocketAddr,
     pub client: reqwest::Client,
-    _stop: oneshot::Sender<()>,
+    stop: Option<oneshot::Sender<()>>,
     _refusals: refusals::RefusalCheck,
 }
 
@@ -46,7 +46,12 @@ impl Running {
         };
         tokio::spawn(server.serve_on(listener, shutdown));
         let client = agui_base::upstream::direct_client(&Default::default()).unwrap();
-        Self { address, client, _stop: stop, _refusals: refusals::RefusalCheck::start().await }
+        Self { address, client, stop: Some(stop), _refusals: refusals::RefusalCheck::start().await }
+    }
+
+    /// Begins the shutdown.
+    pub fn shut_down(&mut self) {
+        self.stop = None;
     }
 
     pub fn url(&self, path: &str) -> String {

@@ -68,6 +68,7 @@ impl Runs {
         let asked = Asked::of(request.agent.name(), &request.input, &request.forwarded);
         let place = loop {
             match threads.enter(&key, &request, asked.as_ref())? {
+                Entered::Place(_) if threads.is_stopping() => return Err(StartError::ShuttingDown),
                 Entered::Place(place) => break place,
                 Entered::Same(run) => {
                     if let Some(joined) =
