@@ -4,9 +4,13 @@ use std::{collections::HashSet, sync::Arc, time::Duration};
 
 use smart_default::SmartDefault;
 
-use super::{accept::cors::Cors, allow::AllowRule};
+use super::{
+    accept::cors::Cors,
+    allow::AllowRule,
+    dialects::{copilotkit::CopilotKitOptions, named_events::NamedEventOptions},
+};
 
-/// Options of the routes.
+/// Options of the routes. Handlers read them in the state that all routes share.
 #[derive(Debug, Clone, SmartDefault)]
 pub struct HttpOptions {
     /// The largest request body, in bytes.
@@ -33,6 +37,10 @@ pub struct HttpOptions {
     pub body_timeout: Duration,
     /// The web pages that may use the server.
     pub cors: Cors,
+    /// The routes for pages with CopilotKit. A server with an invalid prefix does not start.
+    pub copilotkit: CopilotKitOptions,
+    /// The [named-event endpoints](crate::http::dialects::named_events).
+    pub named_events: NamedEventOptions,
     /// The host names, without port, that a server without authentication answers under, in addition to names like
     /// `localhost` and IP addresses; `*` allows all. Others are refused, because a web page can rebind its own DNS name to
     /// this server. With authentication all names are allowed.
