@@ -5,6 +5,9 @@ use std::{collections::HashMap, path::PathBuf};
 use super::{GivenKeys, parse, variable};
 use crate::transport::key_command::output;
 
+/// In Windows, a backslash separates folders.
+const BACKSLASH_ESCAPES: bool = cfg!(not(windows));
+
 pub(super) struct AwsProfile {
     name: String,
     /// False for the default profile.
@@ -72,10 +75,9 @@ impl AwsProfile {
                 Some(words) => output(&words).await,
                 None => Err("is no command, or a quote in it does not end".to_owned()),
             };
-            return parse(
-                &printed.map_err(|problem| format!("credential_process of {name:?} {problem}"))?,
-            )
-            .map(Some);
+            let printed =
+                printed.map_err(|problem| format!("credential_process of {name:?} {problem}"))?;
+            return parse(&printed).map(Some);
         }
         if self.is_named
             || setting("role_arn").or(setting("sso_session")).or(setting("sso_start_url")).is_some()
@@ -89,12 +91,12 @@ impl AwsProfile {
     }
 }
 
-/// Splits a command as a shell does, without expansions. In Windows, a backslash separates folders.
+/// Splits a command as a shell does, without expansions.
 fn words_of(command: &str) -> Option<Vec<String>> {
-    let words = if cfg!(windows) {
-        shlex::split(&command.replace('\\', r"\\"))
-    } else {
+    let words = if BACKSLASH_ESCAPES {
         shlex::split(command)
+    } else {
+        shlex::split(&command.replace('\\', r"\\"))
     };
     words.filter(|words| !words.is_empty())
 }
