@@ -25,6 +25,7 @@ mod login_pages;
 mod metrics;
 pub(crate) mod openapi;
 mod options;
+mod own_path;
 #[cfg(feature = "upstream")]
 pub(crate) mod playground;
 pub(crate) mod read_run;
@@ -55,7 +56,7 @@ pub(crate) use error::{ApiError, ApiResult};
 pub(crate) use index::example;
 pub(crate) use openapi::{refuse, response};
 pub use options::HttpOptions;
-pub(crate) use options::{AgentPath, check_own_path};
+pub(crate) use own_path::{AgentPath, check_own_path};
 pub(crate) use route_list::RouteAccess;
 pub(crate) use routes::{RouteSet, Routers, at, router};
 pub(crate) use state::{App, Credential};

@@ -1,12 +1,16 @@
 //! Options of the routes.
 
-use std::{collections::HashSet, sync::Arc, time::Duration};
+use std::{collections::HashSet, time::Duration};
 
 use smart_default::SmartDefault;
 
-use super::{accept::cors::Cors, allow::AllowRule};
+use super::{
+    accept::cors::Cors,
+    allow::AllowRule,
+    dialects::{copilotkit::CopilotKitOptions, named_events::NamedEventOptions},
+};
 
-/// Options of the routes.
+/// Options of the routes. Handlers read them in the state that all routes share.
 #[derive(Debug, Clone, SmartDefault)]
 pub struct HttpOptions {
     /// The largest request body, in bytes.
@@ -33,6 +37,10 @@ pub struct HttpOptions {
     pub body_timeout: Duration,
     /// The web pages that may use the server.
     pub cors: Cors,
+    /// The routes for pages with CopilotKit. A server with an invalid prefix does not start.
+    pub copilotkit: CopilotKitOptions,
+    /// The [named-event endpoints](crate::http::dialects::named_events).
+    pub named_events: NamedEventOptions,
     /// The host names, without port, that a server without authentication answers under, in addition to names like
     /// `localhost` and IP addresses; `*` allows all. Others are refused, because a web page can rebind its own DNS name to
     /// this server. With authentication all names are allowed.
@@ -48,54 +56,4 @@ pub struct HttpOptions {
     /// True makes a request with `traceparent` a part of the caller's trace. With false, each request begins its own.
     #[default(true)]
     pub accept_traceparent: bool,
-}
-
-/// The first segments of the server's own paths.
-const RESERVED_SEGMENTS: [&str; 12] = [
-    "send-message",
-    "agents",
-    "agent",
-    "threads",
-    "files",
-    "accounts",
-    "connections",
-    "healthz",
-    "readyz",
-    "metrics",
-    "openapi.json",
-    "playground",
-];
-
-/// Checks a path that a configuration adds.
-///
-/// # Errors
-/// Returns the rule that the path breaks.
-pub(crate) fn check_own_path(path: &str) -> Result<(), &'static str> {
-    let Some(path) = path.strip_prefix('/') else {
-        return Err("the path must begin with a slash, as \"/api/chat\" does");
-    };
-    let is_allowed = |c: char| c.is_ascii_alphanumeric() || "-_.~".contains(c);
-    let mut segments = path.split('/');
-    if segments
-        .clone()
-        .any(|segment| segment.trim_matches('.').is_empty() || !segment.chars().all(is_allowed))
-    {
-        return Err(
-            "the path must consist of letters, digits, - _ . ~ and slashes, as \"/api/chat\" does, and must not \
-                    end with a slash",
-        );
-    }
-    if segments.next().is_some_and(|first| RESERVED_SEGMENTS.contains(&first)) {
-        return Err("the path is taken by routes of the server; choose another one");
-    }
-    Ok(())
-}
-
-/// A path of its own for an agent, in addition to `/agents/{agent}/send-message`.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct AgentPath {
-    /// The path, in the syntax of axum's routes.
-    pub(crate) path: String,
-    /// The agent's name.
-    pub(crate) agent: Arc<str>,
 }

@@ -130,7 +130,7 @@ fn fixed_segments(route: &str, path: &str) -> (String, String) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::http::{options::AgentPath, routes};
+    use crate::http::{AgentPath, routes};
 
     fn list() -> RouteList {
         let path = AgentPath { path: "/api/shop".to_owned(), agent: "clerk".into() };

@@ -12,13 +12,7 @@ use crate::auth::Jwt;
 use crate::http::playground::PlaygroundOptions;
 use crate::{
     auth::{ApiKey, ApiKeys, Authenticator},
-    http::{
-        AgentPath, Connections, HttpOptions,
-        dialects::{
-            copilotkit::{CopilotKitOptions, Transcribe},
-            named_events::NamedEventOptions,
-        },
-    },
+    http::{AgentPath, Connections, HttpOptions, dialects::copilotkit::Transcribe},
 };
 use agui_agent::{Agent, IntoAgent};
 use agui_observe::{
@@ -58,9 +52,7 @@ pub struct Server {
     #[default(Authenticator::disabled())]
     pub(super) auth: Authenticator,
     pub(super) http: HttpOptions,
-    pub(super) copilotkit: CopilotKitOptions,
     pub(super) transcription: Option<Arc<dyn Transcribe>>,
-    pub(super) named_events: NamedEventOptions,
     #[cfg(feature = "upstream")]
     pub(super) playground: PlaygroundOptions,
     pub(super) prices: Prices,
@@ -160,22 +152,9 @@ impl Server {
         self
     }
 
-    /// Sets the options of HTTP requests.
+    /// Sets the options of the routes, also of those of CopilotKit and of named events.
     pub fn http_options(mut self, options: HttpOptions) -> Self {
         self.http = options;
-        self
-    }
-
-    /// Sets the options of the routes for pages with CopilotKit. A server with an invalid prefix
-    /// does not start.
-    pub fn copilotkit(mut self, options: CopilotKitOptions) -> Self {
-        self.copilotkit = options;
-        self
-    }
-
-    /// Sets the options of the [named-event endpoints](crate::http::dialects::named_events).
-    pub fn named_events(mut self, options: NamedEventOptions) -> Self {
-        self.named_events = options;
         self
     }
 

@@ -6,13 +6,14 @@ use super::{
     Server, ServerError,
     configured::{
         Configured,
-        options::{agent_paths, build_auth, http_options, thread_options},
+        callers::pass_headers,
+        options::{agent_paths, build_auth, thread_options, without_subagents},
         store::open_store,
         transcription::build_transcription,
     },
 };
 use crate::{
-    http::Connections,
+    http::{Connections, HttpOptions},
     server::options::{ConfigError, Loaded},
 };
 use agui_llm::Model;
@@ -87,11 +88,13 @@ impl Server {
             principal_limits: config.limits,
             threads: thread_options(config),
             auth: build_auth(config, origin)?,
-            http: http_options(config),
+            http: HttpOptions {
+                pass_headers: pass_headers(config),
+                without_subagents: without_subagents(config),
+                ..config.http_options()
+            },
             paths: agent_paths(config),
-            copilotkit: config.copilotkit.clone(),
             transcription: build_transcription(config, origin)?,
-            named_events: config.named_events.clone(),
             playground: config.playground.clone(),
             prices: config.prices.clone(),
             connections: Connections {
@@ -143,8 +146,6 @@ mod tests {
                 &server.principal_limits,
                 &server.threads,
                 &server.http,
-                &server.copilotkit,
-                &server.named_events,
                 &server.playground,
                 &server.prices,
                 &server.connections,

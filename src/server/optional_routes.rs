@@ -14,11 +14,11 @@ impl Server {
     /// Returns the routes. `address` is the listener's; `None` if the server is mounted.
     pub(super) fn optional_routes(&self, address: Option<SocketAddr>) -> Vec<RouteSet> {
         let mut sets = copilotkit::route_sets(
-            &self.copilotkit,
+            &self.http.copilotkit,
             self.auth.api_keys(),
             self.transcription.clone(),
         );
-        sets.extend(named_events::route_set(&self.named_events));
+        sets.extend(named_events::route_set(&self.http.named_events));
         sets.extend(self.playground_routes(address));
         sets
     }

@@ -158,8 +158,8 @@ impl Server {
         let has_metrics = self.metrics.main_listener;
         let dependencies = tools.dependencies();
         let mut http = self.http;
-        if self.copilotkit.enabled && self.transcription.is_some() {
-            http.transcribe_path = Some(format!("{}/transcribe", self.copilotkit.prefix));
+        if http.copilotkit.enabled && self.transcription.is_some() {
+            http.transcribe_path = Some(format!("{}/transcribe", http.copilotkit.prefix));
         }
         if address.is_some() {
             limit_streams(&mut http, self.connections.max);
@@ -179,10 +179,11 @@ impl Server {
     }
 
     fn check_settings(&self) -> Result<(), ServerError> {
-        if self.copilotkit.enabled
-            && let Err(problem) = self.copilotkit.check_prefix()
+        let copilotkit = &self.http.copilotkit;
+        if copilotkit.enabled
+            && let Err(problem) = copilotkit.check_prefix()
         {
-            let prefix = self.copilotkit.prefix.clone();
+            let prefix = copilotkit.prefix.clone();
             return Err(ServerError::CopilotKitPrefix { prefix, problem });
         }
         match self.prices.find_invalid() {

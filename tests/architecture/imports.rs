@@ -88,7 +88,6 @@ const LAYERS: &[Layers] = &[
             "run_response",
             "follow",
             "fallback",
-            "options",
             "accept",
             "playground",
             "openapi",
@@ -103,6 +102,7 @@ const LAYERS: &[Layers] = &[
         between: &[
             "client_encoder",
             "mod",
+            "options",
             "refusal_response",
             "routes",
             "run_document",

@@ -6,7 +6,7 @@ use agui_server::{
     Server,
     agent::builtin::Echo,
     auth::ApiKey,
-    options::{CopilotKitOptions, MetricsOptions, NamedEventOptions, PlaygroundOptions},
+    options::{HttpOptions, MetricsOptions, PlaygroundOptions},
     protocol::EventType,
 };
 use reqwest::{Method, Response, header};
@@ -104,16 +104,16 @@ async fn checked(document: &Value, method: &str, template: &str, response: Respo
 
 #[tokio::test]
 async fn every_listed_route_is_described_and_no_other() {
-    let (mut prefixed, mut without) = (CopilotKitOptions::default(), CopilotKitOptions::default());
-    prefixed.prefix = "/x/pages".to_owned();
-    without.enabled = false;
-    let mut no_named = NamedEventOptions::default();
-    no_named.enabled = false;
+    let mut prefixed = HttpOptions::default();
+    prefixed.copilotkit.prefix = "/x/pages".to_owned();
+    let mut without = HttpOptions::default();
+    without.copilotkit.enabled = false;
+    without.named_events.enabled = false;
     for server in [
         with_all_routes(),
-        with_all_routes().copilotkit(prefixed),
+        with_all_routes().http_options(prefixed),
         Server::new().agent("echo", Echo).playground(PlaygroundOptions::disabled()),
-        Server::new().agent("echo", Echo).copilotkit(without).named_events(no_named),
+        Server::new().agent("echo", Echo).http_options(without),
     ] {
         let server = Running::start(server).await;
         let document = document(&server).await;

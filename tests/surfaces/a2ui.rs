@@ -7,7 +7,7 @@ use agui_server::{
     agent::{A2ui, A2uiAgent},
     auth::ApiKey,
     llm::{BlockStart, LlmAgent, Model, ModelEvent, ModelRequest, ModelStream, StopReason},
-    options::CopilotKitOptions,
+    options::HttpOptions,
 };
 use futures::{StreamExt as _, stream};
 use serde_json::{Value, json};
@@ -108,10 +108,10 @@ async fn html_of_the_pages_tool_is_shown_while_it_is_written_and_again_after_a_r
 #[tokio::test]
 async fn pages_are_told_to_offer_the_tool_if_the_option_says_so() {
     for is_on in [false, true] {
-        let mut options = CopilotKitOptions::default();
-        options.open_generative_ui = is_on;
+        let mut options = HttpOptions::default();
+        options.copilotkit.open_generative_ui = is_on;
         let server = Running::start(
-            Server::new().agent("a", LlmAgent::new(Drawing::default())).copilotkit(options),
+            Server::new().agent("a", LlmAgent::new(Drawing::default())).http_options(options),
         )
         .await;
         let info: Value = server

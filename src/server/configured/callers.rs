@@ -23,7 +23,7 @@ pub(super) fn needed_claims(config: &Config, origin: &Origin) -> Result<Vec<Stri
 }
 
 /// Returns the request headers that any agent, tool or recording gets, in lower case.
-pub(super) fn pass_headers(config: &Config) -> Vec<String> {
+pub(in crate::server) fn pass_headers(config: &Config) -> Vec<String> {
     let of_agents = config.agents.values().flat_map(|agent| match &agent.kind {
         AgentKind::Remote(options) => options.pass_headers.as_slice(),
         _ => &[],

@@ -6,7 +6,7 @@
 mod advice;
 pub(super) mod agent_models;
 mod agents;
-mod callers;
+pub(super) mod callers;
 mod jwt;
 mod llm;
 mod models;

@@ -1,12 +1,11 @@
 //! The options of a configuration as the options of the parts of a server.
 
-use super::{
-    callers::{needed_claims, pass_headers},
-    jwt::build_jwt,
-};
+use std::collections::HashSet;
+
+use super::{callers::needed_claims, jwt::build_jwt};
 use crate::{
     auth::{ApiKey, ApiKeys, Authenticator},
-    http::{AgentPath, HttpOptions},
+    http::AgentPath,
     server::options::{AuthMode, Config, ConfigError, Origin},
 };
 use agui_base::upstream::secret_names::secret_variable;
@@ -17,11 +16,8 @@ pub(in crate::server) fn thread_options(config: &Config) -> ThreadOptions {
         .agents
         .iter()
         .filter_map(|(name, agent)| Some((name.clone(), agent.common.on_disconnect?)));
-    let mut options = config.threads.clone();
-    options.runs = config.runs;
+    let mut options = config.thread_options();
     options.on_disconnect_of = of_agents.collect();
-    options.files = config.files.clone();
-    options.retention = config.retention;
     options
 }
 
@@ -66,24 +62,10 @@ pub(in crate::server) fn agent_paths(config: &Config) -> Vec<AgentPath> {
     paths.map(|(name, path)| AgentPath { path, agent: name.as_str().into() }).collect()
 }
 
-pub(in crate::server) fn http_options(config: &Config) -> HttpOptions {
-    let without_subagents =
+pub(in crate::server) fn without_subagents(config: &Config) -> HashSet<String> {
+    let agents =
         config.agents.iter().filter(|(_, agent)| agent.common.subagent_events == Some(false));
-    HttpOptions {
-        without_subagents: without_subagents.map(|(name, _)| name.clone()).collect(),
-        max_body_bytes: config.server.max_body_bytes,
-        max_body_bytes_in_flight: config.server.max_body_bytes_in_flight,
-        max_response_bytes_in_flight: config.server.max_response_bytes_in_flight,
-        max_streams: config.server.max_streams,
-        keep_alive: config.server.keep_alive,
-        body_timeout: config.server.body_timeout,
-        cors: config.cors.clone(),
-        allowed_hosts: config.server.allowed_hosts.clone(),
-        pass_headers: pass_headers(config),
-        transcribe_path: None,
-        allow: config.allow.clone(),
-        accept_traceparent: config.server.accept_traceparent,
-    }
+    agents.map(|(name, _)| name.clone()).collect()
 }
 
 #[cfg(test)]

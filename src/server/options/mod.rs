@@ -4,8 +4,9 @@
 //! environment variables override the file, and flags override both ([`Sources`]).
 //!
 //! A section is the option struct of the part of the server that it belongs to. To add an option, add a field there,
-//! and write `config/default.toml` and `config/schema.json` again ([`JSON_SCHEMA`]). Rules between options are in the
-//! section's file, or in `check.rs`.
+//! and write `config/default.toml` and `config/schema.json` again ([`JSON_SCHEMA`]). To add a section, add a field to
+//! [`Config`] and to what [`Config::http_options`] or [`Config::thread_options`] returns. Rules between options are in
+//! the section's file, or in `check.rs`.
 
 mod agent_table;
 mod agent_values;
@@ -45,7 +46,7 @@ pub(crate) use transcription::TranscriptionConfig;
 pub(crate) use vendors::OLLAMA_URL;
 
 use crate::http::{
-    AllowRule, Cors,
+    AllowRule, Cors, HttpOptions,
     dialects::{copilotkit::CopilotKitOptions, named_events::NamedEventOptions},
     playground::PlaygroundOptions,
 };
@@ -134,6 +135,34 @@ impl Config {
         let only =
             || self.agents.keys().next().filter(|_| self.agents.len() == 1).map(String::as_str);
         self.default_agent.as_deref().or_else(only)
+    }
+
+    /// Returns the sections that the routes read. What agents add to them is empty.
+    pub(crate) fn http_options(&self) -> HttpOptions {
+        HttpOptions {
+            max_body_bytes: self.server.max_body_bytes,
+            max_body_bytes_in_flight: self.server.max_body_bytes_in_flight,
+            max_response_bytes_in_flight: self.server.max_response_bytes_in_flight,
+            max_streams: self.server.max_streams,
+            keep_alive: self.server.keep_alive,
+            body_timeout: self.server.body_timeout,
+            allowed_hosts: self.server.allowed_hosts.clone(),
+            accept_traceparent: self.server.accept_traceparent,
+            cors: self.cors.clone(),
+            copilotkit: self.copilotkit.clone(),
+            named_events: self.named_events.clone(),
+            allow: self.allow.clone(),
+            ..HttpOptions::default()
+        }
+    }
+
+    /// Returns the sections that runs and their threads read. What agents add to them is empty.
+    pub(crate) fn thread_options(&self) -> ThreadOptions {
+        let mut options = self.threads.clone();
+        options.runs = self.runs;
+        options.files = self.files.clone();
+        options.retention = self.retention;
+        options
     }
 }
 

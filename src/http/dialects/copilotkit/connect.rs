@@ -10,7 +10,7 @@ use axum::{
 use serde::Deserialize;
 use utoipa::ToSchema;
 
-use super::{CopilotKitOptions, agents::find_agent, restate::restate};
+use super::{agents::find_agent, restate::restate};
 use crate::http::{
     ApiResult, App, Caller, ClientEncoder, Path, accepted, read_body, refuse, response,
     sse_response,
@@ -40,7 +40,6 @@ pub(super) struct CopilotConnectInput {
 pub(super) async fn connect_copilot_thread(
     State(app): State<App>,
     Path(agent): Path<String>,
-    Extension(options): Extension<CopilotKitOptions>,
     Extension(caller): Extension<Caller>,
     request: Request,
 ) -> ApiResult {
@@ -61,7 +60,7 @@ pub(super) async fn connect_copilot_thread(
         ClientEncoder::new(&app, &caller, encoder).await.without_subagents(without_subagents);
     let key = caller.key(thread_id);
     let permit = app.response_permit(&key).await?;
-    let connection = app.threads.connect(&key, options.restated_runs).await?;
+    let connection = app.threads.connect(&key, app.options.copilotkit.restated_runs).await?;
     let Some(view) = &connection.view else {
         return Ok(sse_response::respond(encoder.media_type(), Body::empty()));
     };

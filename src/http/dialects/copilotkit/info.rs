@@ -7,7 +7,7 @@ use indexmap::IndexMap;
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use super::{CopilotKitOptions, agents::DEFAULT_AGENT, socket::SOCKET_PATH};
+use super::{agents::DEFAULT_AGENT, socket::SOCKET_PATH};
 use crate::http::{App, Caller, accept::own_address::OwnAddress, agents::declared};
 use agui_agent::host::AgentEntry;
 use agui_protocol::AgentCapabilities;
@@ -93,7 +93,6 @@ struct SingleRoute {
 pub(super) async fn read_copilot_info(
     State(app): State<App>,
     Extension(caller): Extension<Caller>,
-    Extension(options): Extension<CopilotKitOptions>,
     head: Parts,
 ) -> Json<CopilotInfo> {
     let caller = caller.principal.as_ref();
@@ -127,7 +126,7 @@ pub(super) async fn read_copilot_info(
         audio_file_transcription_enabled: app.options.transcribe_path.is_some(),
         a2ui_enabled: !drawing.is_empty(),
         a2ui: (!drawing.is_empty()).then_some(A2uiInfo { enabled: true, agents: drawing }),
-        open_generative_ui_enabled: options.open_generative_ui,
+        open_generative_ui_enabled: app.options.copilotkit.open_generative_ui,
         telemetry_disabled: true,
     })
 }

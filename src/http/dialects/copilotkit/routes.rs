@@ -59,8 +59,7 @@ pub(crate) fn route_sets(
         .routes(routes!(inspect::read_copilot_messages))
         .routes(routes!(inspect::read_copilot_state))
         .routes(routes!(inspect::read_copilot_events))
-        .layer(Extension(tokens.clone()))
-        .layer(Extension(options.clone()));
+        .layer(Extension(tokens.clone()));
     let envelopes = OpenApiRouter::new()
         .routes(at(prefix, routes!(envelope::send_envelope)))
         .routes(at(&format!("{prefix}/"), routes!(envelope::send_envelope)))
@@ -90,10 +89,10 @@ pub(crate) fn route_sets(
 async fn run_copilot_agent(
     State(app): State<App>,
     Path(agent): Path<String>,
-    Extension(options): Extension<CopilotKitOptions>,
     request: Request,
 ) -> ApiResult {
-    run_or_reconnect(&app, find_agent(&app, &agent)?, Some(options.on_disconnect), request).await
+    let on_disconnect = app.options.copilotkit.on_disconnect;
+    run_or_reconnect(&app, find_agent(&app, &agent)?, Some(on_disconnect), request).await
 }
 
 /// Runs an agent beside the thread.

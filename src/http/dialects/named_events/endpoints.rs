@@ -2,10 +2,9 @@
 //! request replies to them, and the reply goes to the agent that raised them, on either route. Decisions on a thread
 //! without open interrupts get an `error` event and start no run.
 
-use std::{collections::HashMap, sync::Arc};
+use std::collections::HashMap;
 
 use axum::{
-    Extension,
     extract::{Request, State},
     response::Response,
 };
@@ -41,11 +40,7 @@ pub(crate) fn route_set(options: &NamedEventOptions) -> Option<RouteSet> {
     let routes =
         || OpenApiRouter::new().routes(routes!(run_chat)).routes(routes!(run_named_events));
     let routes = options.enabled.then(routes)?;
-    Some(RouteSet::new(
-        "named events",
-        RouteAccess::Authenticated,
-        routes.layer(Extension(Arc::new(options.clone()))),
-    ))
+    Some(RouteSet::new("named events", RouteAccess::Authenticated, routes))
 }
 
 /// Runs the agent of chats with named events.
@@ -60,12 +55,8 @@ pub(crate) fn route_set(options: &NamedEventOptions) -> Option<RouteSet> {
         refuse::Agent, refuse::Body, refuse::Limits, refuse::Start, refuse::Store,
     ),
 )]
-async fn run_chat(
-    State(app): State<App>,
-    Extension(options): Extension<Arc<NamedEventOptions>>,
-    request: Request,
-) -> ApiResult {
-    run(&app, options.chat.as_deref(), request).await
+async fn run_chat(State(app): State<App>, request: Request) -> ApiResult {
+    run(&app, app.options.named_events.chat.as_deref(), request).await
 }
 
 /// Runs an agent with named events.
@@ -80,12 +71,8 @@ async fn run_chat(
         refuse::Agent, refuse::Body, refuse::Limits, refuse::Start, refuse::Store,
     ),
 )]
-async fn run_named_events(
-    State(app): State<App>,
-    Extension(options): Extension<Arc<NamedEventOptions>>,
-    request: Request,
-) -> ApiResult {
-    run(&app, options.agent.as_deref(), request).await
+async fn run_named_events(State(app): State<App>, request: Request) -> ApiResult {
+    run(&app, app.options.named_events.agent.as_deref(), request).await
 }
 
 async fn run(app: &App, agent: Option<&str>, request: Request) -> ApiResult {

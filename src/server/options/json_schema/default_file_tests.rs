@@ -1,7 +1,7 @@
 //! Writes the options of `config/default.toml` from the schema: above each its doc comment, with its default.
 //!
-//! What remains by hand: the order of options, headers of sections with the comments before them, comments before an empty
-//! line, the values of options without a default, and everything about an option after its first line.
+//! What remains by hand: the order of sections and options, headers of sections with the comments before them, comments
+//! before an empty line, the values of options without a default, and everything about an option after its first line.
 
 use std::{
     collections::BTreeSet,
@@ -27,7 +27,7 @@ pub(super) fn read(file: &str) -> String {
 }
 
 /// Returns the text of `config/default.toml` with the comments and defaults of all options. An option that it lacks comes
-/// after its neighbour in the struct.
+/// after its neighbour in the struct, a section at the end.
 pub(super) fn default_file(schema: &Value, file: &str) -> String {
     let options = options_in(schema);
     let shown: BTreeSet<_> = shown_options(file).into_iter().map(|(path, _)| path).collect();
@@ -66,7 +66,34 @@ pub(super) fn default_file(schema: &Value, file: &str) -> String {
         }
     }
     lines.append(&mut comment);
+    write_missing_sections(schema, file, &options, &mut lines);
     lines.join("\n") + "\n"
+}
+
+fn write_missing_sections(
+    schema: &Value,
+    file: &str,
+    options: &[SchemaOption],
+    lines: &mut Vec<String>,
+) {
+    for (name, section) in schema["properties"].as_object().unwrap() {
+        let header = format!("[{name}]");
+        if section.get("properties").is_none() || file.lines().any(|line| line == header) {
+            continue;
+        }
+        lines.push(String::new());
+        wrap(section["description"].as_str().unwrap_or_default(), "", lines);
+        lines.push(header);
+        for option in options {
+            let inner = option.0.strip_prefix(&format!("{name}."));
+            if inner.is_some_and(|inner| !inner.contains('.'))
+                && option.1.get("properties").is_none()
+            {
+                let is_set = default_of(&option.1).is_some();
+                write_option(option, &example(&option.1).to_string(), is_set, lines);
+            }
+        }
+    }
 }
 
 /// Returns the name of the option that a line sets.

@@ -1,7 +1,9 @@
 use std::{collections::BTreeSet, fs};
 
 use super::{
-    default_file_tests::{DEFAULT_FILE, SchemaOption, options_in, path_of, read, shown_options},
+    default_file_tests::{
+        DEFAULT_FILE, SchemaOption, default_file, options_in, path_of, read, shown_options,
+    },
     generator_tests::{generate, schema},
 };
 
@@ -18,6 +20,17 @@ fn the_committed_schema_and_default_file_are_those_of_the_options() {
              `UPDATE_SCHEMA=1 cargo test --lib the_committed_schema`"
         );
     }
+}
+
+#[test]
+fn a_section_that_the_default_file_lacks_is_written_at_its_end() {
+    let text = "# A comment.\n[cors]\n";
+    let file = default_file(&schema(), text);
+    assert!(file.starts_with(text), "{file}");
+    let copilotkit = "\n# The routes for pages with CopilotKit.\n[copilotkit]\n# True serves";
+    assert!(file.contains(copilotkit), "{file}");
+    let table: toml::Table = file.parse().unwrap();
+    assert_eq!(table["copilotkit"]["prefix"].as_str(), Some("/copilotkit"));
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use agui_server::{
     config::Sources,
-    options::{CopilotKitOptions, OnDisconnect, PlaygroundOptions},
+    options::{CopilotKitOptions, HttpOptions, OnDisconnect, PlaygroundOptions},
 };
 use reqwest::header;
 
@@ -11,9 +11,9 @@ use super::*;
 #[tokio::test]
 async fn the_prefix_can_be_changed_and_the_routes_disabled() {
     let with = |change: fn(&mut CopilotKitOptions)| {
-        let mut options = CopilotKitOptions::default();
-        change(&mut options);
-        two_agents().copilotkit(options)
+        let mut options = HttpOptions::default();
+        change(&mut options.copilotkit);
+        two_agents().http_options(options)
     };
     let moved = Running::start(with(|options| options.prefix = "/api/copilot".to_owned())).await;
     let status = async |server: &Running, path: &str| {
@@ -31,9 +31,9 @@ async fn the_prefix_can_be_changed_and_the_routes_disabled() {
 #[tokio::test]
 async fn a_server_with_an_invalid_prefix_does_not_start() {
     let start = |prefix: &str| {
-        let mut options = CopilotKitOptions::default();
-        options.prefix = prefix.to_owned();
-        two_agents().playground(PlaygroundOptions::enabled()).copilotkit(options).into_router()
+        let mut options = HttpOptions::default();
+        options.copilotkit.prefix = prefix.to_owned();
+        two_agents().playground(PlaygroundOptions::enabled()).http_options(options).into_router()
     };
     let error = start("copilotkit").unwrap_err().to_string();
     assert!(
@@ -81,9 +81,9 @@ async fn on_disconnect_can_be_set() {
         thread["runs"][0]["detached"].as_bool().unwrap()
     };
     let cancelling = || {
-        let mut options = CopilotKitOptions::default();
-        options.on_disconnect = OnDisconnect::Cancel;
-        two_agents().copilotkit(options)
+        let mut options = HttpOptions::default();
+        options.copilotkit.on_disconnect = OnDisconnect::Cancel;
+        two_agents().http_options(options)
     };
     let own = || {
         let mut options = agui_server::options::ThreadOptions::default();

@@ -5,6 +5,9 @@ use std::{collections::HashMap, path::PathBuf};
 use super::{GivenKeys, parse, variable};
 use crate::transport::key_command::output;
 
+/// In Windows, a backslash separates folders.
+const BACKSLASH_ESCAPES: bool = cfg!(not(windows));
+
 pub(super) struct AwsProfile {
     name: String,
     /// False for the default profile.
@@ -68,11 +71,12 @@ impl AwsProfile {
         }
         let name = &self.name;
         if let Some(command) = setting("credential_process") {
-            let words: Vec<_> =
-                command.split_whitespace().map(|word| word.trim_matches('"').to_owned()).collect();
-            let printed = output(&words)
-                .await
-                .map_err(|problem| format!("credential_process of {name:?} {problem}"))?;
+            let printed = match words_of(command) {
+                Some(words) => output(&words).await,
+                None => Err("is no command, or a quote in it does not end".to_owned()),
+            };
+            let printed =
+                printed.map_err(|problem| format!("credential_process of {name:?} {problem}"))?;
             return parse(&printed).map(Some);
         }
         if self.is_named
@@ -85,6 +89,16 @@ impl AwsProfile {
         }
         Ok(None)
     }
+}
+
+/// Splits a command as a shell does, without expansions.
+fn words_of(command: &str) -> Option<Vec<String>> {
+    let words = if BACKSLASH_ESCAPES {
+        shlex::split(command)
+    } else {
+        shlex::split(&command.replace('\\', r"\\"))
+    };
+    words.filter(|words| !words.is_empty())
 }
 
 /// Returns the settings below the headers that `is_meant` accepts. Indented lines belong to the
@@ -109,6 +123,33 @@ fn section_of(text: &str, is_meant: impl Fn(&str) -> bool) -> HashMap<String, St
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    async fn keys_of(command: String) -> Result<Option<GivenKeys>, String> {
+        let settings = HashMap::from([("credential_process".to_owned(), command)]);
+        AwsProfile { name: "work".to_owned(), is_named: true, settings }.keys().await
+    }
+
+    #[tokio::test]
+    async fn quoted_words_of_a_command_may_have_spaces() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("my keys.json");
+        std::fs::write(&file, r#"{ "AccessKeyId": "AK", "SecretAccessKey": "s" }"#).unwrap();
+        let file = file.display();
+        for command in [format!("cat \"{file}\""), format!("'cat' -u '{file}'")] {
+            assert_eq!(keys_of(command).await.unwrap().unwrap().access_key_id, "AK");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_command_without_words_or_with_an_open_quote_is_refused() {
+        for command in ["# no command", "cat \"x"] {
+            let problem = keys_of(command.to_owned()).await.err().unwrap();
+            assert_eq!(
+                problem,
+                "credential_process of \"work\" is no command, or a quote in it does not end"
+            );
+        }
+    }
 
     #[test]
     fn a_section_is_read_without_comments_and_nested_settings() {
