@@ -10,7 +10,7 @@ pub use agui_tools::{
 #[cfg(feature = "mcp")]
 pub mod mcp {
     #[doc(inline)]
-    pub use agui_mcp::{McpApproval, McpServer, McpServerOptions};
+    pub use agui_mcp::{McpApproval, McpRevision, McpServer, McpServerOptions};
 }
 
 /// Tools that run commands and access files in a sandbox, in one workspace folder for each conversation.

@@ -176,12 +176,11 @@ async fn a_server_that_does_not_answer_a_ping_is_started_again() {
 async fn a_server_that_ends_during_a_call_is_started_again() {
     let fake = FakeServer::ready("normal").await;
     let error = error_message(fake.mcp.call("die", json!({})).await);
-    assert!(error.contains("`test` broke during the call"), "{error}");
+    assert!(error.contains("`test` failed during the call"), "{error}");
     // Its tools stay listed.
     let echo = fake.mcp.tool("echo");
     eventually("the process has ended", || fake.mcp.processes().is_empty()).await;
-    let error = error_message(crate::tools::support::call(&echo, json!({})).await);
-    assert!(error.contains("not available") || error.contains("broke"), "{error}");
+    // The call waits for the next start, which can take too long on a slow machine.
     assert_eq!(call_until_success(&echo, json!({})).await.text(), "{}");
     assert_eq!(fake.starts(), 2);
 }
@@ -197,7 +196,7 @@ async fn a_server_that_is_killed_during_a_call_is_started_again() {
     let (result, ()) = tokio::join!(fake.mcp.call("slow", json!({})), kill_when_called);
     assert_eq!(
         error_message(result),
-        "The session with the MCP server `test` broke during the call; it is unknown if the call was carried out."
+        "The MCP server `test` failed during the call; it is unknown if the call was carried out."
     );
     assert_eq!(call_until_success(&fake.mcp.tool("echo"), json!({})).await.text(), "{}");
     assert_ne!(fake.mcp.processes(), killed);
@@ -210,16 +209,17 @@ async fn a_server_that_fails_to_start_is_started_again() {
 }
 
 #[tokio::test]
-async fn runs_do_not_wait_for_servers_that_cannot_be_started() {
+async fn only_first_runs_wait_for_servers_that_cannot_be_started() {
+    let without_program = McpFixture::new(McpServerOptions::command(["/does/not/exist"]));
+    let without_listener = McpFixture::new(McpServerOptions::url("http://127.0.0.1:1/mcp"));
+    let ends = FakeServer::new("exit", |_| {}).mcp;
+    let servers = [without_program, without_listener, ends];
+    futures::future::join_all(servers.iter().map(|mcp| mcp.toolbox.ready())).await;
     let begin = Instant::now();
-    assert!(FakeServer::ready("exit").await.mcp.names().is_empty());
-    for options in [
-        McpServerOptions::command(["/does/not/exist"]),
-        McpServerOptions::url("http://127.0.0.1:1/mcp"),
-    ] {
-        assert!(McpFixture::new(options).ready().await.names().is_empty());
+    for mcp in servers {
+        assert!(mcp.ready().await.names().is_empty());
     }
-    assert!(begin.elapsed() < Duration::from_secs(10));
+    assert!(begin.elapsed() < Duration::from_secs(2));
 }
 
 #[tokio::test]
@@ -348,7 +348,7 @@ async fn endless_progress_takes_neither_time_nor_memory() {
 async fn a_server_that_sends_in_a_loop_is_disconnected() {
     let fake = FakeServer::ready("asking").await;
     let error = error_message(fake.call_in("storm", &context()).await);
-    assert!(error.contains("`test` broke during the call"), "{error}");
+    assert!(error.contains("`test` failed during the call"), "{error}");
     eventually("the server is started again", || fake.starts() == 2).await;
 }
 

@@ -4,11 +4,13 @@ use std::{
     collections::{HashMap, HashSet},
     fmt,
     sync::Arc,
+    time::Duration,
 };
 
 use http::HeaderMap;
 use parking_lot::{Mutex, MutexGuard};
 use serde_json::{Value, json};
+use tokio::time::{Instant, timeout};
 use uuid::Uuid;
 
 use super::{
@@ -21,6 +23,9 @@ use agui_base::trace::{TraceContext, TraceScope};
 use agui_observe::RunObserver;
 use agui_protocol::{MessageId, RunAgentInput, RunId, SubagentRunId, ThreadId, TokenUsage};
 use agui_store::{ThreadKey, host::StoreResult};
+
+/// The time that a run waits in all for servers of tools that are away.
+const MAX_SERVER_WAIT: Duration = Duration::from_secs(5);
 
 /// The request headers passed to agents (`pass_headers`), in the order of the request, and other
 /// data of a run's request. It has no `Debug`, because headers can be secret.
@@ -115,6 +120,8 @@ pub struct ContextParts {
     usage: Mutex<Vec<TokenUsage>>,
     model_calls: Mutex<ModelCalls>,
     ids: Mutex<RunIds>,
+    /// The rest of `MAX_SERVER_WAIT`.
+    server_wait: Mutex<Duration>,
 }
 
 /// The ids of messages and calls in a run with subagents, each with the task that used it first.
@@ -159,6 +166,7 @@ impl ContextParts {
             usage: Mutex::default(),
             model_calls: Mutex::default(),
             ids: Mutex::default(),
+            server_wait: Mutex::new(MAX_SERVER_WAIT),
         }
     }
 }
@@ -229,6 +237,16 @@ impl RunContext {
     #[doc(hidden)]
     pub fn within(&self, trace: TraceScope) -> Self {
         Self { trace, ..self.clone() }
+    }
+
+    /// Waits until a server that is away can be used. A run waits 5 s in all; afterwards this returns `None`.
+    #[doc(hidden)]
+    pub async fn wait_for_server<T>(&self, server: impl Future<Output = T>) -> Option<T> {
+        let (begin, left) = (Instant::now(), *self.parts.server_wait.lock());
+        let found = timeout(left, server).await.ok();
+        let mut left = self.parts.server_wait.lock();
+        *left = left.saturating_sub(begin.elapsed());
+        found
     }
 
     /// The store of the run's files; `None` without stored files.

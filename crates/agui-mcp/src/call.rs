@@ -8,14 +8,14 @@
 
 use std::{collections::HashMap, fmt, sync::Arc, time::Duration};
 
-use parking_lot::Mutex;
 use rmcp::model::{ClientRequest, ElicitResult, ElicitationAction, ProgressNotificationParam};
 use serde_json::Value;
 use tokio::time::{Instant, sleep_until};
 
 use super::{
     client::{McpClient, PendingRequest, RequestError},
-    http_client::{is_unauthorized, is_unreachable},
+    current_session::CurrentSession,
+    http_client::is_unauthorized,
     in_flight::{CallSignal, Elicitation, StartedCall},
     options::McpServerOptions,
     tokens::Tokens,
@@ -49,8 +49,7 @@ pub(super) type McpResponse = Result<(Value, Secrets), ToolError>;
 pub(super) struct McpCaller {
     pub(super) server: Arc<str>,
     pub(super) options: McpServerOptions,
-    /// The client of the current session, or the reason for its absence.
-    pub(super) client: Mutex<Result<McpClient, String>>,
+    pub(super) session: CurrentSession,
     pub(super) caller_headers: CallerHeaders,
     secrets: Secrets,
     /// The person's tokens, if people log in at the server.
@@ -65,8 +64,8 @@ impl McpCaller {
         person: Option<Arc<PersonTokens>>,
     ) -> Result<Self, InvalidOption> {
         let caller_headers = options.caller_headers()?;
-        let client = Mutex::new(Err("it is not started".to_owned()));
-        Ok(Self { server, options, client, caller_headers, secrets, person })
+        let session = CurrentSession::new();
+        Ok(Self { server, options, session, caller_headers, secrets, person })
     }
 
     /// Returns whether the server has refused the last request because nobody is logged in.
@@ -90,20 +89,53 @@ impl McpCaller {
         self.error("is not available at the moment. Try again later.")
     }
 
-    /// Sends a request, and returns its result.
+    /// Sends a request, and returns its result. A request that meets a server which is away waits for a session, and is
+    /// then sent once more.
     pub(super) async fn send_once(&self, request: ClientRequest, cx: &ToolContext) -> McpResponse {
-        let client = self.client.lock().clone().map_err(|reason| match &self.person {
-            Some(tokens) if tokens.is_refused() => tokens.login.question(cx),
-            _ => self.unavailable().caused_by(reason),
-        })?;
-        let mut headers = self.caller_headers.for_call(cx)?;
-        let mut secrets = self.secrets.clone();
-        secrets.extend(&Secrets::from_headers(&headers));
         // OpenTelemetry's conventions for MCP want these attributes on the tool's span, and no span of the request.
         cx.trace()
             .span()
             .record("mcp.method.name", request.method())
             .record("agui.mcp.server", &*self.server);
+        let client = match self.session.client() {
+            Ok(client) => client,
+            Err(_) => self.opened_session(cx).await?,
+        };
+        match self.send_over(&client, request.clone(), cx).await? {
+            (Err(RequestError::Away(_)), _) => {
+                let client = self.opened_session(cx).await?;
+                let (responded, secrets) = self.send_over(&client, request, cx).await?;
+                responded
+                    .map_err(|error| self.tool_error(error, &secrets, cx))
+                    .map(|value| (value, secrets))
+            }
+            (Err(error), secrets) => Err(self.tool_error(error, &secrets, cx)),
+            (Ok(response), secrets) => Ok((response, secrets)),
+        }
+    }
+
+    /// Waits for a session while the server is away.
+    async fn opened_session(&self, cx: &ToolContext) -> Result<McpClient, ToolError> {
+        let opened = cx.run().wait_for_server(self.session.opened()).await;
+        opened.unwrap_or_else(|| self.session.client()).map_err(|reason| match &self.person {
+            Some(tokens) if tokens.is_refused() => tokens.login.question(cx),
+            _ => self.unavailable().caused_by(reason),
+        })
+    }
+
+    /// Sends a request over a session. Returns what has come of it, and the secrets that a text about it can have.
+    ///
+    /// # Errors
+    /// If the call ends before its response.
+    async fn send_over(
+        &self,
+        client: &McpClient,
+        request: ClientRequest,
+        cx: &ToolContext,
+    ) -> Result<(Result<Value, RequestError>, Secrets), ToolError> {
+        let mut headers = self.caller_headers.for_call(cx)?;
+        let mut secrets = self.secrets.clone();
+        secrets.extend(&Secrets::from_headers(&headers));
         cx.trace().add_to(&mut headers);
         let _slot = client.state.calls.slot().await;
         let add_tokens = |secrets: &mut Secrets| {
@@ -124,16 +156,22 @@ impl McpCaller {
                         last_shown: None,
                         asked: HashMap::new(),
                     };
-                    call.finish(pending, open, &client).await?
+                    call.finish(pending, open, client).await?
                 }
                 Err(error) => Err(error),
             };
         // A token can have been renewed during the call.
         add_tokens(&mut secrets);
-        match responded {
-            Ok(response) => Ok((response, secrets)),
-            Err(error) => Err(self.tool_error(error, &client, &secrets, cx)),
+        match &responded {
+            Err(RequestError::Away(error)) => {
+                let reason = error_chain(&**error);
+                self.session.lose(client, &secrets.redact(&reason).unwrap_or(reason));
+            }
+            // A failure of one call says nothing about the others. A ping tells whether the server still responds.
+            Err(RequestError::Unknown(_)) => client.state.doubtful.notify_one(),
+            _ => {}
         }
+        Ok((responded, secrets))
     }
 
     /// Returns the server's question, without a key. Its text says who asks: a front end may show nothing else.
@@ -175,13 +213,7 @@ impl McpCaller {
         self.error("refuses the call although the user has opened its pages.")
     }
 
-    fn tool_error(
-        &self,
-        error: RequestError,
-        client: &McpClient,
-        secrets: &Secrets,
-        cx: &ToolContext,
-    ) -> ToolError {
+    fn tool_error(&self, error: RequestError, secrets: &Secrets, cx: &ToolContext) -> ToolError {
         let cause = |error: Box<dyn std::error::Error + Send + Sync>| {
             let text = error_chain(&*error);
             secrets.redact(&text).unwrap_or(text)
@@ -200,23 +232,12 @@ impl McpCaller {
             {
                 tokens.login.question(cx)
             }
-            RequestError::NotTaken(error) => {
-                // Revisions without `initialize` have no session at the server: one refused call
-                // says nothing about those of other callers.
-                if client.has_initialize() || is_unreachable(&*error) {
-                    client.state.disconnected.notify_one();
-                }
-                self.error("did not take the call, so it was not carried out. Try again later.")
-                    .caused_by(cause(error))
-            }
-            RequestError::Disconnected(error) => {
-                client.state.disconnected.notify_one();
-                ToolError::new(format!(
-                    "The session with the MCP server `{}` broke during the call; it is unknown if the call was carried out.",
-                    self.server
-                ))
-                .caused_by(cause(error))
-            }
+            RequestError::NotTaken(error) | RequestError::Away(error) => self
+                .error("did not take the call, so it was not carried out. Try again later.")
+                .caused_by(cause(error)),
+            RequestError::Unknown(error) => self
+                .error("failed during the call; it is unknown if the call was carried out.")
+                .caused_by(cause(error)),
         }
     }
 }
@@ -259,7 +280,7 @@ impl OngoingCall<'_> {
                 () = sleep_until(idle_end.min(end)) => {
                     // The server is told to cancel the call before it is pinged.
                     drop(pending);
-                    client.state.timed_out.notify_one();
+                    client.state.doubtful.notify_one();
                     let limit = if idle_end <= end { timeout } else { max_timeout };
                     return Err(self.caller.error(format_args!("did not answer within {} s.", limit.as_secs_f32())));
                 }

@@ -18,10 +18,12 @@ use tokio::{runtime::Handle, sync::oneshot, time::timeout};
 
 use super::{
     handler::SessionState,
-    http_client::{MessageHeaders, is_refusal},
+    http_client::{MessageHeaders, is_away, is_expired, is_rate_limit, is_refusal},
     in_flight::StartedCall,
+    message_form::OTHER_RESPONSE,
     tokens::Tokens,
 };
+use agui_base::text::error_chain;
 use agui_tools::{ToolContext, host::digest};
 
 /// A server could send cursors for ever.
@@ -39,10 +41,23 @@ const URL_ELICITATION_REQUIRED: i32 = -32042;
 pub(super) enum RequestError {
     /// `visits`: the pages that a person has to visit before the server accepts the request.
     Refused { reason: String, visits: Vec<Value> },
-    /// The server has not taken the request. The session has to be opened again.
+    /// The server has not taken the request.
     NotTaken(Box<dyn std::error::Error + Send + Sync>),
+    /// The server has not taken the request, and takes none in this session.
+    Away(Box<dyn std::error::Error + Send + Sync>),
     /// It is unknown what the server has done.
-    Disconnected(Box<dyn std::error::Error + Send + Sync>),
+    Unknown(Box<dyn std::error::Error + Send + Sync>),
+}
+
+impl RequestError {
+    pub(super) fn reason(self) -> String {
+        match self {
+            Self::Refused { reason, .. } => reason,
+            Self::NotTaken(error) | Self::Away(error) | Self::Unknown(error) => {
+                error_chain(&*error)
+            }
+        }
+    }
 }
 
 #[derive(Clone)]
@@ -109,7 +124,7 @@ impl McpClient {
         let conversation = (cx.principal().cloned(), cx.thread_id().clone());
         let begun =
             self.state.calls.begin(conversation, max_duration, self.send(request, headers)).await;
-        begun.map_err(request_error)
+        begun.map_err(send_error)
     }
 
     /// Returns the revision of the protocol.
@@ -123,19 +138,26 @@ impl McpClient {
     }
 
     /// Returns whether the server responds in time, to a ping if there is one. An error is a response, too: not every server
-    /// knows `ping`.
+    /// knows `ping`, and one that has too many requests is there.
     pub(super) async fn responds(&self, limit: Duration) -> bool {
         let request = match self.has_initialize() {
             true => PingRequest::default().into(),
             false => ListToolsRequest::with_param(PaginatedRequestParams::default()).into(),
         };
         let response = timeout(limit, self.peer.send_request(request)).await;
-        matches!(response, Ok(Ok(_) | Err(ServiceError::McpError(_))))
+        match response {
+            Ok(Ok(_) | Err(ServiceError::McpError(_))) => true,
+            Ok(Err(ServiceError::TransportSend(error))) if is_expired(&*error.error) => {
+                self.state.lost.notify_one();
+                true
+            }
+            Ok(Err(ServiceError::TransportSend(error))) => is_rate_limit(&*error.error),
+            _ => false,
+        }
     }
 
     async fn request(&self, request: ClientRequest) -> Result<Value, RequestError> {
-        let (mut pending, _, _) =
-            self.send(request, HeaderMap::new()).await.map_err(request_error)?;
+        let (mut pending, _, _) = self.send(request, HeaderMap::new()).await.map_err(send_error)?;
         pending.response().await
     }
 
@@ -167,7 +189,7 @@ impl PendingRequest {
         let response = (&mut self.received).await;
         self.id = None;
         let response = response
-            .map_err(|closed| RequestError::Disconnected(closed.into()))?
+            .map_err(|closed| RequestError::Unknown(closed.into()))?
             .map_err(request_error)?;
         serde_json::to_value(response).map_err(|error| RequestError::Refused {
             reason: error.to_string(),
@@ -205,17 +227,31 @@ impl Drop for PendingRequest {
     }
 }
 
+/// Returns the error of a request that has not been sent.
+fn send_error(error: ServiceError) -> RequestError {
+    match error {
+        ServiceError::TransportClosed => RequestError::Away(error.into()),
+        error => request_error(error),
+    }
+}
+
 fn request_error(error: ServiceError) -> RequestError {
     match error {
+        ServiceError::McpError(refusal) if refusal.code == OTHER_RESPONSE => {
+            RequestError::Unknown(refusal.message.into())
+        }
         ServiceError::McpError(refusal) => {
             let data = refusal.data.filter(|_| refusal.code.0 == URL_ELICITATION_REQUIRED);
             let visits = data.as_ref().and_then(|data| data.get("elicitations")?.as_array());
             let visits = visits.cloned().unwrap_or_default();
             RequestError::Refused { reason: refusal.message.into_owned(), visits }
         }
+        ServiceError::TransportSend(error) if is_away(&*error.error) => {
+            RequestError::Away(error.error)
+        }
         ServiceError::TransportSend(error) if is_refusal(&*error.error) => {
             RequestError::NotTaken(error.error)
         }
-        error => RequestError::Disconnected(error.into()),
+        error => RequestError::Unknown(error.into()),
     }
 }

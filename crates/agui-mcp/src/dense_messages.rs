@@ -11,11 +11,11 @@ use async_stream::try_stream;
 use bytes::Bytes;
 use futures::stream::BoxStream;
 use rmcp::model::{ErrorData, RequestId, ServerJsonRpcMessage};
-use serde::{Deserialize, de::IgnoredAny};
-use serde_json::Value;
+use serde::Deserialize as _;
 use tokio::io::{self, AsyncBufReadExt as _, AsyncRead, AsyncReadExt as _, BufReader};
 use tokio_util::io::StreamReader;
 
+use super::message_form::{MessageHead, mended};
 use agui_base::{
     json_values::count_values, lenient_json::repaired_text, repairs::Partner, text::short_line,
 };
@@ -25,35 +25,6 @@ pub(super) const MAX_MESSAGE_BYTES: usize = 16 << 20;
 /// The largest number of JSON values in a message.
 const MAX_VALUES: usize = 100_000;
 
-/// The members of a message that are read. A message with a method is no response.
-#[derive(Deserialize)]
-struct MessageHead {
-    #[serde(default)]
-    id: Value,
-    #[serde(default)]
-    method: Option<IgnoredAny>,
-}
-
-/// Restores the number in the id of a response whose server made it a text, or `7.0` of `7`.
-fn with_number_as_id(message: Vec<u8>) -> Vec<u8> {
-    let is_other_form = |id: &Value| id.is_string() || id.is_f64();
-    match serde_json::from_slice::<MessageHead>(&message) {
-        Ok(MessageHead { id, method: None }) if is_other_form(&id) => {}
-        _ => return message,
-    }
-    let changed = || {
-        let mut value: Value = serde_json::from_slice(&message).ok()?;
-        let id = value.get_mut("id")?;
-        let number =
-            id.as_str().map_or_else(|| id.as_f64().unwrap_or_default().to_string(), str::to_owned);
-        *id = number.parse::<i64>().ok()?.into();
-        let mut changed = serde_json::to_vec(&value).ok()?;
-        changed.extend(message.ends_with(b"\n").then_some(b'\n'));
-        Some(changed)
-    };
-    changed().unwrap_or(message)
-}
-
 /// Returns a message as valid JSON if it has at most [`MAX_VALUES`], and otherwise a line with an
 /// error for the same request; `None` if it answers no request.
 pub(super) fn bounded(message: Vec<u8>) -> Option<Vec<u8>> {
@@ -61,13 +32,13 @@ pub(super) fn bounded(message: Vec<u8>) -> Option<Vec<u8>> {
         str::from_utf8(&message).ok().and_then(|text| repaired_text(text, Partner::ToolServer));
     let message = repaired.map_or(message, String::into_bytes);
     if message.len() <= MAX_VALUES || count_values(&message) <= MAX_VALUES {
-        return Some(with_number_as_id(message));
+        return Some(mended(message));
     }
     tracing::warn!(
         bytes = message.len(),
         "a message of an MCP server has more than {MAX_VALUES} values and is not read"
     );
-    let Ok(MessageHead { id, method: None }) = serde_json::from_slice(&message) else {
+    let Ok(MessageHead { id, method: None, .. }) = serde_json::from_slice(&message) else {
         return None;
     };
     let id = RequestId::deserialize(id).ok()?;
@@ -153,20 +124,6 @@ mod tests {
         );
         assert_eq!(bounded(dense("\"id\":7,\"method\":\"elicitation/create\"")), None);
         assert_eq!(bounded(dense("\"method\":\"notifications/progress\"")), None);
-    }
-
-    #[test]
-    fn an_id_in_another_form_is_that_of_the_request() {
-        for (sent, read) in [
-            ("{\"id\":\"7\",\"result\":{}}\n", "{\"id\":7,\"result\":{}}\n"),
-            ("{\"id\":7.0,\"result\":{\"a\":NaN}}\n", "{\"id\":7,\"result\":{\"a\":null}}\n"),
-            ("\u{feff}{\"id\":7,\"result\":{}}", "{\"id\":7,\"result\":{}}"),
-            // An id of the server's own request, and one that no request of this server has.
-            ("{\"id\":\"7\",\"method\":\"ping\"}", "{\"id\":\"7\",\"method\":\"ping\"}"),
-            ("{\"id\":\"x\",\"result\":{}}", "{\"id\":\"x\",\"result\":{}}"),
-        ] {
-            assert_eq!(String::from_utf8(bounded(sent.into()).unwrap()).unwrap(), read);
-        }
     }
 
     #[tokio::test]

@@ -8,7 +8,8 @@ use rmcp::{
     model::{
         ClientCapabilities, ClientConfig, CustomNotification, ElicitRequestParams, ElicitResult,
         ElicitationAction, ElicitationCapability, ExtensionCapabilities, FormElicitationCapability,
-        Implementation, ProgressNotificationParam, TASKS_EXTENSION_ID, UrlElicitationCapability,
+        Implementation, ProgressNotificationParam, ProtocolVersion, TASKS_EXTENSION_ID,
+        UrlElicitationCapability,
     },
     service::{InboundStreamOrigin, NotificationContext, RequestContext},
 };
@@ -28,6 +29,8 @@ pub(super) struct ServerHandler {
     pub(super) server: Arc<str>,
     pub(super) allows_questions: bool,
     pub(super) shows_apps: bool,
+    /// The revision that `initialize` offers. Default: the newest.
+    pub(super) revision: ProtocolVersion,
     pub(super) state: Arc<SessionState>,
 }
 
@@ -37,8 +40,10 @@ pub(super) struct SessionState {
     pub(super) calls: CallsInFlight,
     pub(super) gauge: FloodGauge,
     pub(super) tools_changed: Notify,
-    pub(super) disconnected: Notify,
-    pub(super) timed_out: Notify,
+    /// Notified when messages need another session.
+    pub(super) lost: Notify,
+    /// Notified when a call has failed or timed out: the server may no longer respond.
+    pub(super) doubtful: Notify,
     /// The time for which the last list of tools is valid, as its server says.
     pub(super) list_age: Mutex<Duration>,
 }
@@ -143,5 +148,6 @@ impl ClientHandler for ServerHandler {
             capabilities,
             Implementation::new(agui_base::SERVER_NAME, env!("CARGO_PKG_VERSION")),
         )
+        .with_protocol_version(self.revision.clone())
     }
 }

@@ -1,6 +1,5 @@
 //! The HTTP client of an MCP session: it adds the caller's headers of a single request and access
-//! tokens, and limits the server's responses. It also reads those that deviate from the protocol: a
-//! redirect to the same server, an expired session, an error that names no request.
+//! tokens, follows a redirect to the same server, and says which errors prove that a message was not carried out.
 //!
 //! A session is shared by all runs, so headers of a run travel with its messages: in the message's
 //! extensions, which stay in this process and are not a part of the JSON that a model or a server
@@ -11,37 +10,27 @@ use std::{collections::HashMap, io, sync::Arc, time::Duration};
 use futures::{StreamExt as _, stream::BoxStream};
 use reqwest::{
     Client, Method, RequestBuilder, Response, StatusCode,
-    header::{
-        ACCEPT, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, LOCATION, WWW_AUTHENTICATE,
-    },
+    header::{ACCEPT, HeaderMap, HeaderName, HeaderValue, LOCATION},
 };
 use rmcp::{
-    model::{
-        ClientJsonRpcMessage, ErrorData, GetExtensions as _, JsonRpcMessage, ServerJsonRpcMessage,
-    },
+    model::{ClientJsonRpcMessage, GetExtensions as _, JsonRpcMessage},
     transport::streamable_http_client::{
-        AuthRequiredError, HttpStatusError, SseError, StreamableHttpClient, StreamableHttpError,
-        StreamableHttpPostResponse,
+        SseError, StreamableHttpClient, StreamableHttpError, StreamableHttpPostResponse,
     },
 };
 use rmcp_sse_stream::Sse;
+use tokio::time::timeout;
 
 use super::{
-    dense_messages::{MAX_MESSAGE_BYTES, bounded},
+    http_response::{
+        EVENT_STREAM, HttpError, SESSION_ID, events, failure, is_event_stream, response_to,
+    },
     tokens::Tokens,
 };
-use agui_base::upstream::{
-    body::{BodyReadError, read_excerpt, read_whole},
-    events::{StreamLimits, raw_events},
-};
 
-const EVENT_STREAM: &str = "text/event-stream";
-const JSON: &str = "application/json";
-const SESSION_ID: &str = "mcp-session-id";
 const LAST_EVENT_ID: &str = "last-event-id";
-/// The part of a refusal that is read.
-const REFUSAL_BYTES: usize = 64 << 10;
-const REFUSAL_TIME: Duration = Duration::from_secs(5);
+/// The time for the first event of the transport HTTP+SSE.
+const HTTP_SSE_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// The headers of a run's caller, in a message's extensions.
 #[derive(Clone)]
@@ -53,8 +42,7 @@ pub(super) struct McpHttpClient {
     pub(super) tokens: Option<Tokens>,
 }
 
-type CustomHeaders = HashMap<HeaderName, HeaderValue>;
-type HttpError = StreamableHttpError<reqwest::Error>;
+pub(super) type CustomHeaders = HashMap<HeaderName, HeaderValue>;
 
 impl McpHttpClient {
     fn request<const N: usize>(
@@ -98,6 +86,23 @@ impl McpHttpClient {
     }
 }
 
+impl McpHttpClient {
+    /// Returns whether a URL has the transport HTTP+SSE of 2024-11-05: a stream that begins with the address for messages.
+    pub(super) async fn has_http_sse_transport(&self, url: &str, headers: &CustomHeaders) -> bool {
+        let first_event = async {
+            let token = match &self.tokens {
+                Some(tokens) => tokens.current().await.ok()?.as_deref().map(str::to_owned),
+                None => None,
+            };
+            let response = sent(self.request(Method::GET, url, [], token, headers)).await.ok()?;
+            let mut events = is_event_stream(&response).then(|| events(response, None))?;
+            events.next().await?.ok()?.event
+        };
+        let event = timeout(HTTP_SSE_TIMEOUT, first_event).await.ok().flatten();
+        event.as_deref() == Some("endpoint")
+    }
+}
+
 impl StreamableHttpClient for McpHttpClient {
     type Error = reqwest::Error;
 
@@ -127,7 +132,8 @@ impl StreamableHttpClient for McpHttpClient {
                 token,
                 &headers,
             );
-            response_to_message(request, &message, session_id.is_some())
+            let (message, has_session) = (&message, session_id.is_some());
+            async move { response_to(message, sent(request.json(message)).await?, has_session).await }
         };
         match self.with_token(send).await {
             // Some servers refuse a request of an expired session with 401.
@@ -145,16 +151,14 @@ impl StreamableHttpClient for McpHttpClient {
         _: Option<String>,
         headers: CustomHeaders,
     ) -> Result<(), HttpError> {
-        let send = async |token| {
-            let session = [(SESSION_ID, Some(&*session_id))];
-            let response =
-                sent(self.request(Method::DELETE, &uri, session, token, &headers)).await?;
-            match response.status() {
-                StatusCode::METHOD_NOT_ALLOWED => Ok(()),
-                _ => accepted(response).map(drop),
-            }
+        let token = match &self.tokens {
+            Some(tokens) => tokens.current().await.map_err(token_error)?,
+            None => None,
         };
-        self.with_token(send).await
+        let (token, session) =
+            (token.as_deref().map(str::to_owned), [(SESSION_ID, Some(&*session_id))]);
+        // The session has ended here, whatever the server says.
+        sent(self.request(Method::DELETE, &uri, session, token, &headers)).await.map(drop)
     }
 
     async fn get_stream(
@@ -169,32 +173,47 @@ impl StreamableHttpClient for McpHttpClient {
             let place =
                 [(SESSION_ID, session_id.as_deref()), (LAST_EVENT_ID, last_event_id.as_deref())];
             let response = sent(self.request(Method::GET, &uri, place, token, &headers)).await?;
-            if response.status() == StatusCode::METHOD_NOT_ALLOWED {
-                return Err(StreamableHttpError::ServerDoesNotSupportSse);
+            if let Some(error) = failure(&response) {
+                return Err(error);
             }
-            let response = accepted(response)?;
-            if content_type(&response).starts_with(EVENT_STREAM) {
-                Ok(events(response))
+            if is_event_stream(&response) {
+                Ok(events(response, None))
             } else {
-                Err(unexpected(&response))
+                Err(StreamableHttpError::ServerDoesNotSupportSse)
             }
         };
-        self.with_token(send).await
+        match self.with_token(send).await {
+            // Calls ask for a login. The library would log an error.
+            Err(StreamableHttpError::AuthRequired(_)) => {
+                Err(StreamableHttpError::ServerDoesNotSupportSse)
+            }
+            result => result,
+        }
     }
 }
 
 /// Returns whether the error proves that the server has not carried out the message.
 pub(super) fn is_refusal(error: &(dyn std::error::Error + 'static)) -> bool {
-    let is_refused = match error.downcast_ref::<HttpError>() {
-        Some(StreamableHttpError::HttpStatus(error)) => {
-            error.status == StatusCode::TOO_MANY_REQUESTS
-        }
-        Some(
-            StreamableHttpError::SessionExpired | StreamableHttpError::ReinitializationFailed(_),
-        ) => true,
-        _ => false,
-    };
-    is_refused || is_unreachable(error) || is_unauthorized(error)
+    is_rate_limit(error) || is_unauthorized(error)
+}
+
+/// Returns whether the error proves that the server has not carried out the message, and that messages need another
+/// session.
+pub(super) fn is_away(error: &(dyn std::error::Error + 'static)) -> bool {
+    is_expired(error) || is_unreachable(error)
+}
+
+/// Returns whether the server has forgotten the session.
+pub(super) fn is_expired(error: &(dyn std::error::Error + 'static)) -> bool {
+    matches!(error.downcast_ref::<HttpError>(), Some(StreamableHttpError::SessionExpired))
+}
+
+/// Returns whether the server has too many requests to take this one.
+pub(super) fn is_rate_limit(error: &(dyn std::error::Error + 'static)) -> bool {
+    matches!(
+        error.downcast_ref::<HttpError>(),
+        Some(StreamableHttpError::HttpStatus(error)) if error.status == StatusCode::TOO_MANY_REQUESTS
+    )
 }
 
 /// Returns whether nothing listens at the URL.
@@ -244,159 +263,6 @@ async fn sent(request: RequestBuilder) -> Result<Response, HttpError> {
     });
     let text = format!("HTTP {status}: it redirects{}", to.unwrap_or_default());
     Err(StreamableHttpError::UnexpectedServerResponse(text.into()))
-}
-
-/// Sends a message, and returns the response. Limits are checked before anything is parsed.
-async fn response_to_message(
-    request: RequestBuilder,
-    message: &ClientJsonRpcMessage,
-    has_session: bool,
-) -> Result<StreamableHttpPostResponse, HttpError> {
-    let response = sent(request.json(message)).await?;
-    let status = response.status();
-    match status {
-        StatusCode::ACCEPTED | StatusCode::NO_CONTENT => {
-            return Ok(StreamableHttpPostResponse::Accepted);
-        }
-        StatusCode::NOT_FOUND | StatusCode::GONE if has_session => {
-            return Err(StreamableHttpError::SessionExpired);
-        }
-        _ => {}
-    }
-    let session_id =
-        response.headers().get(SESSION_ID).and_then(|id| id.to_str().ok()).map(str::to_owned);
-    if !status.is_success() {
-        let refused = refusal(response).await?;
-        if has_session && status == StatusCode::BAD_REQUEST && is_about_session(&refused) {
-            return Err(StreamableHttpError::SessionExpired);
-        }
-        return Ok(StreamableHttpPostResponse::Json(addressed(refused, message), session_id));
-    }
-    if content_type(&response).starts_with(EVENT_STREAM) {
-        return Ok(StreamableHttpPostResponse::Sse(events(response), session_id));
-    }
-    let expects_response = matches!(message, JsonRpcMessage::Request(_));
-    if expects_response && !content_type(&response).starts_with(JSON) {
-        return Err(unexpected(&response));
-    }
-    let body = read_whole(response, MAX_MESSAGE_BYTES).await.map_err(body_error)?;
-    match bounded(body).map(|message| serde_json::from_slice::<ServerJsonRpcMessage>(&message)) {
-        Some(Ok(answer)) => {
-            Ok(StreamableHttpPostResponse::Json(addressed(answer, message), session_id))
-        }
-        // Some servers answer notifications with text.
-        _ if !expects_response => Ok(StreamableHttpPostResponse::Accepted),
-        Some(Err(error)) => Err(error.into()),
-        None => Err(StreamableHttpError::UnexpectedServerResponse(
-            "the answer has too many values".into(),
-        )),
-    }
-}
-
-/// Returns whether an error is the SDKs' response to a message of a session that they do not know, such as *No valid session ID
-/// provided* or *Server not initialized*. Any other 400 refuses one call, and must not end those of other callers.
-fn is_about_session(message: &ServerJsonRpcMessage) -> bool {
-    let JsonRpcMessage::Error(error) = message else { return false };
-    let text = error.error.message.to_lowercase();
-    error.id.is_none() && ["session", "initializ"].iter().any(|word| text.contains(word))
-}
-
-/// Returns an error that names no request with the id of the request that it responds to, which
-/// would otherwise wait for a response.
-fn addressed(
-    mut answer: ServerJsonRpcMessage,
-    message: &ClientJsonRpcMessage,
-) -> ServerJsonRpcMessage {
-    if let (JsonRpcMessage::Error(error), JsonRpcMessage::Request(request)) = (&mut answer, message)
-    {
-        error.id.get_or_insert_with(|| request.id.clone());
-    }
-    answer
-}
-
-/// Returns the protocol's error in a response with an HTTP status of failure. A status between 400
-/// and 499 without such an error is a refusal as well.
-///
-/// # Errors
-/// If the server may have carried the message out, or may do so later, or if it refuses the
-/// caller's credentials.
-async fn refusal(response: Response) -> Result<ServerJsonRpcMessage, HttpError> {
-    let status = response.status();
-    let (failure, is_json) = (failure(&response), content_type(&response).starts_with(JSON));
-    if let Some(refused @ StreamableHttpError::AuthRequired(_)) = failure {
-        return Err(refused);
-    }
-    let body = read_excerpt(response, REFUSAL_BYTES, REFUSAL_TIME).await;
-    if let Ok(error @ JsonRpcMessage::Error(_)) = serde_json::from_slice(&body)
-        && is_json
-        && status != StatusCode::FORBIDDEN
-    {
-        return Ok(error);
-    }
-    let text = format!("HTTP {status}: {}", String::from_utf8_lossy(&body));
-    match failure {
-        Some(failure) => Err(failure),
-        None if status.is_client_error() => {
-            Ok(ServerJsonRpcMessage::error(ErrorData::invalid_request(text, None), None))
-        }
-        None => Err(StreamableHttpError::UnexpectedServerResponse(text.into())),
-    }
-}
-
-/// Returns a response with a status of success.
-fn accepted(response: Response) -> Result<Response, HttpError> {
-    match failure(&response) {
-        Some(error) => Err(error),
-        None => response.error_for_status().map_err(StreamableHttpError::Client),
-    }
-}
-
-/// Returns the error of a refused credential, or of a server that may accept the request later.
-fn failure(response: &Response) -> Option<HttpError> {
-    match response.status() {
-        StatusCode::UNAUTHORIZED => {
-            let challenge = response
-                .headers()
-                .get(WWW_AUTHENTICATE)
-                .map(HeaderValue::as_bytes)
-                .unwrap_or_default();
-            let challenge = String::from_utf8_lossy(challenge).into_owned();
-            Some(StreamableHttpError::AuthRequired(AuthRequiredError::new(challenge)))
-        }
-        status if status == StatusCode::TOO_MANY_REQUESTS || status.is_server_error() => {
-            Some(HttpStatusError::new(status.as_u16(), None).into())
-        }
-        _ => None,
-    }
-}
-
-fn unexpected(response: &Response) -> HttpError {
-    StreamableHttpError::UnexpectedContentType(Some(content_type(response).to_owned()))
-}
-
-fn content_type(response: &Response) -> &str {
-    response.headers().get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default()
-}
-
-fn body_error(error: BodyReadError) -> HttpError {
-    match error {
-        BodyReadError::TooLong(max_size) => StreamableHttpError::ResponseBodyTooLarge { max_size },
-        BodyReadError::Broken(cause) => StreamableHttpError::Io(io::Error::other(cause)),
-    }
-}
-
-/// The messages of a stream, without those that are too large.
-fn events(response: Response) -> BoxStream<'static, Result<Sse, SseError>> {
-    // A server may be silent for any time; pings find out whether it still responds.
-    let limits = StreamLimits { max_event_bytes: MAX_MESSAGE_BYTES, idle_timeout: Duration::MAX };
-    // A session belongs to no single caller.
-    let owner = format!("mcp {}", response.url().host_str().unwrap_or_default()).into();
-    let events = raw_events(response, limits, &owner).map(|event| {
-        let event = event.map_err(|error| SseError::Body(error.into()))?;
-        let data = event.data.and_then(|data| String::from_utf8(bounded(data.into_bytes())?).ok());
-        Ok(Sse { event: event.event, data, id: event.id, retry: event.retry })
-    });
-    events.boxed()
 }
 
 fn message_headers(message: &ClientJsonRpcMessage) -> Vec<(HeaderName, HeaderValue)> {

@@ -87,6 +87,17 @@ impl CallsInFlight {
         self.calls.lock().await.values().any(|call| !call.signals.is_closed())
     }
 
+    /// Waits until no call is open.
+    pub(super) async fn all_ended(&self) {
+        loop {
+            let calls = self.calls.lock().await;
+            let open = calls.values().map(|call| &call.signals).find(|open| !open.is_closed());
+            let Some(open) = open.cloned() else { return };
+            drop(calls);
+            open.closed().await;
+        }
+    }
+
     /// Registers the request that `send` makes. Signals of the server wait for the registration.
     /// A call takes at most `max_duration`; an unfinished one is remembered for as long again.
     pub(super) async fn begin<T, E>(

@@ -2,9 +2,13 @@
 //!
 //! A server is connected in the background, for as long as its [`McpServer`] lives: startup neither
 //! waits for it nor fails because of it. A lost session is opened again after a pause that grows
-//! from 1 to 60 seconds; meanwhile the tools stay listed, and calls fail with "not available". A
-//! call that times out, or whose future is dropped, is cancelled at the server; after a timeout the
-//! server is pinged, and connected again if the ping fails.
+//! from 1 to 60 seconds; meanwhile the tools stay listed, and a call wakes the supervisor and waits
+//! (`current_session.rs`). A call that times out, or whose future is dropped, is cancelled at the
+//! server.
+//!
+//! **The failure of a call ends that call alone.** After a failure of unknown outcome and after a
+//! timeout the server is pinged, and connected to again if the ping fails. Calls of the earlier
+//! session over HTTP go on until their ends; a process is replaced when no call is open.
 //!
 //! A server is asked for its revisions (`server/discover`). Older servers are connected to by
 //! `initialize`, which is remembered until this process ends. `session.rs` has both openings,
@@ -26,13 +30,16 @@ mod annotations;
 mod apps;
 mod call;
 mod client;
+mod current_session;
 mod dense_messages;
 mod features;
 mod flood;
 mod handler;
 mod http_client;
+mod http_response;
 mod in_flight;
 mod listing;
+mod message_form;
 mod oauth;
 mod options;
 mod persons;
@@ -43,9 +50,15 @@ mod rounds;
 mod server;
 mod session;
 mod supervisor;
+#[cfg(test)]
+mod tests;
 mod tokens;
 mod tool;
 mod tool_ui;
 mod wanted;
 
-pub use self::{annotations::McpApproval, options::McpServerOptions, server::McpServer};
+pub use self::{
+    annotations::McpApproval,
+    options::{McpRevision, McpServerOptions},
+    server::McpServer,
+};

@@ -4,6 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use indexmap::IndexMap;
 use reqwest::header::{AUTHORIZATION, HeaderMap, HeaderName};
+use rmcp::model::ProtocolVersion;
 use serde::Deserialize;
 use smart_default::SmartDefault;
 
@@ -76,6 +77,10 @@ pub struct McpServerOptions {
     /// With `login`: the scopes to ask for. Default: the scopes that the MCP server names.
     #[doc(hidden)]
     pub login_scopes: Vec<String>,
+    /// The revision of the protocol that is offered to the MCP server, by `initialize`. Tools that ask the user while they
+    /// run (`ctx.elicit` of FastMCP) need `2025-11-25`, because later revisions have no such questions. Default: the
+    /// newest revision that the MCP server has.
+    pub revision: Option<McpRevision>,
     /// True answers `GET /readyz` with 503 while the MCP server is not connected.
     pub required: bool,
     /// True lets the MCP server ask the user during a call (elicitation). The run ends with an
@@ -117,6 +122,24 @@ pub struct McpServerOptions {
     #[cfg_attr(feature = "schema", schemars(range(min = 1)))]
     #[default(1024 * 1024)]
     pub max_result_bytes: usize,
+}
+
+/// A revision of the protocol that a configuration can ask for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[non_exhaustive]
+pub enum McpRevision {
+    /// The last revision in which a server asks the user during a call.
+    #[serde(rename = "2025-11-25")]
+    V2025_11_25,
+}
+
+impl McpRevision {
+    pub(super) fn version(self) -> ProtocolVersion {
+        match self {
+            Self::V2025_11_25 => ProtocolVersion::V_2025_11_25,
+        }
+    }
 }
 
 /// The way to a server, with all secrets.

@@ -1,7 +1,6 @@
 //! The report of `agui-server check --online` on an MCP server.
 
 use super::{server::McpServer, tool::McpTool, tool_ui::ToolUi};
-use agui_tools::ToolSource as _;
 
 impl McpServer {
     /// Connects once, and returns the revision and the tools, each with its page.
@@ -10,11 +9,11 @@ impl McpServer {
     /// The reason why the server is not connected.
     #[doc(hidden)]
     pub async fn probe(&self) -> Result<String, String> {
-        self.ready().await;
+        self.settled().await;
         if self.supervisor.caller.wants_login() {
             return Ok("its tools are known once a person has logged in".to_owned());
         }
-        let client = self.supervisor.caller.client.lock().clone()?;
+        let client = self.supervisor.caller.session.client()?;
         let tools: Vec<_> =
             self.supervisor.tools.borrow().tools.iter().map(|tool| summary(tool)).collect();
         let tools = if tools.is_empty() { "no tools".to_owned() } else { tools.join(", ") };

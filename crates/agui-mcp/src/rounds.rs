@@ -275,7 +275,7 @@ impl Drop for RunningTask<'_> {
         let Some(id) = self.id.take().filter(|_| !self.cx.run().is_left_to_another_server()) else {
             return;
         };
-        let client = self.caller.client.lock().clone();
+        let client = self.caller.session.client();
         let (Ok(client), Ok(runtime)) = (client, Handle::try_current()) else { return };
         let (cx, limit) = (self.cx.clone(), self.caller.options.timeout);
         let headers = self.caller.caller_headers.for_call(self.cx).unwrap_or_default();

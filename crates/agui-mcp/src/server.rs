@@ -16,11 +16,13 @@ use tokio::{
     runtime::Handle,
     sync::{oneshot, watch},
     task::JoinHandle,
+    time::{Instant, timeout_at},
 };
 
 use super::{
     apps,
     call::McpCaller,
+    current_session::SessionStatus,
     features,
     options::{McpServerOptions, McpTransport},
     supervisor::{STOPPED, Supervisor, ToolList},
@@ -31,6 +33,8 @@ use agui_base::InvalidOption;
 use agui_tools::{Tool, ToolContext, ToolError, ToolSource, host::Secrets, login::PersonTokens};
 
 const STOP_TIMEOUT: Duration = Duration::from_secs(6);
+/// The time after its start for which a server that cannot be reached counts as starting.
+const START_TIME: Duration = Duration::from_secs(5);
 
 /// An MCP server. It is connected by [`start`](Self::start) or its first use; dropping it ends its process.
 pub struct McpServer {
@@ -53,6 +57,7 @@ pub(super) trait PersonSessions: Send + Sync {
 }
 
 struct SupervisorTask {
+    begin: Instant,
     stop: oneshot::Sender<()>,
     handle: JoinHandle<()>,
 }
@@ -97,7 +102,7 @@ impl McpServer {
 
     /// Returns whether the server is connected now.
     pub fn is_connected(&self) -> bool {
-        self.supervisor.caller.client.lock().is_ok()
+        self.supervisor.caller.session.client().is_ok()
     }
 
     /// Returns whether the server can be used now, if need be after a login.
@@ -109,6 +114,14 @@ impl McpServer {
     /// Returns the session of the person of a run; `None` without a login.
     async fn person_session(&self, cx: &RunContext) -> Option<Arc<Self>> {
         self.persons.clone()?.session(cx).await
+    }
+
+    /// Starts the server, and waits until the first attempt to connect is over.
+    pub(super) async fn settled(&self) {
+        self.start();
+        let mut tools = self.supervisor.tools.subscribe();
+        // `self` holds the sender, so this cannot fail.
+        let _ = tools.wait_for(|tools| tools.is_settled).await;
     }
 
     fn forget_people(&self) {
@@ -126,7 +139,7 @@ impl McpServer {
         if let (None, Ok(runtime)) = (&*task, Handle::try_current()) {
             let (stop, stopped) = oneshot::channel();
             let handle = runtime.spawn(self.supervisor.clone().run(stopped));
-            *task = Some(SupervisorTask { stop, handle });
+            *task = Some(SupervisorTask { begin: Instant::now(), stop, handle });
         }
     }
 
@@ -134,12 +147,12 @@ impl McpServer {
     pub async fn stop(&self) {
         self.forget_people();
         let task = self.task.lock().take();
-        if let Some(SupervisorTask { stop, mut handle }) = task {
+        if let Some(SupervisorTask { stop, mut handle, .. }) = task {
             let _ = stop.send(());
             if tokio::time::timeout(STOP_TIMEOUT, &mut handle).await.is_err() {
                 handle.abort();
             }
-            *self.supervisor.caller.client.lock() = Err(STOPPED.to_owned());
+            self.supervisor.caller.session.set(SessionStatus::Closed(STOPPED.to_owned()));
         }
     }
 
@@ -204,11 +217,15 @@ impl ToolSource for McpServer {
         Self::respond_to_app(self, request, |_| true, cx).await
     }
 
+    /// Waits for the first attempt to connect. If it fails, the server may be starting like this one, so further
+    /// attempts are waited for until [`START_TIME`] has passed.
     async fn ready(&self) {
-        self.start();
-        let mut tools = self.supervisor.tools.subscribe();
-        // `self` holds the sender, so this cannot fail.
-        let _ = tools.wait_for(|tools| tools.is_settled).await;
+        self.settled().await;
+        let begin = self.task.lock().as_ref().map(|task| task.begin);
+        let is_known = self.supervisor.tools.borrow().is_known;
+        if let Some(begin) = begin.filter(|_| !is_known) {
+            let _ = timeout_at(begin + START_TIME, self.supervisor.caller.session.opened()).await;
+        }
     }
 }
 
@@ -223,7 +240,7 @@ impl Drop for McpServer {
         let task = self.task.get_mut().take();
         if let Some(SupervisorTask { handle, .. }) = task {
             handle.abort();
-            *self.supervisor.caller.client.lock() = Err(STOPPED.to_owned());
+            self.supervisor.caller.session.set(SessionStatus::Closed(STOPPED.to_owned()));
         }
     }
 }

@@ -4,7 +4,10 @@
 
 use std::{sync::Arc, time::Duration};
 
-use futures::future::{BoxFuture, pending};
+use futures::{
+    FutureExt as _,
+    future::{BoxFuture, Shared, pending},
+};
 use rmcp::{
     RoleClient,
     model::{ProtocolVersion, SubscriptionFilter},
@@ -22,7 +25,7 @@ use super::{
     flood::{MAX_MESSAGES, WINDOW},
     handler::{ServerHandler, SessionState},
     http_client::{McpHttpClient, is_unreachable},
-    options::McpTransport,
+    options::{McpRevision, McpTransport},
     process::ServerProcess,
     tokens::Tokens,
 };
@@ -35,17 +38,24 @@ const IDLE_PING_INTERVAL: Duration = Duration::from_secs(30);
 const MAX_LIST_AGE: Duration = Duration::from_secs(3600);
 /// The time for a server over HTTP to say which revisions it knows. The library lets a process take 10 s.
 const DISCOVER_TIMEOUT: Duration = Duration::from_secs(15);
+/// The requests that a server over HTTP works on at once. The library's limit of 16 would let hanging calls hold up others.
+const MAX_CONCURRENT_REQUESTS: usize = 1000;
 const LISTEN_TIMEOUT: Duration = Duration::from_secs(30);
 /// The pause before changes are listened to again.
 const LISTEN_PAUSE: Duration = Duration::from_secs(5);
 /// The time to wait for the last lines of stderr after the end of stdout.
 const STDERR_DELAY: Duration = Duration::from_millis(20);
 
+/// The reason why a URL with the transport HTTP+SSE cannot be used.
+const HTTP_SSE: &str = "it has the transport HTTP+SSE of 2024-11-05 there, which is not supported: let it offer \
+                        streamable HTTP, and set `url` to its address, which often ends with `/mcp`";
+
 /// An open session. Dropping it closes the session, and kills the server's process.
 pub(super) struct McpSession {
     pub(super) client: McpClient,
-    ended: BoxFuture<'static, ()>,
+    ended: Shared<BoxFuture<'static, ()>>,
     process: Option<ServerProcess>,
+    pub(super) is_http: bool,
 }
 
 /// The first request of a session.
@@ -71,6 +81,16 @@ impl Opening {
             Self::Initialize => ClientLifecycleMode::Initialize,
         }
     }
+}
+
+/// The reason why another session is needed.
+pub(super) enum SessionLoss {
+    /// The transport has ended, and with it all calls.
+    Ended(String),
+    /// A call has found that the server takes no messages in the session. Earlier calls can still get their responses.
+    Away,
+    /// The server does not answer a ping. It may still work on calls.
+    Silent,
 }
 
 /// The reason why a session cannot be opened.
@@ -125,6 +145,10 @@ impl McpSession {
         transport: &McpTransport,
         first: Opening,
     ) -> Result<Self, String> {
+        if caller.options.revision.is_some() {
+            let opened = Self::open_by(Opening::Initialize, caller, transport).await;
+            return opened.map_err(|error| error.reason);
+        }
         let mut result = Self::open_by(first, caller, transport).await;
         if result.as_ref().is_err_and(|error| error.is_late) {
             result = Self::open_by(Opening::Discover, caller, transport).await;
@@ -150,6 +174,7 @@ impl McpSession {
             server: server.clone(),
             allows_questions,
             shows_apps,
+            revision: options.revision.map_or_else(Default::default, McpRevision::version),
             ..Default::default()
         };
         let state = handler.state.clone();
@@ -185,7 +210,11 @@ impl McpSession {
                 let mut config = StreamableHttpClientTransportConfig::with_uri(url.as_str());
                 config.custom_headers =
                     headers.iter().map(|(name, value)| (name.clone(), value.clone())).collect();
+                // The library would end the other calls of the session.
+                config.reinit_on_expired_session = false;
+                config.max_concurrent_requests = MAX_CONCURRENT_REQUESTS;
                 let client = McpHttpClient { http, tokens: tokens.clone() };
+                let (probing, own_headers) = (client.clone(), config.custom_headers.clone());
                 let transport = StreamableHttpClientTransport::with_client(client, config);
                 let limit =
                     if opening == Opening::Discover { DISCOVER_TIMEOUT } else { Duration::MAX };
@@ -194,51 +223,67 @@ impl McpSession {
                         .await;
                 let silent =
                     || format!("it does not say in {} s which revisions it knows", limit.as_secs());
-                let service = service.map_err(|_| failed(silent(), false))?;
-                (service.map_err(|error| OpenError::of(&error))?, None, tokens.clone())
+                let service = match service.map_err(|_| failed(silent(), false))? {
+                    Ok(service) => service,
+                    Err(error) => {
+                        let error = OpenError::of(&error);
+                        let is_http_sse = error.reason.contains("HTTP 4")
+                            && probing.has_http_sse_transport(url, &own_headers).await;
+                        return Err(if is_http_sse {
+                            failed(HTTP_SSE.into(), true)
+                        } else {
+                            error
+                        });
+                    }
+                };
+                (service, None, tokens.clone())
             }
         };
-        Ok(Self::of(service, state, tokens, process))
+        let is_http = matches!(transport, McpTransport::Http { .. });
+        Ok(Self { process, is_http, ..Self::of(service, state, tokens) })
     }
 
     fn of(
         service: RunningService<RoleClient, ServerHandler>,
         state: Arc<SessionState>,
         tokens: Option<Tokens>,
-        process: Option<ServerProcess>,
     ) -> Self {
         let client = McpClient { peer: service.peer().clone(), state, tokens };
         let listener = client.clone();
-        let ended = Box::pin(async move {
+        let ended = async move {
             tokio::select! {
                 _ = service.waiting() => {}
                 () = listen(&listener), if !listener.has_initialize() => {}
             }
-        });
-        Self { client, ended, process }
+        };
+        Self { client, ended: ended.boxed().shared(), process: None, is_http: false }
     }
 
     /// Waits until the tools have to be listed again: they have changed, or the list has expired.
     ///
     /// # Errors
     /// The reason why the session is lost.
-    pub(super) async fn next_list(&mut self) -> Result<(), String> {
+    pub(super) async fn next_list(&mut self) -> Result<(), SessionLoss> {
         let state = &self.client.state;
         let mut idle_end = self.idle_time().map(|idle| Instant::now() + idle);
         loop {
             let ping_timeout = tokio::select! {
-                () = &mut self.ended => {
+                () = self.ended.clone() => {
                     sleep(STDERR_DELAY).await;
                     let stderr = self.process.as_ref().map(ServerProcess::stderr_note).unwrap_or_default();
-                    return Err(format!("it has ended, or closed the session{stderr}"));
+                    let reason = format!("it has ended, or closed the session{stderr}");
+                    return Err(SessionLoss::Ended(reason));
                 }
-                () = state.disconnected.notified() => return Err("the session broke".to_owned()),
+                () = state.lost.notified() => return Err(SessionLoss::Away),
                 () = state.gauge.flooded.notified() => {
+                    // The session ends at once, also for its calls.
+                    state.gauge.flooded.notify_one();
                     let seconds = WINDOW.as_secs();
-                    return Err(format!("it sent more than {MAX_MESSAGES} messages in {seconds} s"));
+                    let reason = format!("it sent more than {MAX_MESSAGES} messages in {seconds} s");
+                    return Err(SessionLoss::Ended(reason));
                 }
                 () = state.tools_changed.notified() => return Ok(()),
-                () = state.timed_out.notified() => PING_TIMEOUT,
+                () = state.doubtful.notified() => PING_TIMEOUT,
                 () = sleep_until(idle_end.unwrap_or_else(Instant::now)), if idle_end.is_some() => {
                     idle_end = Some(Instant::now() + IDLE_PING_INTERVAL);
                     // A server that is busy with a call may answer no ping.
@@ -252,7 +297,7 @@ impl McpSession {
                 }
             };
             if !self.client.responds(ping_timeout).await {
-                return Err("it does not answer a ping".to_owned());
+                return Err(SessionLoss::Silent);
             }
         }
     }
@@ -261,16 +306,31 @@ impl McpSession {
     /// HTTP is pinged.
     fn idle_time(&self) -> Option<Duration> {
         let list_age = *self.client.state.list_age.lock();
-        match (self.process.is_some(), list_age.is_zero()) {
-            (true, true) => None,
-            (false, true) => Some(IDLE_PING_INTERVAL),
+        match (self.is_http, list_age.is_zero()) {
+            (false, true) => None,
+            (true, true) => Some(IDLE_PING_INTERVAL),
             (_, false) => Some(list_age.clamp(IDLE_PING_INTERVAL, MAX_LIST_AGE)),
         }
     }
 
+    /// Waits until no call is open, or the session has ended.
+    pub(super) async fn calls_ended(&self) {
+        tokio::select! {
+            () = self.client.state.calls.all_ended() => {}
+            () = self.ended.clone() => {}
+            () = self.client.state.gauge.flooded.notified() => {}
+        }
+    }
+
+    /// Waits until no call is open. Returns whether the server then answers a ping.
+    pub(super) async fn responds_after_calls(&self) -> bool {
+        self.calls_ended().await;
+        self.client.responds(PING_TIMEOUT).await
+    }
+
     pub(super) async fn close(&mut self) {
         // This closes stdin.
-        self.ended = Box::pin(pending());
+        self.ended = pending().boxed().shared();
         if let Some(process) = &mut self.process {
             process.end().await;
         }
@@ -309,6 +369,6 @@ impl McpSession {
         let service = handler
             .serve_with_lifecycle(tokio::io::split(stream), Opening::Discover.lifecycle())
             .await;
-        Self::of(service.unwrap(), state, None, None)
+        Self::of(service.unwrap(), state, None)
     }
 }

@@ -5,15 +5,17 @@ use std::{future::pending, sync::Arc, time::Duration};
 use serde_json::Value;
 use tokio::{
     sync::{oneshot, watch},
-    time::{Instant, sleep, timeout},
+    task::JoinSet,
+    time::{Instant, sleep, sleep_until, timeout},
 };
 
 use super::{
     call::McpCaller,
     client::{McpClient, RequestError},
+    current_session::SessionStatus,
     features,
     options::McpTransport,
-    session::{McpSession, Opening},
+    session::{McpSession, Opening, SessionLoss},
     tool::McpTool,
 };
 use agui_tools::host::digest;
@@ -27,6 +29,8 @@ const LIST_TIMEOUT: Duration = Duration::from_secs(30);
 /// The pause before the first restart; it doubles with each restart up to `MAX_RESTART_PAUSE`.
 const FIRST_RESTART_PAUSE: Duration = Duration::from_secs(1);
 const MAX_RESTART_PAUSE: Duration = Duration::from_secs(60);
+/// The shortest time between two attempts to connect. Calls that wait for the server make a pause as short as this.
+const MIN_OPEN_INTERVAL: Duration = Duration::from_secs(1);
 /// After this uptime the restart back-off is reset.
 const STABLE_UPTIME: Duration = Duration::from_secs(60);
 /// The shortest time between two lists of tools, for servers that announce changes in a loop.
@@ -85,7 +89,7 @@ impl Supervisor {
             () = self.keep_connected(&mut session) => {}
             _ = stop => {}
         }
-        *self.caller.client.lock() = Err(STOPPED.to_owned());
+        self.caller.session.set(SessionStatus::Closed(STOPPED.to_owned()));
         if let Some(mut session) = session {
             session.close().await;
         }
@@ -93,12 +97,17 @@ impl Supervisor {
 
     /// Opens a session whenever there is none. Never completes; the caller has to close `session`.
     async fn keep_connected(&self, session: &mut Option<McpSession>) {
+        let server = &*self.caller.server;
         let (mut pause, mut opening) = (None, Opening::Discover);
+        let (mut is_awaited, mut logged) = (false, String::new());
+        // Sessions over HTTP that were replaced, until their calls have ended.
+        let mut replaced = JoinSet::new();
         loop {
+            let begin = Instant::now();
             let (reason, uptime) = match self.open(opening).await {
                 Err(reason) if self.caller.wants_login() => {
-                    tracing::info!(server = &*self.caller.server, "the MCP server wants a login");
-                    *self.caller.client.lock() = Err(reason);
+                    tracing::info!(server, "the MCP server wants a login");
+                    self.caller.session.set(SessionStatus::Closed(reason));
                     self.settle();
                     // A login opens another session.
                     return pending().await;
@@ -111,21 +120,39 @@ impl Supervisor {
                     } else {
                         Opening::Discover
                     };
+                    (is_awaited, logged) = (false, String::new());
                     let (since, opened) = (Instant::now(), session.insert(opened));
                     let reason = self.follow(opened).await;
-                    *self.caller.client.lock() = Err(self.redacted(reason.clone()));
-                    opened.close().await;
-                    *session = None;
+                    self.caller.session.set(SessionStatus::Away(self.redacted(reason.clone())));
+                    if !opened.is_http {
+                        opened.close().await;
+                    }
+                    if let Some(lost) = session.take().filter(|lost| lost.is_http) {
+                        replaced.spawn(async move { lost.calls_ended().await });
+                    }
                     (reason, since.elapsed())
                 }
             };
             let (reason, next) = (self.redacted(reason), next_pause(pause, uptime));
-            pause = Some(next);
-            let server = &*self.caller.server;
-            tracing::warn!(server, why = reason, again_in = ?next, "the MCP server is not available");
-            *self.caller.client.lock() = Err(reason);
+            if is_awaited && logged == reason {
+                tracing::debug!(server, why = reason, "the MCP server is still not available");
+            } else {
+                tracing::warn!(server, why = reason, again_in = ?next, "the MCP server is not available");
+            }
+            self.caller.session.set(SessionStatus::Away(reason.clone()));
+            logged = reason;
             self.settle();
-            sleep(next).await;
+            let awaited = async {
+                self.caller.session.awaited().await;
+                sleep_until(begin + MIN_OPEN_INTERVAL).await;
+            };
+            tokio::select! {
+                () = sleep(next) => (pause, is_awaited) = (Some(next), false),
+                () = awaited => {
+                    (pause, is_awaited) = (pause.filter(|_| uptime < STABLE_UPTIME), true);
+                }
+            }
+            while replaced.try_join_next().is_some() {}
         }
     }
 
@@ -144,8 +171,8 @@ impl Supervisor {
                 RequestError::Refused { reason, .. } => {
                     format!("it does not list its tools: {reason}")
                 }
-                RequestError::NotTaken(error) | RequestError::Disconnected(error) => {
-                    format!("the session broke while it listed its tools: {error}")
+                error => {
+                    format!("the session broke while it listed its tools: {}", error.reason())
                 }
             })?;
             Ok(session)
@@ -154,38 +181,63 @@ impl Supervisor {
         timeout(CONNECT_TIMEOUT, opening).await.unwrap_or_else(late)
     }
 
-    async fn follow(&self, session: &mut McpSession) -> String {
+    /// Lists the tools when they change, until another session is needed. Returns the reason.
+    pub(super) async fn follow(&self, session: &mut McpSession) -> String {
         let server = &*self.caller.server;
         let client = session.client.clone();
-        *self.caller.client.lock() = Ok(client.clone());
+        self.caller.session.set(SessionStatus::Open(client.clone()));
         self.settle();
         let (revision, tools) = (client.revision(), self.tools.borrow().tools.len());
         tracing::info!(server, %revision, tools, "connected to the MCP server");
-        let mut refusal = None;
+        let mut failure = None;
         loop {
-            if let Err(reason) = session.next_list().await {
-                return reason;
+            match session.next_list().await {
+                Ok(()) => {}
+                Err(SessionLoss::Ended(reason)) => return reason,
+                Err(SessionLoss::Away) => {
+                    let by_call = self.caller.session.client().err();
+                    return by_call.unwrap_or_else(|| "it has forgotten the session".to_owned());
+                }
+                Err(SessionLoss::Silent) => {
+                    let reason = "it does not answer a ping".to_owned();
+                    // A process that is replaced ends, and it may only be busy.
+                    if !session.is_http && client.state.calls.are_any_open().await {
+                        self.caller.session.set(SessionStatus::Away(reason.clone()));
+                        if session.responds_after_calls().await {
+                            self.caller.session.set(SessionStatus::Open(client.clone()));
+                            continue;
+                        }
+                    }
+                    return reason;
+                }
             }
             match timeout(LIST_TIMEOUT, self.list_tools(&client)).await {
-                Ok(Ok(ListChange::Same)) => refusal = None,
+                Ok(Ok(ListChange::Same)) => failure = None,
                 Ok(Ok(ListChange::Changed)) => {
                     let tools = self.tools.borrow().tools.len();
                     tracing::info!(server, tools, "the tools of the MCP server have changed");
                 }
-                Ok(Err(RequestError::NotTaken(error) | RequestError::Disconnected(error))) => {
-                    return format!("the session broke: {error}");
-                }
-                Ok(Err(RequestError::Refused { reason, .. })) => {
-                    if refusal.as_ref() != Some(&reason) {
+                Ok(Err(error)) => {
+                    let (is_away, is_unknown) = (
+                        matches!(error, RequestError::Away(_)),
+                        matches!(error, RequestError::Unknown(_)),
+                    );
+                    let reason = self.redacted(error.reason());
+                    if is_away {
+                        self.caller.session.lose(&client, &reason);
+                    } else if is_unknown {
+                        client.state.doubtful.notify_one();
+                    }
+                    if failure.as_ref() != Some(&reason) {
                         tracing::warn!(
                             server,
-                            why = self.redacted(reason.clone()),
+                            why = reason,
                             "the MCP server does not list its tools again"
                         );
                     }
-                    refusal = Some(reason);
+                    failure = Some(reason);
                 }
-                Err(_) => client.state.timed_out.notify_one(),
+                Err(_) => client.state.doubtful.notify_one(),
             }
             sleep(MIN_LIST_INTERVAL).await;
         }
@@ -317,6 +369,7 @@ mod tests {
             Arc::new(McpCaller::new("test".into(), options, Secrets::default(), None).unwrap());
         let supervisor = Supervisor { caller, transport, tools: watch::Sender::default() };
         let mut session = McpSession::over(ours).await;
+        session.is_http = true;
         let log = Log::default();
         let written = log.clone();
         let log_writer = tracing_subscriber::fmt().with_writer(move || written.clone()).finish();

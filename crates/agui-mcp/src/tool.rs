@@ -48,6 +48,7 @@ impl McpTool {
         }
         let unusable = |error| format!("its schema cannot be used: {error}");
         check_size(&parameters, SchemaLimits::TOOL).map_err(unusable)?;
+        make_defaults_optional(&mut parameters);
         // Zod and others write look-ahead into the patterns of addresses. The server checks its arguments itself.
         let unchecked = remove_unsupported_patterns(&mut parameters);
         if !unchecked.is_empty() {
@@ -66,6 +67,52 @@ impl McpTool {
             metric_name: metric_name(caller, name),
             caller: caller.clone(),
         })
+    }
+
+    /// Adds to the error of a tool that wanted to ask the user during its call, which the revision does not have, what
+    /// the operator can do. The words of servers differ: this says so of each error about elicitation.
+    fn explained(&self, error: ToolError) -> ToolError {
+        let McpCaller { server, options, session, .. } = &*self.caller;
+        let is_modern = session.client().is_ok_and(|client| !client.has_initialize());
+        let is_about_questions = error.message().to_lowercase().contains("elicit");
+        if error.is_question() || !is_modern || !is_about_questions || !options.elicitation {
+            return error;
+        }
+        let (server, tool) = (&**server, &self.name);
+        tracing::warn!(
+            server,
+            tool,
+            "a tool of the MCP server asks during its call: set its option `revision`"
+        );
+        ToolError::new(format!(
+            "{}\nIf the tool asks the user during its call, it has run up to its question: do not call it again. \
+             Such tools need the option `revision = \"2025-11-25\"` of [mcp.{server}] in the configuration.",
+            error.message()
+        ))
+    }
+}
+
+/// Makes members optional that have a default. Zod, with which servers in TypeScript write schemas, describes the value
+/// after its defaults were filled in, where such a member is required. The server checks its arguments itself.
+fn make_defaults_optional(schema: &mut Value) {
+    match schema {
+        Value::Array(schemas) => schemas.iter_mut().for_each(make_defaults_optional),
+        Value::Object(members) => {
+            let properties = members.get("properties").and_then(Value::as_object);
+            let with_default = properties
+                .into_iter()
+                .flatten()
+                .filter(|(_, property)| property.get("default").is_some());
+            let optional: Vec<_> = with_default.map(|(name, _)| name.clone()).collect();
+            if let Some(Value::Array(required)) = members.get_mut("required") {
+                let is_optional = |name: &Value| optional.iter().any(|optional| name == optional);
+                required.retain(|name| !is_optional(name));
+            }
+            let is_data = |name: &str| ["const", "default", "enum", "examples"].contains(&name);
+            let schemas = members.iter_mut().filter(|(name, _)| !is_data(name));
+            schemas.for_each(|(_, schema)| make_defaults_optional(schema));
+        }
+        _ => {}
     }
 }
 
@@ -126,14 +173,18 @@ impl Tool for McpTool {
     ) -> Result<MessageContent, ToolError> {
         let request =
             CallToolRequestParams::new(self.name.clone()).with_arguments(arguments.clone());
-        let (response, secrets) = self.caller.call(CallToolRequest::new(request), cx).await?;
+        let called = self.caller.call(CallToolRequest::new(request), cx).await;
+        let (response, secrets) = called.map_err(|error| self.explained(error))?;
         self.show_page(arguments, &response, &secrets, cx);
         result::to_content(&response, self.caller.options.max_result_bytes, &secrets)
+            .map_err(|error| self.explained(error))
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     #[test]
@@ -141,6 +192,26 @@ mod tests {
         assert_eq!(portable_name("", "read_file"), "read_file");
         assert_eq!(portable_name("files_", "read.file/é"), "files_read_file__-13H6Mlm9K5Zj");
         assert_eq!(portable_name("", &"x".repeat(100)).len(), MAX_NAME_CHARS);
+    }
+
+    #[test]
+    fn a_required_member_with_a_default_is_optional() {
+        let text = json!({ "type": "string", "default": "left" });
+        let mut schema = json!({
+            "properties": {
+                "button": text,
+                "target": { "type": "string" },
+                "steps": { "items": { "properties": { "a": text, "b": {} }, "required": ["a", "b"] } },
+                "required": { "default": 1 },
+            },
+            "required": ["button", "target", "required"],
+            "$defs": { "x": { "default": { "properties": { "a": text }, "required": ["a"] } } },
+        });
+        let unchanged = schema["$defs"].clone();
+        make_defaults_optional(&mut schema);
+        assert_eq!(schema["required"], json!(["target"]));
+        assert_eq!(schema.pointer("/properties/steps/items/required"), Some(&json!(["b"])));
+        assert_eq!(schema["$defs"], unchanged);
     }
 
     #[test]

@@ -141,6 +141,8 @@ pub fn parse(filter: &str) -> io::Result<EnvFilter> {
         (!filter.contains(TRACE_TARGET)).then(|| format!("{TRACE_TARGET}=off")),
         // rmcp logs arguments and results of tools at INFO, so it is limited to WARN unless the filter names it.
         (warns && !filter.contains("rmcp")).then(|| "rmcp=warn".to_owned()),
+        // rmcp logs each refused connection as an error, also one that waits for a person's login. This server logs them.
+        (!filter.contains("rmcp")).then(|| "rmcp::transport::worker=off".to_owned()),
     ];
     // These directives are valid.
     let directives = directives.iter().flatten().filter_map(|directive| directive.parse().ok());
@@ -183,11 +185,10 @@ mod tests {
             ("error", false),
             ("info,rmcp=debug", false),
         ] {
-            assert_eq!(
-                parse(filter).unwrap().to_string().contains("rmcp=warn"),
-                is_limited,
-                "{filter}"
-            );
+            let parsed = parse(filter).unwrap().to_string();
+            assert_eq!(parsed.contains("rmcp=warn"), is_limited, "{filter}");
+            let hides_refusals = parsed.contains("rmcp::transport::worker=off");
+            assert_eq!(hides_refusals, !filter.contains("rmcp"), "{filter}");
         }
         assert!(parse("a=b=c").is_err());
     }
