@@ -37,7 +37,7 @@ async fn store_thread(store: &DynStore) -> ThreadContent {
 pub(super) async fn a_thread_is_read_with_all_its_content(store: DynStore) {
     let content = store_thread(&store).await;
     assert_eq!(
-        (content.title.as_deref(), content.archived, content.head),
+        (content.title.as_deref(), content.archived, content.head.0),
         (Some("Title"), true, 5)
     );
     assert_eq!(content.metadata["tag"], json!([1]));
@@ -50,7 +50,7 @@ pub(super) async fn a_thread_is_read_with_all_its_content(store: DynStore) {
     let runs = content
         .runs
         .iter()
-        .map(|run| (run.record.id.as_str(), run.head, run.state, run.record.status));
+        .map(|run| (run.record.id.as_str(), run.head.0, run.state, run.record.status));
     // The run that has not ended is left out.
     let finished = RunStatus::Finished;
     assert_eq!(
@@ -92,7 +92,7 @@ pub(super) async fn a_thread_is_created_with_its_content(store: DynStore) {
         .await
         .unwrap()
         .unwrap();
-    assert_eq!((left.head, left.state.unwrap().1), (3, json!({ "a": [2] })));
+    assert_eq!((left.head.0, left.state.unwrap().1), (3, json!({ "a": [2] })));
     assert_eq!(listed(&store, "none", ThreadPage::first(9)).await, "copyt", "the newest first");
 
     // The copy continues like any other thread, and the original is not changed by it.
@@ -116,7 +116,7 @@ pub(super) async fn feedback_is_replaced_and_removed(store: DynStore) {
         let page = store.messages(&commented, &query).await.unwrap();
         page.nodes
             .into_iter()
-            .filter_map(|node| Some((node.number, node.feedback?)))
+            .filter_map(|node| Some((node.number.0, node.feedback?)))
             .collect::<Vec<_>>()
     };
     assert!(given().await.is_empty());
@@ -126,7 +126,7 @@ pub(super) async fn feedback_is_replaced_and_removed(store: DynStore) {
     }
     assert!(store.set_feedback(number, &message, None).await.unwrap());
     assert!(given().await.is_empty());
-    for (thread, message) in [(number, "nothing"), (number + 1000, "m")] {
+    for (thread, message) in [(number, "nothing"), (ThreadNumber(number.0 + 1000), "m")] {
         assert!(!store.set_feedback(thread, &message.into(), Some(&opinion(1.0))).await.unwrap());
     }
 }

@@ -12,7 +12,7 @@ pub(super) async fn an_end_is_stored_whole(store: DynStore) {
     };
     assert!(end.finish(&store, &lease, 1).await.unwrap());
     let view = thread(&store, "t").await;
-    assert_eq!((&*branch(&view), view.thread.head, view.thread.messages), ("u a1 a2", 3, 3));
+    assert_eq!((&*branch(&view), view.thread.head.0, view.thread.messages), ("u a1 a2", 3, 3));
     assert!(!view.thread.is_running && view.thread.updated_at == NOW + 7);
     assert_eq!(view.thread.state.unwrap().1, json!({ "left": true }));
     assert_eq!(view.thread.interrupts, end.interrupts);
@@ -136,7 +136,7 @@ pub(super) async fn concurrent_operations_on_many_threads_do_not_interfere(store
             }
             let id = if task % 2 == 0 { "r" } else { "s" };
             let begin = run(&name("t", task), id).begin(&store).await;
-            let BeginOutcome::Begun { lease: next, replaced, .. } = begin else {
+            let BeginOutcome::Begun(Begun { lease: next, replaced, .. }) = begin else {
                 panic!("{begin:?}")
             };
             assert!(replaced == (id == "r") && next.run > lease.run);

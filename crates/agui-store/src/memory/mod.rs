@@ -13,10 +13,11 @@ use parking_lot::Mutex;
 
 use self::tables::{RunEntry, Tables, ThreadEntry, limit, oldest};
 use super::{
-    BeginOutcome, EndState, EndedRun, EventBatch, EventPage, Feedback, FinishedRun, Lease, LostRun,
-    MessagePage, MessageQuery, Millis, NewRun, Retention, RunEnd, RunRecord, RunStart, Store,
-    StoreError, StoreResult, SweepResult, Thread, ThreadContent, ThreadKey, ThreadPage,
-    ThreadParts, ThreadUpdate, ThreadVersion, ThreadView, branch_of,
+    BeginOutcome, Begun, EndState, EndedRun, EventBatch, EventPage, Feedback, FinishedRun, Lease,
+    LostRun, MessageNumber, MessagePage, MessageQuery, Millis, NewRun, Retention, RunEnd,
+    RunNumber, RunRecord, RunStart, Store, StoreError, StoreResult, SweepResult, Thread,
+    ThreadContent, ThreadKey, ThreadNumber, ThreadPage, ThreadParts, ThreadUpdate, ThreadVersion,
+    ThreadView, branch_of,
     files::{ALL_OWNERS, FileStore},
     sealed::SealedStore,
     search::terms,
@@ -77,13 +78,13 @@ impl Store for MemoryStore {
             .answered
             .splice(..0, replaced.iter().flat_map(|replaced| replaced.answered.iter().cloned()));
         entry.runs.push(begun);
-        Ok(BeginOutcome::Begun {
+        Ok(BeginOutcome::Begun(Begun {
             lease,
             version: entry.thread.version,
-            last_message: entry.nodes.len() as i64,
+            last_message: MessageNumber::ROOT.plus(entry.nodes.len()),
             state_number: entry.state,
             replaced: replaced.is_some(),
-        })
+        }))
     }
 
     async fn append(&self, batches: &[EventBatch]) -> StoreResult<Vec<bool>> {
@@ -112,7 +113,7 @@ impl Store for MemoryStore {
         let ThreadEntry { state, thread: Thread { version, bytes, head, .. }, .. } = *entry;
         let finished = FinishedRun {
             version,
-            last_message: entry.nodes.len() as i64,
+            last_message: MessageNumber::ROOT.plus(entry.nodes.len()),
             state_number: state,
             bytes,
         };
@@ -135,8 +136,8 @@ impl Store for MemoryStore {
 
     async fn set_delivered(
         &self,
-        thread: i64,
-        run: i64,
+        thread: ThreadNumber,
+        run: RunNumber,
         delivered: bool,
     ) -> StoreResult<Option<i64>> {
         let mut tables = self.0.lock();
@@ -158,7 +159,7 @@ impl Store for MemoryStore {
 
     async fn threads(&self, owner: &str, page: &ThreadPage) -> StoreResult<Vec<Thread>> {
         let tables = self.0.lock();
-        let after = page.after.unwrap_or(i64::MAX);
+        let after = page.after.unwrap_or(RunNumber(i64::MAX));
         let is_listed = |thread: &Thread| {
             &*thread.key.owner == owner
                 && thread.run < after
@@ -213,7 +214,7 @@ impl Store for MemoryStore {
 
     async fn set_feedback(
         &self,
-        thread: i64,
+        thread: ThreadNumber,
         message: &MessageId,
         feedback: Option<&Feedback>,
     ) -> StoreResult<bool> {
@@ -240,7 +241,12 @@ impl Store for MemoryStore {
         Ok(is_new)
     }
 
-    async fn run(&self, _owner: &str, thread: i64, id: &RunId) -> StoreResult<Option<RunRecord>> {
+    async fn run(
+        &self,
+        _owner: &str,
+        thread: ThreadNumber,
+        id: &RunId,
+    ) -> StoreResult<Option<RunRecord>> {
         let tables = self.0.lock();
         let runs = tables.threads.get(&thread).map(|entry| &entry.runs);
         let run = runs.and_then(|runs| runs.iter().find(|run| run.record.id == *id));
@@ -250,7 +256,7 @@ impl Store for MemoryStore {
     async fn end_state(
         &self,
         _owner: &str,
-        thread: i64,
+        thread: ThreadNumber,
         by: EndedRun<'_>,
     ) -> StoreResult<Option<EndState>> {
         let tables = self.0.lock();
@@ -261,8 +267,8 @@ impl Store for MemoryStore {
             EndedRun::Branch(message) => {
                 let mut branch: Vec<_> =
                     branch_of(&entry.nodes, message).iter().map(|node| node.number).collect();
-                if message == 0 || !branch.is_empty() {
-                    branch.insert(0, 0);
+                if message == MessageNumber::ROOT || !branch.is_empty() {
+                    branch.insert(0, MessageNumber::ROOT);
                 }
                 let ended = ended.filter(|run| branch.binary_search(&run.head).is_ok());
                 ended.max_by_key(|run| (run.head, run.record.number))
@@ -282,7 +288,7 @@ impl Store for MemoryStore {
         }))
     }
 
-    async fn answered(&self, _owner: &str, thread: i64) -> StoreResult<Vec<ResumeEntry>> {
+    async fn answered(&self, _owner: &str, thread: ThreadNumber) -> StoreResult<Vec<ResumeEntry>> {
         let tables = self.0.lock();
         let runs = tables.threads.get(&thread).into_iter().flat_map(|entry| &entry.runs);
         Ok(runs.flat_map(|run| run.answered.iter().cloned()).collect())
@@ -291,7 +297,7 @@ impl Store for MemoryStore {
     async fn events(
         &self,
         _owner: &str,
-        run: i64,
+        run: RunNumber,
         after: u64,
         max_bytes: usize,
     ) -> StoreResult<Option<EventPage>> {
@@ -318,7 +324,7 @@ impl Store for MemoryStore {
             + tables.files.sums(owner.unwrap_or(ALL_OWNERS)).cost())
     }
 
-    async fn run_start(&self, _owner: &str, run: i64) -> StoreResult<Option<RunStart>> {
+    async fn run_start(&self, _owner: &str, run: RunNumber) -> StoreResult<Option<RunStart>> {
         let tables = self.0.lock();
         let entry = tables.threads_of_runs.get(&run).and_then(|thread| tables.threads.get(thread));
         let is_run = |entry: &&RunEntry| entry.record.number == run;
@@ -330,7 +336,7 @@ impl Store for MemoryStore {
         }))
     }
 
-    async fn delete(&self, thread: i64) -> StoreResult<bool> {
+    async fn delete(&self, thread: ThreadNumber) -> StoreResult<bool> {
         Ok(self.0.lock().remove(thread))
     }
 

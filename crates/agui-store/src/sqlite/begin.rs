@@ -12,7 +12,8 @@ use super::{
     writer::Tx,
 };
 use crate::{
-    BeginOutcome, Lease, RunStatus, StoreError, StoreResult, ThreadSize, ThreadVersion,
+    BeginOutcome, Begun, Lease, MessageNumber, RunNumber, RunStatus, StoreError, StoreResult,
+    ThreadNumber, ThreadSize, ThreadVersion,
     columns::{BatchColumns, BeginColumns},
     rows,
     text::{list_to_json, parse_json},
@@ -33,7 +34,7 @@ const DELETE_RUN: [&str; 2] =
 
 struct FoundThread {
     version: ThreadVersion,
-    run: i64,
+    run: RunNumber,
     holder: Option<Arc<str>>,
     size: ThreadSize,
 }
@@ -64,7 +65,8 @@ pub(super) fn begin(tx: &mut Tx<'_>, new: &BeginColumns) -> StoreResult<BeginOut
         if new.branch.state.is_some() { Some(state_number(run, 0)) } else { new.state_number };
     let before = found.as_ref().map_or(ThreadSize::default(), |found| found.size);
     let bytes = before.bytes + new.branch.bytes;
-    let (head, last_message) = ends(&new.branch, before.messages.cast_signed());
+    let last_before = MessageNumber(before.messages.cast_signed());
+    let (head, last_message) = ends(&new.branch, last_before);
     let (thread, replaced) = match &found {
         None => {
             let thread = tx.numbers.thread();
@@ -89,7 +91,7 @@ pub(super) fn begin(tx: &mut Tx<'_>, new: &BeginColumns) -> StoreResult<BeginOut
             (thread, delete_same_id(tx, thread, &new.run_id)?)
         }
     };
-    write_branch(tx, thread, before.messages.cast_signed(), &new.branch)?;
+    write_branch(tx, thread, last_before, &new.branch)?;
     write_state(tx, thread, state, new.branch.state.as_deref())?;
     let answered_before = replaced.as_ref().and_then(|replaced| replaced.as_deref());
     tx.execute(INSERT_RUN, named_params! {
@@ -107,13 +109,13 @@ pub(super) fn begin(tx: &mut Tx<'_>, new: &BeginColumns) -> StoreResult<BeginOut
     if let Some(started) = &new.started {
         events::insert(tx, &BatchColumns::begin(lease.clone(), started))?;
     }
-    Ok(BeginOutcome::Begun {
+    Ok(BeginOutcome::Begun(Begun {
         lease,
         version: found.map_or(1, |found| found.version.version + 1),
         last_message,
         state_number: state,
         replaced: replaced.is_some(),
-    })
+    }))
 }
 
 /// Returns the reason why the run does not begin, or `None` if it may begin.
@@ -146,9 +148,13 @@ fn answers_of_both(before: Option<&str>, new: Option<&str>) -> Option<String> {
 }
 
 /// Deletes an ended run. Returns the replies that it brought, or `None` if there is no such run.
-fn delete_same_id(tx: &Tx<'_>, thread: i64, id: &str) -> StoreResult<Option<Option<String>>> {
+fn delete_same_id(
+    tx: &Tx<'_>,
+    thread: ThreadNumber,
+    id: &str,
+) -> StoreResult<Option<Option<String>>> {
     let params = named_params! { ":thread": thread, ":id": id };
-    let same: Option<(i64, Option<String>)> =
+    let same: Option<(RunNumber, Option<String>)> =
         one(tx.conn, FIND_SAME_ID, params, |row| Ok(row.try_into()?))?;
     let Some((run, answered)) = same else { return Ok(None) };
     for sql in DELETE_RUN {
