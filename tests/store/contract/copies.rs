@@ -41,7 +41,8 @@ pub(super) async fn a_thread_is_read_with_all_its_content(store: DynStore) {
         (Some("Title"), true, 5)
     );
     assert_eq!(content.metadata["tag"], json!([1]));
-    let messages = content.messages.iter().map(|it| (it.message.id().as_str(), it.parent, it.run));
+    let messages =
+        content.messages.iter().map(|it| (it.message.id().as_str(), it.parent.0, it.run));
     let expected =
         [("u", 0, None), ("a", 1, Some(0)), ("b", 2, Some(0)), ("v", 1, None), ("c", 4, Some(1))];
     assert_eq!(messages.collect::<Vec<_>>(), expected);
@@ -112,7 +113,7 @@ pub(super) async fn feedback_is_replaced_and_removed(store: DynStore) {
     let commented = thread(&store, "t").await.thread;
     let (number, message) = (commented.number, MessageId::from("m"));
     let given = async || {
-        let query = MessageQuery::new(2, 9);
+        let query = MessageQuery::new(MessageNumber(2), 9);
         let page = store.messages(&commented, &query).await.unwrap();
         page.nodes
             .into_iter()

@@ -74,7 +74,7 @@ pub(super) async fn every_status_is_stored(store: DynStore) {
             let lease = lease(&store, "t", "r").await;
             let (usage, failure) = (vec![usage.clone(); status as usize], failure(code));
             let failure = (status == RunStatus::Failed).then_some(&failure);
-            let end = changed(RunEnd::new(status, 0), |it| {
+            let end = changed(RunEnd::new(status, MessageNumber::ROOT), |it| {
                 it.events = 12;
                 it.usage = &usage;
                 it.failure = failure;

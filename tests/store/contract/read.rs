@@ -146,7 +146,7 @@ pub(super) async fn unknown_threads_and_runs_are_none(store: DynStore) {
         assert!(store.run(OWNER, thread, &id.into()).await.unwrap().is_none());
         assert!(store.end_state(OWNER, thread, EndedRun::Id(&id.into())).await.unwrap().is_none());
     }
-    assert!(store.events(OWNER, lease.run + 1000, 0, 99).await.unwrap().is_none());
+    assert!(store.events(OWNER, RunNumber(lease.run.0 + 1000), 0, 99).await.unwrap().is_none());
     let page = store.events(OWNER, lease.run, 0, 99).await.unwrap().unwrap();
     assert!(page.events.is_empty() && page.count == 0);
     // The run may have been deleted, so this is no error.
