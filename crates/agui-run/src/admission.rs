@@ -30,8 +30,8 @@ use agui_agent::files::{AbsorbError, has_media};
 use agui_base::complete_on_drop::CompleteOnDrop;
 use agui_protocol::Messages;
 use agui_store::{
-    BeginOutcome, Lease, LostRun, Millis, NewRun, RunRecord, SharedStore, StoreError, ThreadKey,
-    ThreadSize, Topic, host::now,
+    BeginOutcome, Begun, Lease, LostRun, Millis, NewRun, RunNumber, RunRecord, SharedStore,
+    StoreError, ThreadKey, ThreadNumber, ThreadSize, Topic, host::now,
 };
 
 /// The first and the longest interval of polling a thread that another process uses, while no signals arrive.
@@ -60,12 +60,7 @@ pub(super) struct Admission {
 
 /// A run as it has begun in the store.
 pub(super) struct BegunRun {
-    pub(super) lease: Lease,
-    /// The version of the thread after the begin.
-    pub(super) version: i64,
-    /// The number of the last message of the thread.
-    pub(super) last_message: i64,
-    pub(super) state_number: Option<i64>,
+    pub(super) stored: Begun,
     /// The time when the thread was created.
     pub(super) created_at: Millis,
     pub(super) request_bytes: u64,
@@ -166,7 +161,7 @@ impl ThreadCore {
         Ok(StartedRun::Detached { follower, snapshots: Vec::new() })
     }
 
-    async fn wait_for_free_thread(&self, thread: i64, poll: Duration) {
+    async fn wait_for_free_thread(&self, thread: ThreadNumber, poll: Duration) {
         match self.store.shared().map(SharedStore::signals).filter(|signals| signals.is_live()) {
             Some(signals) => {
                 let mut watch = signals.watch(Topic::Thread(thread));
@@ -223,21 +218,14 @@ impl Admission {
                 .then(|| stored_request(request, &plan, self.had_inline_media));
             let now = now();
             match self.begin_with(&plan, stored.as_deref(), now).await? {
-                BeginOutcome::Begun { lease, version, last_message, state_number } => {
+                BeginOutcome::Begun(begun) => {
                     if loaded.is_none() {
                         threads.count_new_thread();
                     }
                     threads.publish(key, ThreadChange::Begun);
                     let request_bytes = stored.map_or(0, |stored| stored.len() as u64);
                     let created_at = loaded.as_ref().map_or(now, |loaded| loaded.created_at);
-                    let begun = BegunRun {
-                        lease,
-                        version,
-                        last_message,
-                        state_number,
-                        created_at,
-                        request_bytes,
-                    };
+                    let begun = BegunRun { stored: begun, created_at, request_bytes };
                     let started = self.launch(plan, begun);
                     return Ok(BeginAttempt::Begun(started));
                 }
@@ -327,7 +315,7 @@ impl Admission {
             key: &self.key,
             run_id: &input.run_id,
             asked: None,
-            known: 0,
+            known: RunNumber::default(),
             continues: false,
             agent: agent.name(),
             detached: permit.detached.is_some(),

@@ -36,7 +36,7 @@ use agui_protocol::{
     event::{Custom, MessagesSnapshot, RunError, RunFinished, RunOutcome, StateSnapshot},
     own_names::ALREADY_ANSWERED,
 };
-use agui_store::ThreadVersion;
+use agui_store::{Begun, ThreadVersion};
 
 impl Runs {
     /// Launches a run that is not stored. `unverified` are the client's messages that only agents
@@ -142,8 +142,8 @@ impl Admission {
 
     /// Launches the run that has begun with this plan.
     pub(super) fn launch(self, mut plan: Plan, begun: BegunRun) -> StartedRun {
-        let BegunRun { lease, version, last_message, state_number, created_at, request_bytes } =
-            begun;
+        let BegunRun { stored, created_at, request_bytes } = begun;
+        let Begun { lease, version, last_message, state_number, .. } = stored;
         let first_run = Some(plan.first_run.unwrap_or(lease.run));
         let Self { runs, threads, key, turn, mut request, loaded, had_inline_media, .. } = self;
         let options = &threads.options;

@@ -17,7 +17,7 @@ use agui_agent::{
     AgentError, EventStream, emit, emit::TextMessage, event_stream, events, host::RunJournal,
 };
 use agui_protocol::{Interrupt, event::RunError};
-use agui_store::Lease;
+use agui_store::{Lease, RunNumber, ThreadNumber};
 
 fn runs(agent: impl Agent) -> Arc<Runs> {
     limited(agent, RunLimits::default())
@@ -322,7 +322,7 @@ async fn drain_waits_for_runs_and_then_stops_each() {
 async fn a_run_with_a_journal_does_not_end_by_a_shutdown() {
     let runs = runs(silent().0);
     let mut run = start(&runs);
-    let lease = Lease { thread: 1, run: 1, holder: "a".into() };
+    let lease = Lease { thread: ThreadNumber(1), run: RunNumber(1), holder: "a".into() };
     let log = Arc::new(LiveLog::new(lease, 0, u64::MAX));
     run.cx = run.cx.clone().with_journal(Some(RunJournal { log, continuation: None }));
     run.control().stop(Stop::Shutdown);
