@@ -6,7 +6,7 @@ use std::{
 };
 
 use agui_server::store::{
-    BeginOutcome, Begun, OpenError, PostgresStore, SharedStore, Signals, Topic,
+    BeginOutcome, Begun, OpenError, PostgresStore, RunNumber, SharedStore, Signals, Topic,
 };
 use tokio::{net::TcpListener, sync::broadcast::Receiver, time::timeout};
 
@@ -77,7 +77,7 @@ async fn changes_are_signalled_to_other_processes() {
         Topic::Run(lease.run),
         Topic::Thread(lease.thread),
         Topic::Cancels,
-        Topic::Run(lease.run + 1000),
+        Topic::Run(RunNumber(lease.run.0 + 1000)),
     ]
     .map(|topic| signals.watch(topic));
     let soon = Duration::from_secs(20);
