@@ -29,6 +29,7 @@ pub struct ThreadContent {
     pub metadata: JsonObject,
     /// The number of the last message of the current branch, which is its position plus one; 0 if
     /// there is no message.
+    #[schema(value_type = i64)]
     pub head: MessageNumber,
     /// The current state, by its position in `states`, or `null`.
     #[serde(default)]
@@ -78,6 +79,7 @@ impl ThreadContent {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct CopiedMessage {
     /// The number of the message before it, which is smaller than its own; 0 is the root.
+    #[schema(value_type = i64)]
     pub parent: MessageNumber,
     /// The run that made it, by its position in `runs`; absent if a client sent it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -98,6 +100,7 @@ pub struct CopiedRun {
     #[schema(inline)]
     pub record: RunRecord,
     /// The number of the last message of its branch.
+    #[schema(value_type = i64)]
     pub head: MessageNumber,
     /// The state at its end, by its position in `states`, or `null`.
     #[serde(default)]
