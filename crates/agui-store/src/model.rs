@@ -436,6 +436,7 @@ pub struct LostRun {
 }
 
 /// The result of a request to cancel a run.
+#[allow(clippy::large_enum_variant, reason = "few are made, and none is kept")]
 #[derive(Debug, Clone, PartialEq)]
 pub enum CancelRequest {
     /// The request is stored for the process that has the run.
