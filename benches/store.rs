@@ -10,9 +10,9 @@ use std::{fs, sync::Arc, time::Instant};
 use agui_server::{
     protocol::Message,
     store::{
-        BeginOutcome, CopiedMessage, CopiedRun, EventBatch, Lease, MessageQuery, NewRun,
-        PostgresStore, RunEnd, RunRecord, RunStatus, SqliteStore, Store, ThreadContent, ThreadKey,
-        ThreadPage, ThreadParts, ThreadVersion,
+        BeginOutcome, Begun, CopiedMessage, CopiedRun, EventBatch, Lease, MessageNumber,
+        MessageQuery, NewRun, PostgresStore, RunEnd, RunNumber, RunRecord, RunStatus, SqliteStore,
+        Store, ThreadContent, ThreadKey, ThreadNumber, ThreadPage, ThreadParts, ThreadVersion,
     },
 };
 use agui_store::model::now;
@@ -54,7 +54,8 @@ async fn new_threads(store: &Arc<dyn Store>, concurrent: usize) {
         tasks.push(tokio::spawn(async move {
             for _ in 0..RUNS / concurrent {
                 let (key, asked) = (new_key(), Message::user("question", "Say something, please"));
-                let (lease, asked) = begin(&*store, &key, None, 0, &[asked]).await;
+                let (lease, asked) =
+                    begin(&*store, &key, None, MessageNumber::ROOT, &[asked]).await;
                 finish(&*store, &lease, asked).await;
             }
         }));
@@ -70,7 +71,7 @@ async fn long_thread(store: &Arc<dyn Store>, length: usize) {
     let key = new_key();
     let messages: Vec<_> =
         (0..length).map(|n| Message::user(format!("m{n}"), "x".repeat(200))).collect();
-    let (lease, last) = begin(&**store, &key, None, 0, &messages).await;
+    let (lease, last) = begin(&**store, &key, None, MessageNumber::ROOT, &messages).await;
     finish(&**store, &lease, last).await;
     let thread = store.thread(&key, ThreadParts::default()).await.unwrap().unwrap().thread;
     let (mut known, mut head) = (ThreadVersion::of(&thread), thread.head);
@@ -89,7 +90,7 @@ async fn long_thread(store: &Arc<dyn Store>, length: usize) {
 async fn logs(store: &Arc<dyn Store>) {
     let mut leases = Vec::new();
     for _ in 0..300 {
-        leases.push(begin(&**store, &new_key(), None, 0, &[]).await.0);
+        leases.push(begin(&**store, &new_key(), None, MessageNumber::ROOT, &[]).await.0);
     }
     let (cost, rounds) = (Cost::start(), 100);
     for round in 0..rounds {
@@ -124,22 +125,22 @@ async fn begin(
     store: &dyn Store,
     key: &ThreadKey,
     known: Option<ThreadVersion>,
-    base: i64,
+    base: MessageNumber,
     messages: &[Message],
-) -> (Lease, i64) {
+) -> (Lease, MessageNumber) {
     let (run_id, holder) = (uuid::Uuid::new_v4().to_string().into(), "bench".into());
     let mut run = NewRun::new(key, &run_id, "bench", &holder);
     (run.lease_until, run.expected) = (now() + 30_000, known);
     (run.branch.base, run.branch.new) =
         (base, messages.iter().map(|message| (message, None)).collect());
     match store.begin(&run).await.unwrap() {
-        BeginOutcome::Begun { lease, last_message, .. } => (lease, last_message),
+        BeginOutcome::Begun(Begun { lease, last_message, .. }) => (lease, last_message),
         other => panic!("{other:?}"),
     }
 }
 
 /// Ends a run with an answer. Returns the number of the answer.
-async fn finish(store: &dyn Store, lease: &Lease, head: i64) -> i64 {
+async fn finish(store: &dyn Store, lease: &Lease, head: MessageNumber) -> MessageNumber {
     let answer = Message::user(format!("a{}", lease.run), "token ".repeat(50));
     let mut end = RunEnd::new(RunStatus::Finished, head);
     end.delivered = true;
@@ -153,13 +154,13 @@ async fn pages(store: &Arc<dyn Store>) {
     let key = new_key();
     let messages: Vec<_> =
         (0..LENGTH).map(|n| Message::user(format!("m{n}"), "x".repeat(500))).collect();
-    let (lease, last) = begin(&**store, &key, None, 0, &messages).await;
+    let (lease, last) = begin(&**store, &key, None, MessageNumber::ROOT, &messages).await;
     finish(&**store, &lease, last).await;
     let thread = store.thread(&key, ThreadParts::default()).await.unwrap().unwrap().thread;
     for newest in [LENGTH, LENGTH / 2] {
         let (cost, times) = (Cost::start(), 100);
         for _ in 0..times {
-            let query = MessageQuery::new(newest, 50);
+            let query = MessageQuery::new(MessageNumber(newest), 50);
             assert_eq!(store.messages(&thread, &query).await.unwrap().nodes.len(), 50);
         }
         cost.report(&format!("page of 50 messages before message {newest}"), times);
@@ -178,7 +179,7 @@ async fn searches(store: &Arc<dyn Store>) {
         tasks.spawn(async move {
             let key = ThreadKey { owner: "key:ann".into(), id: number.to_string().into() };
             let messages = texts.into_iter().zip(0..).map(|(text, parent)| CopiedMessage {
-                parent,
+                parent: MessageNumber(parent),
                 run: None,
                 message: Message::user(format!("m{parent}"), text),
                 feedback: None,
@@ -236,11 +237,16 @@ impl Words {
 }
 
 fn content(messages: Vec<CopiedMessage>) -> ThreadContent {
-    let mut record = RunRecord::new(0, 0, "r".into(), "bench".to_owned());
+    let mut record = RunRecord::new(
+        RunNumber::default(),
+        ThreadNumber::default(),
+        "r".into(),
+        "bench".to_owned(),
+    );
     (record.status, record.delivered, record.ended_at) = (RunStatus::Finished, true, Some(0));
     let mut content = ThreadContent::default();
     (content.agent, content.title) = ("bench".to_owned(), Some("A title".to_owned()));
-    content.head = messages.len() as i64;
+    content.head = MessageNumber(messages.len() as i64);
     content.runs = vec![CopiedRun {
         record,
         head: content.head,

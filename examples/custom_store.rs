@@ -9,8 +9,9 @@ use agui_server::{
     store::{
         BeginOutcome, EndState, EndedRun, EventBatch, EventPage, Feedback, FinishedRun, Lease,
         LostRun, MemoryStore, MessagePage, MessageQuery, Millis, NewRun, Retention, RunEnd,
-        RunRecord, RunStart, SharedStore, Store, StoreError, SweepResult, Thread, ThreadContent,
-        ThreadKey, ThreadPage, ThreadParts, ThreadUpdate, ThreadVersion, ThreadView,
+        RunNumber, RunRecord, RunStart, SharedStore, Store, StoreError, SweepResult, Thread,
+        ThreadContent, ThreadKey, ThreadNumber, ThreadPage, ThreadParts, ThreadUpdate,
+        ThreadVersion, ThreadView,
     },
 };
 
@@ -34,7 +35,7 @@ struct AuditedStore<S> {
 impl<S: Store> Store for AuditedStore<S> {
     async fn begin(&self, run: &NewRun<'_>) -> Result<BeginOutcome, StoreError> {
         let outcome = self.inner.begin(run).await?;
-        if matches!(outcome, BeginOutcome::Begun { .. }) {
+        if matches!(outcome, BeginOutcome::Begun(_)) {
             tracing::info!(
                 run = &**run.run_id,
                 agent = run.agent,
@@ -70,8 +71,8 @@ impl<S: Store> Store for AuditedStore<S> {
 
     async fn set_delivered(
         &self,
-        thread: i64,
-        run: i64,
+        thread: ThreadNumber,
+        run: RunNumber,
         delivered: bool,
     ) -> Result<Option<i64>, StoreError> {
         self.inner.set_delivered(thread, run, delivered).await
@@ -107,7 +108,7 @@ impl<S: Store> Store for AuditedStore<S> {
 
     async fn set_feedback(
         &self,
-        thread: i64,
+        thread: ThreadNumber,
         message: &MessageId,
         feedback: Option<&Feedback>,
     ) -> Result<bool, StoreError> {
@@ -125,7 +126,7 @@ impl<S: Store> Store for AuditedStore<S> {
     async fn run(
         &self,
         owner: &str,
-        thread: i64,
+        thread: ThreadNumber,
         id: &RunId,
     ) -> Result<Option<RunRecord>, StoreError> {
         self.inner.run(owner, thread, id).await
@@ -134,7 +135,7 @@ impl<S: Store> Store for AuditedStore<S> {
     async fn attempts(
         &self,
         owner: &str,
-        thread: i64,
+        thread: ThreadNumber,
         id: &RunId,
     ) -> Result<Vec<RunRecord>, StoreError> {
         self.inner.attempts(owner, thread, id).await
@@ -143,27 +144,31 @@ impl<S: Store> Store for AuditedStore<S> {
     async fn end_state(
         &self,
         owner: &str,
-        thread: i64,
+        thread: ThreadNumber,
         by: EndedRun<'_>,
     ) -> Result<Option<EndState>, StoreError> {
         self.inner.end_state(owner, thread, by).await
     }
 
-    async fn answered(&self, owner: &str, thread: i64) -> Result<Vec<ResumeEntry>, StoreError> {
+    async fn answered(
+        &self,
+        owner: &str,
+        thread: ThreadNumber,
+    ) -> Result<Vec<ResumeEntry>, StoreError> {
         self.inner.answered(owner, thread).await
     }
 
     async fn events(
         &self,
         owner: &str,
-        run: i64,
+        run: RunNumber,
         after: u64,
         max_bytes: usize,
     ) -> Result<Option<EventPage>, StoreError> {
         self.inner.events(owner, run, after, max_bytes).await
     }
 
-    async fn run_start(&self, owner: &str, run: i64) -> Result<Option<RunStart>, StoreError> {
+    async fn run_start(&self, owner: &str, run: RunNumber) -> Result<Option<RunStart>, StoreError> {
         self.inner.run_start(owner, run).await
     }
 
@@ -171,9 +176,9 @@ impl<S: Store> Store for AuditedStore<S> {
         self.inner.stored_bytes(owner).await
     }
 
-    async fn delete(&self, thread: i64) -> Result<bool, StoreError> {
+    async fn delete(&self, thread: ThreadNumber) -> Result<bool, StoreError> {
         let existed = self.inner.delete(thread).await?;
-        tracing::info!(thread, existed, "thread deleted");
+        tracing::info!(thread = thread.0, existed, "thread deleted");
         Ok(existed)
     }
 

@@ -8,10 +8,11 @@ pub use agui_store::PostgresStore;
 pub use agui_store::SqliteStore;
 #[doc(inline)]
 pub use agui_store::{
-    BeginOutcome, BranchWrite, CancelRequest, CopiedMessage, CopiedRun, EndReason, EndState,
+    BeginOutcome, Begun, BranchWrite, CancelRequest, CopiedMessage, CopiedRun, EndReason, EndState,
     EndedRun, EventBatch, EventPage, Feedback, FinishedRun, HeadUpdate, IntoStore, Lease, LostRun,
-    MemoryStore, MessageNode, MessageOrigin, MessagePage, MessageQuery, Millis, NewRun, OpenError,
-    Retention, RunEnd, RunFailure, RunRecord, RunStart, RunStatus, SharedStore, Signals, Store,
-    StoreError, SweepResult, Thread, ThreadContent, ThreadKey, ThreadPage, ThreadParts, ThreadSize,
-    ThreadUpdate, ThreadVersion, ThreadView, Topic, TopicWatch,
+    MemoryStore, MessageNode, MessageNumber, MessageOrigin, MessagePage, MessageQuery, Millis,
+    NewRun, OpenError, Retention, RunEnd, RunFailure, RunNumber, RunRecord, RunStart, RunStatus,
+    SharedStore, Signals, StateNumber, Store, StoreError, SweepResult, Thread, ThreadContent,
+    ThreadKey, ThreadNumber, ThreadPage, ThreadParts, ThreadSize, ThreadUpdate, ThreadVersion,
+    ThreadView, Topic, TopicWatch,
 };

@@ -8,7 +8,8 @@ use agui_server::{
     options::{Connections, HttpOptions, ThreadOptions},
     protocol::Message,
     store::{
-        CopiedMessage, CopiedRun, MemoryStore, RunRecord, Store as _, ThreadContent, ThreadKey,
+        CopiedMessage, CopiedRun, MemoryStore, MessageNumber, RunNumber, RunRecord, Store as _,
+        ThreadContent, ThreadKey, ThreadNumber,
     },
 };
 use reqwest::header;
@@ -341,17 +342,23 @@ async fn the_threads_of_runs_share_the_budget_of_their_requests() {
     for thread in ["a", "b", "c"] {
         let mut content = ThreadContent::default();
         let message = Message::user("m", "x".repeat(4_800_000));
-        content.messages.push(CopiedMessage { parent: 0, run: None, message, feedback: None });
-        let mut record = RunRecord::new(0, 0, "before".into(), "silent".to_owned());
+        content.messages.push(CopiedMessage {
+            parent: MessageNumber::ROOT,
+            run: None,
+            message,
+            feedback: None,
+        });
+        let mut record =
+            RunRecord::new(RunNumber(0), ThreadNumber(0), "before".into(), "silent".to_owned());
         record.ended_at = Some(1);
         content.runs.push(CopiedRun {
             record,
-            head: 1,
+            head: MessageNumber(1),
             state: None,
             interrupts: Vec::new(),
             answered: Vec::new(),
         });
-        content.head = 1;
+        content.head = MessageNumber(1);
         let key = ThreadKey { owner: ThreadKey::ANONYMOUS.into(), id: thread.into() };
         assert!(store.insert(&key, &content).await.unwrap());
     }

@@ -6,7 +6,7 @@ use agui_server::{
     Server,
     agent::{EventStream, RunContext, builtin::Echo, emit::TextMessage, events},
     protocol::{Event, RunAgentInput, event::RunStarted},
-    store::{EventBatch, PostgresStore, SqliteStore},
+    store::{EventBatch, PostgresStore, RunNumber, SqliteStore},
 };
 use sqlx::{AssertSqlSafe, Connection as _, PgConnection};
 use tokio::time::sleep;
@@ -76,7 +76,7 @@ impl Database {
 }
 
 /// Begins a run that another server has lost after four events.
-async fn left_behind(store: &DynStore, thread: &str, agent: &str) -> i64 {
+async fn left_behind(store: &DynStore, thread: &str, agent: &str) -> RunNumber {
     let run = TestRun {
         agent: agent.to_owned(),
         request: Some("{}"),

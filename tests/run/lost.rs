@@ -11,7 +11,7 @@ use agui_server::{
         events,
     },
     protocol::{Event, Message, RunAgentInput, event::RunStarted},
-    store::{BeginOutcome, EventBatch, Lease, MemoryStore, NewRun, Store, ThreadKey},
+    store::{BeginOutcome, Begun, EventBatch, Lease, MemoryStore, NewRun, Store, ThreadKey},
 };
 use agui_store::model::now;
 use serde_json::Value;
@@ -42,7 +42,7 @@ async fn begin(store: &MemoryStore, thread: &str, holder: &str, detached: bool) 
     (run.detached, run.lease_until) = (detached, now() + 15_000);
     run.branch.new = vec![(&message, None)];
     run.request = detached.then_some(r#"{"tools":[{"name":"a","description":"b"}]}"#);
-    let BeginOutcome::Begun { lease, .. } = store.begin(&run).await.unwrap() else {
+    let BeginOutcome::Begun(Begun { lease, .. }) = store.begin(&run).await.unwrap() else {
         panic!("it is new")
     };
     lease

@@ -91,7 +91,7 @@ async fn removed_threads_and_logs_leave_no_rows() {
     let path = folder.path().join("threads.db");
     let store = open(&path).await;
     for _ in 0..2 {
-        ended_run(&store, run("replaced", "r").with([user("u")])).await;
+        ended_run(&store, run("attempts", "r").with([user("u")])).await;
     }
     for thread in ["deleted", "old"] {
         ended_run(&store, run(thread, "r").at(NOW - 10)).await;
@@ -107,17 +107,17 @@ async fn removed_threads_and_logs_leave_no_rows() {
         ["threads", "messages", "states", "runs", "events"]
             .map(|table| query::<i64>(&path, &format!("SELECT COUNT(*) FROM agui_{table}")))
     };
-    assert_eq!(rows(), [3, 6, 4, 5, 5]);
+    assert_eq!(rows(), [3, 6, 4, 6, 6]);
     delete(&store, "deleted").await;
-    assert_eq!(rows(), [2, 4, 2, 3, 3]);
+    assert_eq!(rows(), [2, 4, 2, 4, 4]);
     let mut old = Retention::default();
     old.thread_age = Some(5);
     assert_eq!(store.sweep(&old, NOW).await.unwrap().threads, 1);
-    assert_eq!(rows(), [1, 2, 0, 1, 1]);
+    assert_eq!(rows(), [1, 2, 0, 2, 2]);
     let mut no_logs = Retention::default();
     no_logs.logs = Some(0);
     store.sweep(&no_logs, NOW).await.unwrap();
-    assert_eq!(rows(), [1, 2, 0, 1, 0]);
+    assert_eq!(rows(), [1, 2, 0, 2, 0]);
 }
 
 /// Returns the bytes of all files in the folder.

@@ -2,7 +2,7 @@
 
 use std::{fs, path::Path, sync::Arc};
 
-use agui_server::store::{EventBatch, Lease, Retention, SqliteStore};
+use agui_server::store::{EventBatch, Lease, Retention, RunNumber, SqliteStore};
 use rusqlite::Connection;
 use tempfile::tempdir;
 
@@ -32,9 +32,9 @@ async fn append_in_turns(store: &DynStore, leases: &[Lease], batches: u64) {
     }
 }
 
-fn rows_of(path: &Path, run: i64) -> i64 {
+fn rows_of(path: &Path, run: RunNumber) -> i64 {
     let count = "SELECT COUNT(*) + (SELECT COUNT(*) FROM agui_log_ends WHERE run = ?1) FROM agui_events WHERE run = ?1";
-    Connection::open(path).unwrap().query_row(count, [run], |row| row.get(0)).unwrap()
+    Connection::open(path).unwrap().query_row(count, [run.0], |row| row.get(0)).unwrap()
 }
 
 #[tokio::test]

@@ -66,8 +66,9 @@ mod unfenced {
         store::{
             BeginOutcome, EndState, EndedRun, EventBatch, EventPage, Feedback, FinishedRun, Lease,
             LostRun, MemoryStore, MessagePage, MessageQuery, Millis, NewRun, Retention, RunEnd,
-            RunRecord, RunStart, Store, StoreError, SweepResult, Thread, ThreadContent, ThreadKey,
-            ThreadPage, ThreadParts, ThreadUpdate, ThreadVersion, ThreadView,
+            RunNumber, RunRecord, RunStart, Store, StoreError, SweepResult, Thread, ThreadContent,
+            ThreadKey, ThreadNumber, ThreadPage, ThreadParts, ThreadUpdate, ThreadVersion,
+            ThreadView,
         },
     };
 
@@ -100,8 +101,8 @@ mod unfenced {
         }
         async fn set_delivered(
             &self,
-            thread: i64,
-            run: i64,
+            thread: ThreadNumber,
+            run: RunNumber,
             delivered: bool,
         ) -> Result<Option<i64>, StoreError> {
             self.0.set_delivered(thread, run, delivered).await
@@ -132,7 +133,7 @@ mod unfenced {
         }
         async fn set_feedback(
             &self,
-            thread: i64,
+            thread: ThreadNumber,
             message: &MessageId,
             feedback: Option<&Feedback>,
         ) -> Result<bool, StoreError> {
@@ -153,7 +154,7 @@ mod unfenced {
         async fn run(
             &self,
             owner: &str,
-            thread: i64,
+            thread: ThreadNumber,
             id: &RunId,
         ) -> Result<Option<RunRecord>, StoreError> {
             self.0.run(owner, thread, id).await
@@ -161,7 +162,7 @@ mod unfenced {
         async fn attempts(
             &self,
             owner: &str,
-            thread: i64,
+            thread: ThreadNumber,
             id: &RunId,
         ) -> Result<Vec<RunRecord>, StoreError> {
             self.0.attempts(owner, thread, id).await
@@ -169,19 +170,23 @@ mod unfenced {
         async fn end_state(
             &self,
             owner: &str,
-            thread: i64,
+            thread: ThreadNumber,
             run: EndedRun<'_>,
         ) -> Result<Option<EndState>, StoreError> {
             self.0.end_state(owner, thread, run).await
         }
 
-        async fn answered(&self, owner: &str, thread: i64) -> Result<Vec<ResumeEntry>, StoreError> {
+        async fn answered(
+            &self,
+            owner: &str,
+            thread: ThreadNumber,
+        ) -> Result<Vec<ResumeEntry>, StoreError> {
             self.0.answered(owner, thread).await
         }
         async fn events(
             &self,
             owner: &str,
-            run: i64,
+            run: RunNumber,
             after: u64,
             max_bytes: usize,
         ) -> Result<Option<EventPage>, StoreError> {
@@ -190,10 +195,14 @@ mod unfenced {
         async fn stored_bytes(&self, owner: Option<&str>) -> Result<u64, StoreError> {
             self.0.stored_bytes(owner).await
         }
-        async fn run_start(&self, owner: &str, run: i64) -> Result<Option<RunStart>, StoreError> {
+        async fn run_start(
+            &self,
+            owner: &str,
+            run: RunNumber,
+        ) -> Result<Option<RunStart>, StoreError> {
             self.0.run_start(owner, run).await
         }
-        async fn delete(&self, thread: i64) -> Result<bool, StoreError> {
+        async fn delete(&self, thread: ThreadNumber) -> Result<bool, StoreError> {
             self.0.delete(thread).await
         }
         async fn sweep(

@@ -11,8 +11,8 @@ use std::{
 use agui_server::{
     protocol::Message,
     store::{
-        CopiedMessage, CopiedRun, EndedRun, PostgresStore, RunRecord, SqliteStore, ThreadContent,
-        ThreadKey, ThreadPage, ThreadParts,
+        CopiedMessage, CopiedRun, EndedRun, MessageNumber, PostgresStore, RunNumber, RunRecord,
+        SqliteStore, ThreadContent, ThreadKey, ThreadNumber, ThreadPage, ThreadParts,
     },
 };
 use futures::FutureExt as _;
@@ -58,10 +58,20 @@ fn content(texts: impl IntoIterator<Item = String>) -> ThreadContent {
     let mut content = ThreadContent::default();
     for (text, number) in texts.into_iter().zip(0..) {
         let message = Message::user(format!("m{number}"), text);
-        content.messages.push(CopiedMessage { parent: number, run: None, message, feedback: None });
+        content.messages.push(CopiedMessage {
+            parent: MessageNumber(number),
+            run: None,
+            message,
+            feedback: None,
+        });
     }
-    content.head = content.messages.len() as i64;
-    let mut record = RunRecord::new(0, 0, "r".into(), "echo".to_owned());
+    content.head = MessageNumber(content.messages.len() as i64);
+    let mut record = RunRecord::new(
+        RunNumber::default(),
+        ThreadNumber::default(),
+        "r".into(),
+        "echo".to_owned(),
+    );
     record.ended_at = Some(1);
     let (head, answered) = (content.head, Vec::new());
     content.runs.push(CopiedRun { record, head, state: None, interrupts: Vec::new(), answered });
@@ -262,7 +272,7 @@ async fn the_end_of_a_long_branch_is_found_with_one_statement() {
         let run = long.runs.remove(0);
         for number in 0..20_000 {
             let mut other = run.clone();
-            (other.record.id, other.head) = (number.to_string().into(), 1);
+            (other.record.id, other.head) = (number.to_string().into(), MessageNumber(1));
             long.runs.push(other);
         }
         assert!(store.insert(&key(ANN, "long"), &long).await.unwrap());
@@ -274,9 +284,12 @@ async fn the_end_of_a_long_branch_is_found_with_one_statement() {
             .thread
             .number;
         let time = slowest(3, async || {
-            let left =
-                store.end_state(ANN, number, EndedRun::Branch(20_000)).await.unwrap().unwrap();
-            assert_eq!((&*left.run_id, left.head), ("19999", 1));
+            let left = store
+                .end_state(ANN, number, EndedRun::Branch(MessageNumber(20_000)))
+                .await
+                .unwrap()
+                .unwrap();
+            assert_eq!((&*left.run_id, left.head.0), ("19999", 1));
         });
         check(
             &format!("{name}: the end of a branch of 20,000 messages"),

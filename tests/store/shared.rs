@@ -5,7 +5,9 @@ use std::{
     time::{Duration, Instant},
 };
 
-use agui_server::store::{BeginOutcome, OpenError, PostgresStore, SharedStore, Signals, Topic};
+use agui_server::store::{
+    BeginOutcome, Begun, OpenError, PostgresStore, RunNumber, SharedStore, Signals, Topic,
+};
 use tokio::{net::TcpListener, sync::broadcast::Receiver, time::timeout};
 
 use crate::{
@@ -75,7 +77,7 @@ async fn changes_are_signalled_to_other_processes() {
         Topic::Run(lease.run),
         Topic::Thread(lease.thread),
         Topic::Cancels,
-        Topic::Run(lease.run + 1000),
+        Topic::Run(RunNumber(lease.run.0 + 1000)),
     ]
     .map(|topic| signals.watch(topic));
     let soon = Duration::from_secs(20);
@@ -163,8 +165,9 @@ async fn one_of_two_processes_that_begin_a_run_succeeds() {
         let (one, two) =
             (run(&thread, &format!("a{round}")), run(&thread, &format!("b{round}")).by("there"));
         let (one, two) = tokio::join!(one.begin(&a), two.begin(&b));
-        let begun =
-            |begin| if let BeginOutcome::Begun { lease, .. } = begin { Some(lease) } else { None };
+        let begun = |begin| {
+            if let BeginOutcome::Begun(Begun { lease, .. }) = begin { Some(lease) } else { None }
+        };
         let begun: Vec<_> = [one, two].into_iter().filter_map(begun).collect();
         assert_eq!(begun.len(), 1);
         finish(&a, &begun[0], NOW).await;

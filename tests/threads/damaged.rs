@@ -370,7 +370,7 @@ async fn damage_columns(part: usize, store: Arc<dyn Store>, database: Database) 
                 Err(_) => {
                     eprintln!("failed: {what}");
                     failed.push(what);
-                    all.store.delete(thread).await.unwrap();
+                    all.store.delete(agui_server::store::ThreadNumber(thread)).await.unwrap();
                     all.store.delete_all("key:ann").await.unwrap();
                     all.run(ANN, &ask("other", "r", "m", "harmless")).await;
                 }

@@ -14,7 +14,7 @@ use uuid::Uuid;
 use agui_base::hmac::hmac_sha256;
 use agui_protocol::RunAgentInput;
 use agui_store::{
-    Millis, Store,
+    Millis, RunNumber, Store,
     files::{SecretName, new_secret},
     host::StoreResult,
 };
@@ -66,7 +66,7 @@ pub enum Conversation {
         /// The time at which the thread was created.
         created_at: Millis,
         /// The number of the first run of the branch.
-        first_run: i64,
+        first_run: RunNumber,
     },
     /// The conversation of this run alone. The run is not stored, so the thread at the other server
     /// must not contain it either.
@@ -148,7 +148,7 @@ mod tests {
 
     #[tokio::test]
     async fn each_part_of_a_conversation_makes_ids_of_its_own() {
-        let first = |created_at| Conversation::Stored { created_at, first_run: 1 };
+        let first = |created_at| Conversation::Stored { created_at, first_run: RunNumber(1) };
         let cx = || context("ann", "a", "t", first(1));
         let all = [
             cx(),
@@ -176,8 +176,14 @@ mod tests {
 
     #[tokio::test]
     async fn branches_have_the_runs_of_one_thread() {
-        let of =
-            |first_run| context("ann", "a", "t", Conversation::Stored { created_at: 1, first_run });
+        let of = |run| {
+            context(
+                "ann",
+                "a",
+                "t",
+                Conversation::Stored { created_at: 1, first_run: RunNumber(run) },
+            )
+        };
         let [(first, run), (second, same_run)] =
             [ids(&of(1), ThreadIds::Branch).await, ids(&of(2), ThreadIds::Branch).await];
         assert!(first != second && run == same_run);

@@ -37,8 +37,9 @@ use agui_agent::{
 use agui_base::complete_on_drop::CompleteOnDrop;
 use agui_protocol::{Message, Messages};
 use agui_store::{
-    BeginOutcome, EndedRun, Lease, LostRun, Millis, NewRun, RunRecord, RunStatus, SharedStore,
-    StoreError, ThreadKey, ThreadParts, ThreadSize, Topic, host::now,
+    BeginOutcome, Begun, EndedRun, Lease, LostRun, MessageNumber, Millis, NewRun, RunNumber,
+    RunRecord, RunStatus, SharedStore, StoreError, ThreadKey, ThreadNumber, ThreadParts,
+    ThreadSize, Topic, host::now,
 };
 
 /// The first and the longest interval of polling a thread that another process uses, while no signals arrive.
@@ -64,19 +65,14 @@ pub(super) struct Admission {
     /// True if the client sent data that were stored as files.
     pub(super) had_inline_media: bool,
     /// The newest run of the same request that is not the reason to refuse this one.
-    known: i64,
+    known: RunNumber,
     /// True if the run retries an attempt.
     retries: bool,
 }
 
 /// A run as it has begun in the store.
 pub(super) struct BegunRun {
-    pub(super) lease: Lease,
-    /// The version of the thread after the begin.
-    pub(super) version: i64,
-    /// The number of the last message of the thread.
-    pub(super) last_message: i64,
-    pub(super) state_number: Option<i64>,
+    pub(super) stored: Begun,
     /// The time when the thread was created.
     pub(super) created_at: Millis,
     pub(super) request_bytes: u64,
@@ -131,7 +127,7 @@ impl Runs {
             is_read: false,
             shows_retracted: false,
             had_inline_media,
-            known: 0,
+            known: RunNumber::default(),
             retries: false,
         });
         loop {
@@ -185,7 +181,7 @@ impl Runs {
 }
 
 impl ThreadCore {
-    async fn wait_for_free_thread(&self, thread: i64, poll: Duration) {
+    async fn wait_for_free_thread(&self, thread: ThreadNumber, poll: Duration) {
         match self.store.shared().map(SharedStore::signals).filter(|signals| signals.is_live()) {
             Some(signals) => {
                 let mut watch = signals.watch(Topic::Thread(thread));
@@ -243,21 +239,14 @@ impl Admission {
             let now = now();
             match self.begin_with(&plan, stored.as_deref(), now).await? {
                 BeginOutcome::Known(run) => return Ok(BeginAttempt::Known(self, run)),
-                BeginOutcome::Begun { lease, version, last_message, state_number } => {
+                BeginOutcome::Begun(begun) => {
                     if loaded.is_none() {
                         threads.count_new_thread();
                     }
                     threads.publish(key, ThreadChange::Begun);
                     let request_bytes = stored.map_or(0, |stored| stored.len() as u64);
                     let created_at = loaded.as_ref().map_or(now, |loaded| loaded.created_at);
-                    let begun = BegunRun {
-                        lease,
-                        version,
-                        last_message,
-                        state_number,
-                        created_at,
-                        request_bytes,
-                    };
+                    let begun = BegunRun { stored: begun, created_at, request_bytes };
                     let started = self.launch(plan, begun);
                     return Ok(BeginAttempt::Begun(started));
                 }
@@ -318,8 +307,9 @@ impl Admission {
         );
         let end = threads.store.end_state(&key.owner, same.thread, EndedRun::Id(&same.id)).await?;
         let end = end.filter(|_| attempt.number == newest_here);
-        let (head, state, open) =
-            end.map_or((0, None, Vec::new()), |end| (end.head, end.state, end.interrupts));
+        let (head, state, open) = end.map_or((MessageNumber::default(), None, Vec::new()), |end| {
+            (end.head, end.state, end.interrupts)
+        });
         let state = state.map(|(_, state)| state);
         let stored = StoredEnd { view: &view, run: &attempt, head, state, open };
         let shown = self.request.input.messages.iter().map(Message::id).collect();

@@ -39,7 +39,7 @@ use agui_protocol::{
     event::{Custom, MessagesSnapshot, RunError, RunFinished, RunOutcome, StateSnapshot},
     own_names::ALREADY_ANSWERED,
 };
-use agui_store::{EventBatch, ThreadVersion};
+use agui_store::{Begun, EventBatch, ThreadVersion};
 
 impl Runs {
     /// Launches a run that is not stored. `unverified` are the client's messages that only agents
@@ -145,9 +145,9 @@ impl Admission {
 
     /// Launches the run that has begun with this plan.
     pub(super) fn launch(self, mut plan: Plan, begun: BegunRun) -> StartedRun {
-        let BegunRun { lease, version, last_message, state_number, created_at, request_bytes } =
-            begun;
         let later_request = self.later_request(&plan);
+        let BegunRun { stored, created_at, request_bytes } = begun;
+        let Begun { lease, version, last_message, state_number, .. } = stored;
         let first_run = Some(plan.first_run.unwrap_or(lease.run));
         let Self { runs, threads, key, place, mut request, loaded, had_inline_media, .. } = self;
         let options = &threads.options;

@@ -18,7 +18,7 @@ use super::{
     runs::Runs,
     turn::{live_run::LiveRun, thread_core::ThreadCore},
 };
-use agui_store::{LostRun, SharedStore, StoreError, Topic, host::now};
+use agui_store::{LostRun, RunNumber, SharedStore, StoreError, Topic, host::now};
 
 /// The interval of polling for cancel requests of other processes: without signals, and with
 /// signals, which can be lost.
@@ -80,7 +80,7 @@ impl Runs {
                     }
                     Err(error) => {
                         tracing::warn!(
-                            run,
+                            run = run.0,
                             ?error,
                             "a lost run could not be continued or closed; trying again"
                         );
@@ -219,7 +219,7 @@ fn warn_on_error(result: Result<(), StoreError>, failure: &'static str) {
 struct LeaseRenewal {
     renewed: Instant,
     /// Runs whose lease this process held at the last check without running them.
-    unknown: HashSet<i64>,
+    unknown: HashSet<RunNumber>,
 }
 
 impl LeaseRenewal {
@@ -284,7 +284,7 @@ impl LeaseRenewal {
                 Err(error) if error.is_transient() => return Err(error),
                 Err(error) => {
                     tracing::error!(
-                        run = run.lease.run,
+                        run = run.lease.run.0,
                         ?error,
                         "a lost run could not be closed; trying again"
                     );

@@ -7,9 +7,9 @@ use agui_observe::metrics::Metrics;
 use agui_protocol::{MessageId, ResumeEntry, RunId};
 use agui_store::{
     BeginOutcome, EndState, EndedRun, EventBatch, EventPage, Feedback, FinishedRun, Lease, LostRun,
-    MessagePage, MessageQuery, Millis, NewRun, Retention, RunEnd, RunRecord, RunStart, SharedStore,
-    Store, StoreError, SweepResult, Thread, ThreadContent, ThreadKey, ThreadPage, ThreadParts,
-    ThreadUpdate, ThreadVersion, ThreadView,
+    MessagePage, MessageQuery, Millis, NewRun, Retention, RunEnd, RunNumber, RunRecord, RunStart,
+    SharedStore, Store, StoreError, SweepResult, Thread, ThreadContent, ThreadKey, ThreadNumber,
+    ThreadPage, ThreadParts, ThreadUpdate, ThreadVersion, ThreadView,
 };
 
 /// Measures the operations of a [`Store`], but not of a [`SharedStore`].
@@ -35,23 +35,23 @@ impl MeasuredStore {
         begin(run: &NewRun<'_>) -> BeginOutcome;
         promote(lease: &Lease, request: Option<&str>, first: &EventBatch) -> bool;
         finish(lease: &Lease, end: &RunEnd<'_>) -> Option<FinishedRun>;
-        set_delivered(thread: i64, run: i64, delivered: bool) -> Option<i64>;
+        set_delivered(thread: ThreadNumber, run: RunNumber, delivered: bool) -> Option<i64>;
         thread(key: &ThreadKey, include: ThreadParts) -> Option<ThreadView>;
         threads(owner: &str, page: &ThreadPage) -> Vec<Thread>;
         update(expected: ThreadVersion, update: &ThreadUpdate<'_>) -> bool;
         messages(thread: &Thread, query: &MessageQuery) -> MessagePage;
-        set_feedback(thread: i64, message: &MessageId, feedback: Option<&Feedback>) -> bool;
+        set_feedback(thread: ThreadNumber, message: &MessageId, feedback: Option<&Feedback>) -> bool;
         content(key: &ThreadKey) -> Option<ThreadContent>;
         insert(key: &ThreadKey, content: &ThreadContent) -> bool;
-        run(owner: &str, thread: i64, id: &RunId) -> Option<RunRecord>;
-        attempts(owner: &str, thread: i64, id: &RunId) -> Vec<RunRecord>;
-        end_state(owner: &str, thread: i64, run: EndedRun<'_>) -> Option<EndState>;
-        answered(owner: &str, thread: i64) -> Vec<ResumeEntry>;
-        events(owner: &str, run: i64, after: u64, max_bytes: usize) -> Option<EventPage>;
-        events_of_runs(after: &BTreeMap<i64, u64>, max_bytes: usize) -> BTreeMap<i64, EventPage>;
-        run_start(owner: &str, run: i64) -> Option<RunStart>;
+        run(owner: &str, thread: ThreadNumber, id: &RunId) -> Option<RunRecord>;
+        attempts(owner: &str, thread: ThreadNumber, id: &RunId) -> Vec<RunRecord>;
+        end_state(owner: &str, thread: ThreadNumber, run: EndedRun<'_>) -> Option<EndState>;
+        answered(owner: &str, thread: ThreadNumber) -> Vec<ResumeEntry>;
+        events(owner: &str, run: RunNumber, after: u64, max_bytes: usize) -> Option<EventPage>;
+        events_of_runs(after: &BTreeMap<RunNumber, u64>, max_bytes: usize) -> BTreeMap<RunNumber, EventPage>;
+        run_start(owner: &str, run: RunNumber) -> Option<RunStart>;
         stored_bytes(owner: Option<&str>) -> u64;
-        delete(thread: i64) -> bool;
+        delete(thread: ThreadNumber) -> bool;
         delete_all(owner: &str) -> u64;
         sweep(retention: &Retention, now: Millis) -> SweepResult;
         lost_runs(holder: &str, now: Millis, limit: usize) -> Vec<LostRun>;

@@ -16,7 +16,7 @@ use agui_protocol::{
     },
     own_names::RESTATED,
 };
-use agui_store::{MessageNode, RunRecord, RunStatus, ThreadView, host::branch_of};
+use agui_store::{MessageNode, MessageNumber, RunRecord, RunStatus, ThreadView, host::branch_of};
 
 /// The end of a run, as events for a client that asks for it again.
 pub struct RestatedRun {
@@ -32,7 +32,7 @@ pub(crate) struct StoredEnd<'a> {
     pub(crate) view: &'a ThreadView,
     pub(crate) run: &'a RunRecord,
     /// The last message of the run's branch.
-    pub(crate) head: i64,
+    pub(crate) head: MessageNumber,
     pub(crate) state: Option<serde_json::Value>,
     /// The run's questions that are still open.
     pub(crate) open: Vec<Interrupt>,
@@ -67,7 +67,8 @@ impl StoredEnd<'_> {
     /// Returns the current branch if it contains the run's end, else the run's own branch.
     fn branch(&self) -> Messages {
         let current = branch_of(&self.view.nodes, self.view.thread.head);
-        let has_end = self.head == 0 || current.iter().any(|node| node.number == self.head);
+        let has_end = self.head == MessageNumber::default()
+            || current.iter().any(|node| node.number == self.head);
         let branch = if has_end { current } else { branch_of(&self.view.nodes, self.head) };
         branch
             .into_iter()

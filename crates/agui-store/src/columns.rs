@@ -7,8 +7,9 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::{
-    BranchWrite, CopiedMessage, CopiedRun, EndReason, EventBatch, Lease, Millis, NewRun, RunEnd,
-    StoreResult, ThreadContent, ThreadKey, ThreadSize, ThreadUpdate, ThreadVersion,
+    BranchWrite, CopiedMessage, CopiedRun, EndReason, EventBatch, Lease, MessageNumber, Millis,
+    NewRun, RunEnd, RunNumber, StateNumber, StoreResult, ThreadContent, ThreadKey, ThreadSize,
+    ThreadUpdate, ThreadVersion,
     files::named_files,
     text::{lines, list_to_json, name_to_text, times, to_json},
 };
@@ -50,13 +51,13 @@ macro_rules! columns {
 
 columns! {
     /// The columns of a message that is new, or has a new body.
-    MessageColumns from (number: i64, message: &Message, run: Option<i64>, indexing: Indexing) {
+    MessageColumns from (number: MessageNumber, message: &Message, run: Option<RunNumber>, indexing: Indexing) {
         /// The number of a stored message, or the position of a new message among the new ones,
         /// from 1.
-        number: i64 = number,
+        number: MessageNumber = number,
         id: String = text(message.id()),
         role: &'static str = message.role().as_str(),
-        run: Option<i64> = run,
+        run: Option<RunNumber> = run,
         body: String = to_json(message),
         words: Option<String> = (indexing.message)(message),
     }
@@ -69,7 +70,7 @@ columns! {
         let new = branch.new.iter().zip(1..);
         let new = new.map(|((message, run), position)| {
             let indexing = if position > MAX_INDEXED { NO_WORDS } else { indexing };
-            MessageColumns::new(position, message, *run, indexing)
+            MessageColumns::new(MessageNumber(position), message, *run, indexing)
         });
         let messages = new.collect::<StoreResult<Vec<_>>>()?;
         let updated = branch.updated.iter();
@@ -84,7 +85,7 @@ columns! {
             messages.iter().map(|new| &new.body).chain(&state).map(|text| text.len() as u64).sum(),
         /// The length of all updated bodies: the upper limit of what they add to the thread.
         updated_bytes: u64 = updated.iter().map(|message| message.body.len() as u64).sum(),
-        base: i64 = branch.base,
+        base: MessageNumber = branch.base,
         messages: Vec<MessageColumns> = messages,
         updated: Vec<MessageColumns> = updated,
         state: Option<String> = state,
@@ -111,7 +112,7 @@ columns! {
         id: String = text(&run.key.id),
         run_id: String = text(run.run_id),
         asked: Option<String> = run.asked.map(text),
-        known: i64 = run.known,
+        known: RunNumber = run.known,
         continues: bool = run.continues,
         agent: String = text(run.agent),
         title: Option<String> = run.title.map(text),
@@ -124,8 +125,8 @@ columns! {
         expected: Option<ThreadVersion> = run.expected,
         #[serde(flatten)]
         branch: BranchColumns = BranchColumns::new(&run.branch, run.state, run.interrupts, indexing)?,
-        state_number: Option<i64> = run.state_number,
-        first_run: Option<i64> = run.first_run,
+        state_number: Option<StateNumber> = run.state_number,
+        first_run: Option<RunNumber> = run.first_run,
         answered: Option<String> = list_to_json(&run.answered),
         request: Option<String> = run.request.map(str::to_owned),
         started: Option<String> = run.started.map(str::to_owned),
@@ -208,8 +209,8 @@ columns! {
         archived: Option<bool> = update.archived,
         sets_metadata: bool = update.metadata.is_some(),
         metadata: Option<String> = update.metadata.filter(|metadata| !metadata.is_empty()).map(to_json),
-        head: Option<i64> = update.head.map(|head| head.head),
-        state: Option<i64> = update.head.and_then(|head| head.state_number),
+        head: Option<MessageNumber> = update.head.map(|head| head.head),
+        state: Option<StateNumber> = update.head.and_then(|head| head.state_number),
         interrupts: Option<String> = update.head.and_then(|head| list_to_json(head.interrupts)),
     }
 }
@@ -218,7 +219,7 @@ columns! {
     /// States and runs are named by their positions, from 0.
     ContentColumns from (key: &ThreadKey, content: &ThreadContent, indexing: Indexing) where {
         let messages = content.messages.iter().zip(1..);
-        let messages = messages.map(|(copied, number)| CopiedMessageColumns::new(number, copied, indexing));
+        let messages = messages.map(|(copied, number)| CopiedMessageColumns::new(MessageNumber(number), copied, indexing));
         let messages = messages.collect::<StoreResult<Vec<_>>>()?;
         let states = content.states.iter().map(to_json).collect::<Vec<_>>();
         let runs = content.runs.iter().enumerate().map(|(position, run)| CopiedRunColumns::new(position, run));
@@ -230,7 +231,7 @@ columns! {
         title_words: Option<String> = content.title.as_deref().and_then(indexing.title),
         archived: bool = content.archived,
         metadata: Option<String> = Some(&content.metadata).filter(|metadata| !metadata.is_empty()).map(to_json),
-        head: i64 = content.head,
+        head: MessageNumber = content.head,
         state: Option<usize> = content.state,
         interrupts: Option<String> = list_to_json(&content.interrupts),
         bytes: u64 = content.bytes(),
@@ -246,12 +247,12 @@ columns! {
 }
 
 columns! {
-    CopiedMessageColumns from (number: i64, copied: &CopiedMessage, indexing: Indexing) where {
-        let run = copied.run.map(|run| run as i64);
+    CopiedMessageColumns from (number: MessageNumber, copied: &CopiedMessage, indexing: Indexing) where {
+        let run = copied.run.map(|run| RunNumber(run as i64));
     } {
         #[serde(flatten)]
         message: MessageColumns = MessageColumns::new(number, &copied.message, run, indexing)?,
-        parent: i64 = copied.parent,
+        parent: MessageNumber = copied.parent,
         feedback: Option<String> = copied.feedback.as_ref().map(to_json),
     }
 }
@@ -265,7 +266,7 @@ columns! {
         agent: String = text(&run.record.agent),
         status: &'static str = run.record.status.as_str(),
         delivered: bool = run.record.delivered,
-        head: i64 = run.head,
+        head: MessageNumber = run.head,
         state: Option<usize> = run.state,
         interrupts: Option<String> = list_to_json(&run.interrupts),
         answered: Option<String> = list_to_json(&run.answered),

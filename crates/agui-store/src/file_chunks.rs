@@ -68,7 +68,7 @@ impl FilePart {
     /// Appends the next chunk.
     pub(super) fn push(&mut self, row: &impl DbRow) -> StoreResult<()> {
         let chunk = read_chunk(row)?
-            .filter(|_| rows::number(row, "number").is_ok_and(|number| number == self.next));
+            .filter(|_| rows::number::<i64>(row, "number").is_ok_and(|number| number == self.next));
         let Some(chunk) = chunk else { return Err(self.damaged()) };
         let start = self.next as usize * CHUNK_BYTES;
         let [from, to] =

@@ -29,6 +29,7 @@ mod json_len;
 mod memory;
 #[doc(hidden)]
 pub mod model;
+mod numbers;
 mod pages;
 #[cfg(feature = "postgres")]
 mod postgres;
@@ -62,6 +63,7 @@ pub use model::{
     ThreadParts, ThreadSize, ThreadVersion, ThreadView,
 };
 pub(crate) use model::{branch_of, now};
+pub use numbers::{MessageNumber, RunNumber, StateNumber, ThreadNumber};
 pub use pages::{EventPage, MessagePage, MessageQuery, ThreadPage};
 #[cfg(feature = "postgres")]
 pub use postgres::PostgresStore;
@@ -71,7 +73,8 @@ pub use signals::{Signals, Topic, TopicWatch};
 pub use sqlite::SqliteStore;
 pub use thread_content::{CopiedMessage, CopiedRun, ThreadContent};
 pub use write::{
-    BeginOutcome, BranchWrite, EventBatch, FinishedRun, HeadUpdate, NewRun, RunEnd, ThreadUpdate,
+    BeginOutcome, Begun, BranchWrite, EventBatch, FinishedRun, HeadUpdate, NewRun, RunEnd,
+    ThreadUpdate,
 };
 
 use agui_protocol::{MessageId, ResumeEntry, RunId};
@@ -138,8 +141,8 @@ pub trait Store: Send + Sync + 'static {
     /// one. Returns the thread's new version; `None`, without an effect, if the thread does not exist.
     async fn set_delivered(
         &self,
-        thread: i64,
-        run: i64,
+        thread: ThreadNumber,
+        run: RunNumber,
         delivered: bool,
     ) -> StoreResult<Option<i64>>;
 
@@ -173,7 +176,7 @@ pub trait Store: Send + Sync + 'static {
     /// Returns whether there is such a message.
     async fn set_feedback(
         &self,
-        thread: i64,
+        thread: ThreadNumber,
         message: &MessageId,
         feedback: Option<&Feedback>,
     ) -> StoreResult<bool>;
@@ -185,31 +188,41 @@ pub trait Store: Send + Sync + 'static {
     /// Creates a thread with its content. Writes nothing and returns `false` if the owner has a thread with this id.
     async fn insert(&self, key: &ThreadKey, content: &ThreadContent) -> StoreResult<bool>;
 
-    /// Reads the newest attempt of a run. Here and below, `owner` is the owner of the thread: all
-    /// reads share a few permits, and a read waits only for reads of its own owner.
-    async fn run(&self, owner: &str, thread: i64, id: &RunId) -> StoreResult<Option<RunRecord>>;
+    /// Reads the newest attempt of a run. Here and below, `owner` is the owner of the thread: all reads share
+    /// a few permits, and a read waits only for reads of its own owner.
+    async fn run(
+        &self,
+        owner: &str,
+        thread: ThreadNumber,
+        id: &RunId,
+    ) -> StoreResult<Option<RunRecord>>;
 
     /// Reads all attempts of a run, the oldest first.
-    async fn attempts(&self, owner: &str, thread: i64, id: &RunId) -> StoreResult<Vec<RunRecord>>;
+    async fn attempts(
+        &self,
+        owner: &str,
+        thread: ThreadNumber,
+        id: &RunId,
+    ) -> StoreResult<Vec<RunRecord>>;
 
     /// Reads the end of an ended run: the last message of its branch, its state, and the interrupts that no run of the
     /// thread has answered since. Returns `None` if there is no such run, or it is running.
     async fn end_state(
         &self,
         owner: &str,
-        thread: i64,
+        thread: ThreadNumber,
         run: EndedRun<'_>,
     ) -> StoreResult<Option<EndState>>;
 
     /// Reads the replies that the runs of a thread have brought, in the order of the runs.
-    async fn answered(&self, owner: &str, thread: i64) -> StoreResult<Vec<ResumeEntry>>;
+    async fn answered(&self, owner: &str, thread: ThreadNumber) -> StoreResult<Vec<ResumeEntry>>;
 
     /// Reads the events of a run's log that follow the event with number `after`: none, or at least one and about
     /// `max_bytes` bytes of them. Returns `None` if there is no such run.
     async fn events(
         &self,
         owner: &str,
-        run: i64,
+        run: RunNumber,
         after: u64,
         max_bytes: usize,
     ) -> StoreResult<Option<EventPage>>;
@@ -222,9 +235,9 @@ pub trait Store: Send + Sync + 'static {
     /// The default reads one after the other.
     async fn events_of_runs(
         &self,
-        after: &BTreeMap<i64, u64>,
+        after: &BTreeMap<RunNumber, u64>,
         max_bytes: usize,
-    ) -> StoreResult<BTreeMap<i64, EventPage>> {
+    ) -> StoreResult<BTreeMap<RunNumber, EventPage>> {
         let mut pages = BTreeMap::new();
         for (run, after) in after {
             pages.extend(self.events("", *run, *after, max_bytes).await?.map(|page| (*run, page)));
@@ -234,14 +247,14 @@ pub trait Store: Send + Sync + 'static {
 
     /// Reads the input of a detached run. Returns `None` if there is no such run, if it began
     /// without a `request`, or if its log was removed.
-    async fn run_start(&self, owner: &str, run: i64) -> StoreResult<Option<RunStart>>;
+    async fn run_start(&self, owner: &str, run: RunNumber) -> StoreResult<Option<RunStart>>;
 
     /// Returns the bytes of the threads and files of an owner, or of all owners: the sum of [`Thread::bytes`] and the lengths of the
     /// files.
     async fn stored_bytes(&self, owner: Option<&str>) -> StoreResult<u64>;
 
     /// Deletes a thread with its messages, runs and logs, even if a run is running. Returns whether it existed.
-    async fn delete(&self, thread: i64) -> StoreResult<bool>;
+    async fn delete(&self, thread: ThreadNumber) -> StoreResult<bool>;
 
     /// Deletes all threads and files of an owner, including threads that are too damaged to be
     /// listed. Returns the number of threads.
@@ -354,17 +367,18 @@ pub trait SharedStore: Send + Sync {
     /// Notes that this process follows the running runs of these threads in the store. For at least
     /// 40 seconds it then gets [`Topic::Run`] for each append to their logs that a read after this
     /// call does not find. A signal also covers the appends of the next 500 ms.
-    async fn follow(&self, threads: &[i64]) -> StoreResult<()>;
+    async fn follow(&self, threads: &[ThreadNumber]) -> StoreResult<()>;
 
     /// Ends a lease while its run stays running, so that the run is lost at once. Other processes get
     /// [`Topic::Leases`]. Has no effect if the lease was lost.
     async fn release(&self, lease: &Lease) -> StoreResult<()>;
 
     /// Asks the process that has a run's lease to cancel the run.
-    async fn request_cancel(&self, thread: i64, run: &RunId) -> StoreResult<CancelRequest>;
+    async fn request_cancel(&self, thread: ThreadNumber, run: &RunId)
+    -> StoreResult<CancelRequest>;
 
     /// Lists the numbers of a holder's runs that were asked to be cancelled.
-    async fn cancel_requests(&self, holder: &str) -> StoreResult<Vec<i64>>;
+    async fn cancel_requests(&self, holder: &str) -> StoreResult<Vec<RunNumber>>;
 
     /// Sends a text to the other processes, which get it as [`Signals::announcements`]. If it is lost, they get `None`.
     fn announce(&self, text: String);

@@ -10,6 +10,7 @@ use serde_json::{Map, Value};
 use smart_default::SmartDefault;
 use utoipa::ToSchema;
 
+use super::{MessageNumber, RunNumber, StateNumber, ThreadNumber};
 use agui_base::time_text;
 use agui_protocol::{Interrupt, Message, RunId, ThreadId, TokenUsage, event::run_error_code};
 
@@ -42,9 +43,9 @@ impl ThreadKey {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Lease {
     /// The thread's number.
-    pub thread: i64,
-    /// The run's number. Each run of a thread has a higher one than the run before it.
-    pub run: i64,
+    pub thread: ThreadNumber,
+    /// The run's number.
+    pub run: RunNumber,
     /// The process that runs it.
     pub holder: Arc<str>,
 }
@@ -52,8 +53,8 @@ pub struct Lease {
 /// A version of a thread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct ThreadVersion {
-    /// The thread's number. A thread that is deleted and created again has another number.
-    pub number: i64,
+    /// The thread's number.
+    pub number: ThreadNumber,
     /// The number of changes so far.
     pub version: i64,
 }
@@ -103,11 +104,11 @@ pub struct ThreadView {
     /// The newest runs, the newest first, as many as requested.
     pub runs: Vec<RunRecord>,
     /// The states that those runs name, each once with its number; empty unless requested.
-    pub run_states: Vec<(i64, Value)>,
+    pub run_states: Vec<(StateNumber, Value)>,
 }
 
 /// Returns the messages from the root to the one with number `head`. `nodes` must be in the order of their numbers.
-pub fn branch_of(nodes: &[MessageNode], head: i64) -> Vec<&MessageNode> {
+pub fn branch_of(nodes: &[MessageNode], head: MessageNumber) -> Vec<&MessageNode> {
     let (mut branch, mut next) = (Vec::new(), head);
     // A parent has a smaller number than its child, so one pass from the end finds the whole branch.
     for node in nodes.iter().rev() {
@@ -136,7 +137,7 @@ impl ThreadView {
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Thread {
     /// Its number in the store.
-    pub number: i64,
+    pub number: ThreadNumber,
     /// Owner and id.
     pub key: ThreadKey,
     /// The agent that answered last.
@@ -148,9 +149,9 @@ pub struct Thread {
     /// The owner's own data.
     pub metadata: Map<String, Value>,
     /// The number of the last message of the current branch; 0 if there is no message.
-    pub head: i64,
+    pub head: MessageNumber,
     /// The number of the current state, and the state; `None` until a run had one.
-    pub state: Option<(i64, Value)>,
+    pub state: Option<(StateNumber, Value)>,
     /// The open interrupts of the current branch.
     pub interrupts: Vec<Interrupt>,
     /// The number of messages on all branches.
@@ -162,10 +163,10 @@ pub struct Thread {
     /// The id of the newest run.
     pub run_id: RunId,
     /// The number of the newest run, which orders lists.
-    pub run: i64,
+    pub run: RunNumber,
     /// The first run of the current branch, with the newest run at its end. `None` in lists, in a
     /// copied thread, and after the owner has moved the head.
-    pub first_run: Option<i64>,
+    pub first_run: Option<RunNumber>,
     /// True while the newest run is running.
     pub is_running: bool,
     /// The time at which the first run began.
@@ -176,7 +177,7 @@ pub struct Thread {
 
 impl Thread {
     /// Returns a thread without content, of version 0.
-    pub fn new(number: i64, key: ThreadKey, run_id: RunId) -> Self {
+    pub fn new(number: ThreadNumber, key: ThreadKey, run_id: RunId) -> Self {
         Self { number, key, run_id, ..Self::default() }
     }
 }
@@ -185,9 +186,9 @@ impl Thread {
 #[derive(Debug, Clone, PartialEq)]
 pub struct MessageNode {
     /// Its number within the thread.
-    pub number: i64,
+    pub number: MessageNumber,
     /// The number of the message before it; 0 is the root.
-    pub parent: i64,
+    pub parent: MessageNumber,
     /// The client or run that stored it.
     pub origin: MessageOrigin,
     /// The message.
@@ -204,7 +205,7 @@ pub enum MessageOrigin {
     /// A run made it.
     Run {
         /// The run's number.
-        run: i64,
+        run: RunNumber,
         /// True if the response of the run reached a client to its end.
         delivered: bool,
     },
@@ -212,7 +213,7 @@ pub enum MessageOrigin {
 
 impl MessageOrigin {
     /// Returns the number of the run that made the message.
-    pub fn run(self) -> Option<i64> {
+    pub fn run(self) -> Option<RunNumber> {
         match self {
             Self::Client => None,
             Self::Run { run, .. } => Some(run),
@@ -308,10 +309,10 @@ impl EndReason {
 pub struct RunRecord {
     /// Its number in the store.
     #[serde(skip)]
-    pub number: i64,
+    pub number: RunNumber,
     /// The number of its thread.
     #[serde(skip)]
-    pub thread: i64,
+    pub thread: ThreadNumber,
     /// Its id. The attempts of a run have the same one.
     #[serde(rename = "runId")]
     pub id: RunId,
@@ -363,12 +364,12 @@ pub struct RunRecord {
     pub takeovers: u64,
     /// The number of the state at its end. For a running run, the number of its first state.
     #[serde(skip)]
-    pub state: Option<i64>,
+    pub state: Option<StateNumber>,
 }
 
 impl RunRecord {
     /// Returns a running run, the first attempt of its id, which has begun at the time 0.
-    pub fn new(number: i64, thread: i64, id: RunId, agent: String) -> Self {
+    pub fn new(number: RunNumber, thread: ThreadNumber, id: RunId, agent: String) -> Self {
         Self { number, thread, id, agent, ..Self::default() }
     }
 }
@@ -394,7 +395,7 @@ pub enum EndedRun<'a> {
     /// The newest ended attempt of the run with this id.
     Id(&'a RunId),
     /// The run that ended last on the branch of this message, at this message or nearest before it.
-    Branch(i64),
+    Branch(MessageNumber),
 }
 
 /// The state of a thread at the end of a run.
@@ -403,11 +404,11 @@ pub struct EndState {
     /// The id of the run.
     pub run_id: RunId,
     /// The number of the last message of the run's branch; 0 if there is no message.
-    pub head: i64,
+    pub head: MessageNumber,
     /// The first run of its branch; `None` if the branch has a newer run, which has ended elsewhere.
-    pub first_run: Option<i64>,
+    pub first_run: Option<RunNumber>,
     /// The number of its state, and the state.
-    pub state: Option<(i64, Value)>,
+    pub state: Option<(StateNumber, Value)>,
     /// The interrupts that the run raised or left open, and that no run has answered.
     pub interrupts: Vec<Interrupt>,
 }
@@ -416,7 +417,7 @@ pub struct EndState {
 #[derive(Debug, Clone, PartialEq)]
 pub struct RunStart {
     /// The number of the last message of its branch; 0 if there is no message.
-    pub head: i64,
+    pub head: MessageNumber,
     /// The state that it started from.
     pub state: Option<Value>,
     /// The rest of its input, as it was given to [`begin`](super::Store::begin).
@@ -435,6 +436,7 @@ pub struct LostRun {
 }
 
 /// The result of a request to cancel a run.
+#[allow(clippy::large_enum_variant, reason = "few are made, and none is kept")]
 #[derive(Debug, Clone, PartialEq)]
 pub enum CancelRequest {
     /// The request is stored for the process that has the run.

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashSet};
 
-use super::model::{MessageNode, RunStatus};
+use super::{MessageNode, MessageNumber, RunNumber, RunStatus};
 use agui_protocol::MessageId;
 
 /// A page of a list of threads.
@@ -10,7 +10,7 @@ use agui_protocol::MessageId;
 pub struct ThreadPage {
     /// Starts after the thread whose newest run has this number; `None` starts with the first
     /// thread.
-    pub after: Option<i64>,
+    pub after: Option<RunNumber>,
     /// The largest number of threads.
     pub limit: usize,
     /// Lists only threads that are archived, or only those that are not; `None` lists both.
@@ -36,16 +36,16 @@ impl ThreadPage {
 #[derive(Debug, Clone, Copy)]
 pub struct MessageQuery {
     /// The number of the newest message: the page has the messages of its branch.
-    pub newest: i64,
+    pub newest: MessageNumber,
     /// Reads only the messages that the run with this number made, on all branches.
-    pub run: Option<i64>,
+    pub run: Option<RunNumber>,
     /// The largest number of messages.
     pub limit: usize,
 }
 
 impl MessageQuery {
     /// Selects messages of the branch that ends with the message `newest`.
-    pub fn new(newest: i64, limit: usize) -> Self {
+    pub fn new(newest: MessageNumber, limit: usize) -> Self {
         Self { newest, run: None, limit }
     }
 }
@@ -57,11 +57,11 @@ pub struct MessagePage {
     /// The messages, the oldest first.
     pub nodes: Vec<MessageNode>,
     /// The number of the newest message of the page before this one; `None` if there is no such page.
-    pub before: Option<i64>,
+    pub before: Option<MessageNumber>,
     /// The messages that share their parent with a message of the page, by parent, in the order
     /// they were stored. A message without such siblings is not listed. An id that several siblings
     /// have, such as an edited message, is listed once.
-    pub siblings: BTreeMap<i64, Vec<MessageId>>,
+    pub siblings: BTreeMap<MessageNumber, Vec<MessageId>>,
 }
 
 impl MessagePage {
@@ -97,7 +97,10 @@ impl MessagePage {
     /// than the page.
     pub(super) fn new(mut newest_first: Vec<MessageNode>, query: MessageQuery) -> Self {
         let before = match query.run {
-            None => newest_first.last().map(|oldest| oldest.parent).filter(|parent| *parent != 0),
+            None => newest_first
+                .last()
+                .map(|oldest| oldest.parent)
+                .filter(|parent| *parent != MessageNumber::ROOT),
             Some(_) => newest_first.get(query.limit).map(|node| node.number),
         };
         newest_first.truncate(query.limit);
@@ -105,12 +108,12 @@ impl MessagePage {
         Self { nodes: newest_first, before, ..Self::default() }
     }
 
-    pub(super) fn parents(&self) -> Vec<i64> {
+    pub(super) fn parents(&self) -> Vec<MessageNumber> {
         self.nodes.iter().map(|node| node.parent).collect()
     }
 
     /// Sets the children of the parents of the page's messages, the newest ones first.
-    pub(super) fn set_siblings(&mut self, newest_first: Vec<(i64, MessageId)>) {
+    pub(super) fn set_siblings(&mut self, newest_first: Vec<(MessageNumber, MessageId)>) {
         for (parent, id) in newest_first.into_iter().rev() {
             self.siblings.entry(parent).or_default().push(id);
         }

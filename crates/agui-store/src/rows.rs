@@ -9,8 +9,9 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::{
-    CopiedRun, EndReason, EndState, EventPage, Lease, LostRun, MessageNode, MessageOrigin,
-    RunRecord, RunStart, RunStatus, StoreError, StoreResult, Thread, ThreadKey, ThreadSize,
+    CopiedRun, EndReason, EndState, EventPage, Lease, LostRun, MessageNode, MessageNumber,
+    MessageOrigin, RunRecord, RunStart, RunStatus, StateNumber, StoreError, StoreResult, Thread,
+    ThreadKey, ThreadSize,
     damage::{DbRow, readable, required},
     files::{FileSums, ImageSize, StoredFile},
     text::{name_from_text, parse_json},
@@ -31,12 +32,15 @@ pub(super) fn optional_text<'r>(row: &'r impl DbRow, column: &str) -> StoreResul
     Ok(readable(row, column, row.text(column)?))
 }
 
-pub(super) fn number(row: &impl DbRow, column: &str) -> StoreResult<i64> {
-    Ok(required(row, column, row.number(column)?))
+pub(super) fn number<N: From<i64>>(row: &impl DbRow, column: &str) -> StoreResult<N> {
+    Ok(required(row, column, row.number(column)?).into())
 }
 
-pub(super) fn optional_number(row: &impl DbRow, column: &str) -> StoreResult<Option<i64>> {
-    Ok(readable(row, column, row.number(column)?))
+pub(super) fn optional_number<N: From<i64>>(
+    row: &impl DbRow,
+    column: &str,
+) -> StoreResult<Option<N>> {
+    Ok(readable(row, column, row.number(column)?).map(N::from))
 }
 
 pub(super) fn count(row: &impl DbRow, column: &str) -> StoreResult<u64> {
@@ -130,14 +134,14 @@ pub(super) fn thread_with_state(row: &impl DbRow) -> StoreResult<Thread> {
     Ok(Thread { state: state(row)?, first_run: optional_number(row, "first_run")?, ..thread(row)? })
 }
 
-fn state(row: &impl DbRow) -> StoreResult<Option<(i64, Value)>> {
+fn state(row: &impl DbRow) -> StoreResult<Option<(StateNumber, Value)>> {
     Ok(optional_number(row, "state")?.zip(json(row, "state_body")?))
 }
 
 /// Returns the number of the parent of a message. A branch that does not end at the root would be
 /// read in an endless loop.
-pub(super) fn parent(row: &impl DbRow) -> StoreResult<i64> {
-    number_below(row, "parent", number(row, "number")?, "earlier message")
+pub(super) fn parent(row: &impl DbRow) -> StoreResult<MessageNumber> {
+    number_below(row, "parent", number(row, "number")?, "earlier message").map(MessageNumber)
 }
 
 pub(super) fn node(row: &impl DbRow) -> StoreResult<MessageNode> {
@@ -162,7 +166,7 @@ pub(super) fn node(row: &impl DbRow) -> StoreResult<MessageNode> {
 /// Returns a file. A damaged number of pixels counts as absent.
 pub(super) fn file(row: &impl DbRow) -> StoreResult<StoredFile> {
     let pixels = |column| -> StoreResult<Option<u32>> {
-        Ok(optional_number(row, column)?.and_then(|pixels| u32::try_from(pixels).ok()))
+        Ok(optional_number::<i64>(row, column)?.and_then(|pixels| u32::try_from(pixels).ok()))
     };
     Ok(StoredFile {
         number: number(row, "number")?,
@@ -181,7 +185,7 @@ pub(super) fn file(row: &impl DbRow) -> StoreResult<StoredFile> {
 }
 
 /// Returns the id of a message, with the number of its parent.
-pub(super) fn sibling(row: &impl DbRow) -> StoreResult<(i64, MessageId)> {
+pub(super) fn sibling(row: &impl DbRow) -> StoreResult<(MessageNumber, MessageId)> {
     Ok((number(row, "parent")?, MessageId::from(name(row, "id")?)))
 }
 
@@ -250,12 +254,12 @@ pub(super) fn lost_run(row: &impl DbRow) -> StoreResult<LostRun> {
 }
 
 /// Returns the number of a state, and the state.
-pub(super) fn numbered_state(row: &impl DbRow) -> StoreResult<(i64, Value)> {
+pub(super) fn numbered_state(row: &impl DbRow) -> StoreResult<(StateNumber, Value)> {
     Ok((number(row, "number")?, required_json(row, "body")?.unwrap_or_default()))
 }
 
 /// Returns a run, and the number of its state.
-pub(super) fn copied_run(row: &impl DbRow) -> StoreResult<(CopiedRun, Option<i64>)> {
+pub(super) fn copied_run(row: &impl DbRow) -> StoreResult<(CopiedRun, Option<StateNumber>)> {
     let (interrupts, answered) = (list(row, "interrupts")?, list(row, "answered")?);
     let run = CopiedRun {
         record: run(row)?,

@@ -17,14 +17,16 @@ use parking_lot::Mutex;
 use smart_default::SmartDefault;
 use tokio::sync::{broadcast, watch};
 
+use super::{RunNumber, ThreadNumber};
+
 /// The subject of a signal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum Topic {
     /// The run with this number has new events in its log, if its thread is [followed](super::SharedStore::follow), or has ended.
-    Run(i64),
+    Run(RunNumber),
     /// The run of the thread with this number has ended.
-    Thread(i64),
+    Thread(ThreadNumber),
     /// A run was asked to be cancelled.
     Cancels,
     /// A lease was released before its time.
@@ -123,17 +125,18 @@ mod tests {
     #[test]
     fn each_watch_gets_a_signal_once_and_topics_without_watches_are_removed() {
         let signals = Signals::default();
-        let (mut one, mut other) = (signals.watch(Topic::Run(1)), signals.watch(Topic::Run(1)));
+        let (mut one, mut other) =
+            (signals.watch(Topic::Run(RunNumber(1))), signals.watch(Topic::Run(RunNumber(1))));
         assert_eq!(one.changed().now_or_never(), None);
-        signals.raise(Topic::Run(1));
-        signals.raise(Topic::Run(2));
+        signals.raise(Topic::Run(RunNumber(1)));
+        signals.raise(Topic::Run(RunNumber(2)));
         assert_eq!((one.changed().now_or_never(), one.changed().now_or_never()), (Some(()), None));
         drop(one);
         assert_eq!(other.changed().now_or_never(), Some(()));
         signals.raise_all();
         assert_eq!(other.changed().now_or_never(), Some(()));
         drop(other);
-        (0..1000).for_each(|run| drop(signals.watch(Topic::Run(run))));
+        (0..1000).for_each(|run| drop(signals.watch(Topic::Run(RunNumber(run)))));
         assert!(signals.topics.lock().len() < 20);
     }
 }

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use serde::{Serialize, de::DeserializeOwned};
 
-use super::{EndedRun, EventBatch, StoreError, StoreResult};
+use super::{EndedRun, EventBatch, MessageNumber, StoreError, StoreResult};
 
 /// Returns a value as JSON. The types that a store writes always have a JSON form.
 pub(super) fn to_json(value: &impl Serialize) -> String {
@@ -94,7 +94,7 @@ pub(super) fn times(batch: &EventBatch) -> StoreResult<String> {
 
 impl EndedRun<'_> {
     /// Returns the id or the last message, for a statement that compares both.
-    pub(super) fn columns(self) -> (Option<String>, Option<i64>) {
+    pub(super) fn columns(self) -> (Option<String>, Option<MessageNumber>) {
         match self {
             Self::Id(id) => (Some(name_to_text(id).into_owned()), None),
             Self::Branch(head) => (None, Some(head)),

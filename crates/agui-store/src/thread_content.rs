@@ -4,7 +4,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use utoipa::ToSchema;
 
-use super::{Feedback, MessageNode, Millis, RunRecord, Thread, json_len};
+use super::{
+    Feedback, MessageNode, MessageNumber, Millis, RunRecord, StateNumber, Thread, json_len,
+};
 use agui_base::time_text;
 use agui_protocol::{Interrupt, JsonObject, Message, ResumeEntry};
 
@@ -27,7 +29,8 @@ pub struct ThreadContent {
     pub metadata: JsonObject,
     /// The number of the last message of the current branch, which is its position plus one; 0 if
     /// there is no message.
-    pub head: i64,
+    #[schema(value_type = i64)]
+    pub head: MessageNumber,
     /// The current state, by its position in `states`, or `null`.
     #[serde(default)]
     pub state: Option<usize>,
@@ -76,7 +79,8 @@ impl ThreadContent {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct CopiedMessage {
     /// The number of the message before it, which is smaller than its own; 0 is the root.
-    pub parent: i64,
+    #[schema(value_type = i64)]
+    pub parent: MessageNumber,
     /// The run that made it, by its position in `runs`; absent if a client sent it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub run: Option<usize>,
@@ -96,7 +100,8 @@ pub struct CopiedRun {
     #[schema(inline)]
     pub record: RunRecord,
     /// The number of the last message of its branch.
-    pub head: i64,
+    #[schema(value_type = i64)]
+    pub head: MessageNumber,
     /// The state at its end, by its position in `states`, or `null`.
     #[serde(default)]
     pub state: Option<usize>,
@@ -112,10 +117,10 @@ pub struct CopiedRun {
 /// order of numbers.
 pub(super) struct NumberedContent {
     pub(super) thread: Thread,
-    pub(super) state: Option<i64>,
-    pub(super) states: Vec<(i64, Value)>,
+    pub(super) state: Option<StateNumber>,
+    pub(super) states: Vec<(StateNumber, Value)>,
     /// The ended runs, with their states.
-    pub(super) runs: Vec<(CopiedRun, Option<i64>)>,
+    pub(super) runs: Vec<(CopiedRun, Option<StateNumber>)>,
     pub(super) nodes: Vec<MessageNode>,
 }
 

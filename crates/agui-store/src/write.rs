@@ -4,9 +4,12 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value};
 
-use super::model::{
-    EndReason, Lease, Millis, RunFailure, RunRecord, RunStatus, ThreadKey, ThreadSize,
-    ThreadVersion, now,
+use super::{
+    MessageNumber, RunNumber, StateNumber,
+    model::{
+        EndReason, Lease, Millis, RunFailure, RunRecord, RunStatus, ThreadKey, ThreadSize,
+        ThreadVersion, now,
+    },
 };
 use agui_protocol::{Interrupt, Message, ResumeEntry, RunId, TokenUsage};
 
@@ -14,11 +17,11 @@ use agui_protocol::{Interrupt, Message, ResumeEntry, RunId, TokenUsage};
 #[derive(Debug, Clone, Default)]
 pub struct BranchWrite<'a> {
     /// The number of the message before the first new one; 0 is the root. Without new messages it becomes the head.
-    pub base: i64,
+    pub base: MessageNumber,
     /// The new messages, each with the number of the run that made it; `None` for a message of a client.
-    pub new: Vec<(&'a Message, Option<i64>)>,
+    pub new: Vec<(&'a Message, Option<RunNumber>)>,
     /// The new bodies of stored messages, by number.
-    pub updated: Vec<(i64, &'a Message)>,
+    pub updated: Vec<(MessageNumber, &'a Message)>,
 }
 
 /// A run to begin.
@@ -31,7 +34,7 @@ pub struct NewRun<'a> {
     /// A digest of the request. A run with the same id and digest answers the same request.
     pub asked: Option<&'a str>,
     /// The number of the newest run that the caller has compared with `asked`; 0 by default.
-    pub known: i64,
+    pub known: RunNumber,
     /// True if the run continues the attempt of its id before it.
     pub continues: bool,
     /// The name of its agent.
@@ -51,11 +54,11 @@ pub struct NewRun<'a> {
     /// The messages of the client.
     pub branch: BranchWrite<'a>,
     /// The first run of the branch that this run extends; `None` if this run is the first one.
-    pub first_run: Option<i64>,
+    pub first_run: Option<RunNumber>,
     /// The state that the run starts from, if it has to be stored.
     pub state: Option<&'a Value>,
     /// The number of the stored state that the run starts from, if `state` is `None`.
-    pub state_number: Option<i64>,
+    pub state_number: Option<StateNumber>,
     /// The interrupts that stay open.
     pub interrupts: &'a [Interrupt],
     /// The replies that the run brings, in the form for [`Store::answered`](super::Store::answered).
@@ -81,7 +84,7 @@ impl<'a> NewRun<'a> {
             key,
             run_id,
             asked: None,
-            known: 0,
+            known: RunNumber::default(),
             continues: false,
             agent,
             detached: false,
@@ -103,20 +106,24 @@ impl<'a> NewRun<'a> {
     }
 }
 
+/// A run that has begun.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Begun {
+    /// The lease of the run.
+    pub lease: Lease,
+    /// The new version of the thread.
+    pub version: i64,
+    /// The number of the last message of the thread. The new messages are the last ones.
+    pub last_message: MessageNumber,
+    /// The number of the state that the run starts from.
+    pub state_number: Option<StateNumber>,
+}
+
 /// The result of beginning a run.
 #[derive(Debug)]
 pub enum BeginOutcome {
     /// It has begun.
-    Begun {
-        /// The lease of the run.
-        lease: Lease,
-        /// The new version of the thread.
-        version: i64,
-        /// The number of the last message of the thread. The new messages are the last ones.
-        last_message: i64,
-        /// The number of the state that the run starts from.
-        state_number: Option<i64>,
-    },
+    Begun(Begun),
     /// The thread has another version than expected, or does not exist, or exists already.
     Changed,
     /// The thread has a running run.
@@ -149,9 +156,9 @@ pub struct ThreadUpdate<'a> {
 #[derive(Debug, Clone, Copy, Default)]
 pub struct HeadUpdate<'a> {
     /// The number of the last message.
-    pub head: i64,
+    pub head: MessageNumber,
     /// The number of the state in the store; `None` if there is no state.
-    pub state_number: Option<i64>,
+    pub state_number: Option<StateNumber>,
     /// The open interrupts.
     pub interrupts: &'a [Interrupt],
 }
@@ -201,7 +208,7 @@ pub struct RunEnd<'a> {
 
 impl RunEnd<'_> {
     /// Returns the end of a run that has made nothing: the branch ends at the message `head`.
-    pub fn new(status: RunStatus, head: i64) -> Self {
+    pub fn new(status: RunStatus, head: MessageNumber) -> Self {
         let branch = BranchWrite { base: head, ..BranchWrite::default() };
         Self { status, ended_at: now(), branch, ..Self::default() }
     }
@@ -213,9 +220,9 @@ pub struct FinishedRun {
     /// The new version of the thread.
     pub version: i64,
     /// The number of the last message of the thread. The new messages are the last ones.
-    pub last_message: i64,
+    pub last_message: MessageNumber,
     /// The number of the thread's state.
-    pub state_number: Option<i64>,
+    pub state_number: Option<StateNumber>,
     /// The bytes of the thread's messages and states.
     pub bytes: u64,
 }

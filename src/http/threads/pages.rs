@@ -1,5 +1,7 @@
 //! Pages of lists, and times as clients see them.
 
+use std::str::FromStr;
+
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -35,7 +37,7 @@ pub(crate) async fn list_page(
     Ok((found, next))
 }
 
-pub(crate) fn read_cursor(cursor: &str) -> ApiResult<i64> {
+pub(crate) fn read_cursor<N: FromStr>(cursor: &str) -> ApiResult<N> {
     cursor.parse().map_err(|_| ApiError::InvalidParameter {
         name: "cursor",
         expected: "the `next` of another page",

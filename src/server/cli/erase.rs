@@ -10,7 +10,7 @@ use agui_run::{
     host::{Runs, RunsBuilder},
     threads::Threads,
 };
-use agui_store::{Retention, ThreadKey, host::now};
+use agui_store::{Retention, ThreadKey, ThreadNumber, host::now};
 
 pub(super) async fn erase(
     EraseArguments { owner, thread, options }: EraseArguments,
@@ -30,7 +30,7 @@ pub(super) async fn erase(
     let (store, _) = open_store(&loaded.config).await?;
     let erased = match thread {
         // The thread can be so damaged that no request can name it.
-        Some(number) if store.delete(number).await? => format!("thread {number}"),
+        Some(number) if store.delete(ThreadNumber(number)).await? => format!("thread {number}"),
         Some(number) => {
             return Err(
                 format!("there is no thread {number}: see agui-server check --store").into()

@@ -2,7 +2,10 @@
 
 use super::prelude::*;
 
-async fn attempts(store: &DynStore, thread: i64, id: &str) -> Vec<RunRecord> {
+/// The number that a caller gives that knows no run.
+const UNKNOWN: RunNumber = RunNumber(0);
+
+async fn attempts(store: &DynStore, thread: ThreadNumber, id: &str) -> Vec<RunRecord> {
     store.attempts(OWNER, thread, &id.into()).await.unwrap()
 }
 
@@ -42,7 +45,7 @@ pub(super) async fn the_attempts_of_a_run_are_kept(store: DynStore) {
     assert_eq!(record(&store, "u", "r").await.attempt, 1);
     assert_eq!(attempts(&store, first.thread, "r").await.len(), 2);
     assert!(attempts(&store, first.thread, "unknown").await.is_empty());
-    assert!(attempts(&store, first.thread + 1000, "r").await.is_empty());
+    assert!(attempts(&store, ThreadNumber(first.thread.0 + 1000), "r").await.is_empty());
     assert!(delete(&store, "t").await);
     assert!(attempts(&store, first.thread, "r").await.is_empty());
     assert!(store.events(OWNER, first.run, 0, 99).await.unwrap().is_none());
@@ -57,8 +60,8 @@ pub(super) async fn the_newest_attempt_is_the_run(store: DynStore) {
     assert_eq!((run.number, run.attempt, run.ended_at), (third.run, 3, None));
     let left = async |by| store.end_state(OWNER, first.thread, by).await.unwrap().unwrap();
     let id = "r".into();
-    assert_eq!(left(EndedRun::Id(&id)).await.head, 0, "of the newest one that has ended");
-    assert_eq!(left(EndedRun::Branch(2)).await.head, 2, "of the first one");
+    assert_eq!(left(EndedRun::Id(&id)).await.head.0, 0, "of the newest one that has ended");
+    assert_eq!(left(EndedRun::Branch(MessageNumber(2))).await.head.0, 2, "of the first one");
 }
 
 pub(super) async fn an_answered_request_begins_no_run(store: DynStore) {
@@ -68,22 +71,26 @@ pub(super) async fn an_answered_request_begins_no_run(store: DynStore) {
         BeginOutcome::Known(run) => *run,
         other => panic!("{other:?}"),
     };
-    let first = asking("a", 0).with([user("u")]).ended(&store, answer(["x"])).await;
+    let first = asking("a", UNKNOWN).with([user("u")]).ended(&store, answer(["x"])).await;
     let before = thread(&store, "t").await;
-    assert_eq!(known(asking("a", 0).with([user("v")])).await, before.runs[0]);
-    assert_eq!(known(asking("a", first.run - 1)).await.number, first.run);
+    assert_eq!(known(asking("a", UNKNOWN).with([user("v")])).await, before.runs[0]);
+    assert_eq!(known(asking("a", RunNumber(first.run.0 - 1))).await.number, first.run);
     assert_eq!(thread(&store, "t").await, before, "nothing is written");
     // Another request, another id, and a request without a digest begin a run.
-    asking("b", 0).ended(&store, end_at(NOW)).await;
-    TestRun { id: "s".into(), ..asking("a", 0) }.ended(&store, end_at(NOW)).await;
+    asking("b", UNKNOWN).ended(&store, end_at(NOW)).await;
+    TestRun { id: "s".into(), ..asking("a", UNKNOWN) }.ended(&store, end_at(NOW)).await;
     run("t", "r").ended(&store, end_at(NOW)).await;
-    TestRun { key: key("u"), ..asking("a", 0) }.ended(&store, end_at(NOW)).await;
-    assert_eq!(known(asking("a", 0)).await.number, first.run, "older than two other attempts");
+    TestRun { key: key("u"), ..asking("a", UNKNOWN) }.ended(&store, end_at(NOW)).await;
+    assert_eq!(
+        known(asking("a", UNKNOWN)).await.number,
+        first.run,
+        "older than two other attempts"
+    );
     // The caller knows the run, so it begins another attempt. The next caller finds the newest one.
     let again = asking("a", first.run).ended(&store, end_at(NOW)).await;
     assert_eq!(known(asking("a", first.run)).await.attempt, 4);
-    assert_eq!(known(asking("a", 0)).await.number, again.run);
-    asking("a", i64::MAX).ended(&store, end_at(NOW)).await;
+    assert_eq!(known(asking("a", UNKNOWN)).await.number, again.run);
+    asking("a", RunNumber(i64::MAX)).ended(&store, end_at(NOW)).await;
     assert_eq!(record(&store, "t", "r").await.attempt, 5);
 }
 
@@ -112,7 +119,7 @@ pub(super) async fn one_of_many_begins_of_a_request_succeeds(store: DynStore) {
                 // Each reads the thread and tries again, as a server does.
                 loop {
                     match asking.begin(&store).await {
-                        BeginOutcome::Begun { lease, .. } => {
+                        BeginOutcome::Begun(Begun { lease, .. }) => {
                             end_at(NOW + task as i64).finish(&store, &lease, 0).await.unwrap();
                             return true;
                         }

@@ -4,10 +4,10 @@ use super::prelude::*;
 
 pub(super) async fn the_first_run_creates_the_thread(store: DynStore) {
     let first = run("t", "r").begin(&store).await;
-    let BeginOutcome::Begun { lease, version, last_message, state_number } = first else {
+    let BeginOutcome::Begun(Begun { lease, version, last_message, state_number }) = first else {
         panic!("{first:?}")
     };
-    assert_eq!((version, last_message, state_number), (1, 0, None));
+    assert_eq!((version, last_message, state_number), (1, MessageNumber::ROOT, None));
     assert_eq!(&*lease.holder, "here");
     let made = thread(&store, "t").await;
     assert_eq!((&made.thread.key, &*made.thread.agent), (&key("t"), "echo"));
@@ -15,7 +15,10 @@ pub(super) async fn the_first_run_creates_the_thread(store: DynStore) {
         (made.thread.number, made.thread.run, &*made.thread.run_id),
         (lease.thread, lease.run, "r")
     );
-    assert_eq!((made.thread.head, &made.thread.state, made.nodes.len()), (0, &None, 0));
+    assert_eq!(
+        (made.thread.head, &made.thread.state, made.nodes.len()),
+        (MessageNumber::ROOT, &None, 0)
+    );
     assert!(made.thread.is_running && made.thread.version == version);
     assert_eq!((made.thread.created_at, made.thread.updated_at), (NOW, NOW));
     let [begun] = &made.runs[..] else { panic!("{made:?}") };
@@ -34,7 +37,13 @@ pub(super) async fn the_first_run_creates_the_thread(store: DynStore) {
     let next = TestRun { agent: "other".to_owned(), detached: false, ..run("t", "s").at(NOW + 2) }
         .begin(&store)
         .await;
-    assert!(matches!(next, BeginOutcome::Begun { version: 3, last_message: 1, .. }), "{next:?}");
+    assert!(
+        matches!(
+            next,
+            BeginOutcome::Begun(Begun { version: 3, last_message: MessageNumber(1), .. })
+        ),
+        "{next:?}"
+    );
     let view = thread(&store, "t").await;
     assert_eq!((&*view.thread.agent, &*branch(&view), view.thread.version), ("other", "a", 3));
     assert_eq!((view.thread.created_at, view.thread.updated_at), (NOW, NOW + 2));
@@ -93,7 +102,7 @@ pub(super) async fn one_of_many_concurrent_begins_succeeds(store: DynStore) {
         let (mut leases, mut running) = (Vec::new(), HashSet::new());
         for task in tasks {
             match task.await.unwrap() {
-                BeginOutcome::Begun { lease, .. } => leases.push(lease),
+                BeginOutcome::Begun(Begun { lease, .. }) => leases.push(lease),
                 BeginOutcome::Busy { run, lost } => {
                     assert_eq!(lost, None);
                     running.insert(run.number);
@@ -117,7 +126,7 @@ pub(super) async fn a_begin_with_an_outdated_version_writes_nothing(store: DynSt
         None,
         Some(ThreadVersion { version: now.version - 1, ..now }),
         Some(ThreadVersion { version: now.version + 1, ..now }),
-        Some(ThreadVersion { number: now.number + 1000, ..now }),
+        Some(ThreadVersion { number: ThreadNumber(now.number.0 + 1000), ..now }),
     ];
     for known in outdated {
         let begin = next.try_begin(&store, known, 1, None).await.unwrap();
@@ -182,13 +191,17 @@ pub(super) async fn a_begin_with_a_dropped_future_happens_whole_or_not_at_all(st
 pub(super) async fn the_clients_messages_and_state_are_stored_when_the_run_begins(store: DynStore) {
     let first =
         TestRun { state: Some(json!({ "a": 1 })), ..run("t", "r").with([user("u1"), user("u2")]) };
-    let BeginOutcome::Begun { lease, last_message: 2, state_number: Some(_), .. } =
-        first.begin(&store).await
+    let BeginOutcome::Begun(Begun {
+        lease,
+        last_message: MessageNumber(2),
+        state_number: Some(_),
+        ..
+    }) = first.begin(&store).await
     else {
         panic!()
     };
     let view = thread(&store, "t").await;
-    assert_eq!((&*branch(&view), view.thread.head, view.thread.messages), ("u1 u2", 2, 2));
+    assert_eq!((&*branch(&view), view.thread.head.0, view.thread.messages), ("u1 u2", 2, 2));
     assert_eq!(view.thread.state.as_ref().unwrap().1, json!({ "a": 1 }));
     let without = store.thread(&key("t"), ThreadParts::default()).await.unwrap().unwrap().thread;
     assert_eq!(
@@ -201,7 +214,8 @@ pub(super) async fn the_clients_messages_and_state_are_stored_when_the_run_begin
     // The state stays unless the next run brings another.
     for state in [None, Some(json!([]))] {
         let next = TestRun { state: state.clone(), ..run("t", "s").with([user("u")]) };
-        let BeginOutcome::Begun { lease, state_number, .. } = next.begin(&store).await else {
+        let BeginOutcome::Begun(Begun { lease, state_number, .. }) = next.begin(&store).await
+        else {
             panic!()
         };
         let now = thread(&store, "t").await.thread.state.unwrap();

@@ -67,11 +67,11 @@ pub(super) async fn a_branch_that_was_left_can_still_be_read(store: DynStore) {
     TestRun { base: Some(3), ..run("t", "4") }.ended(&store, end_at(NOW)).await;
     let view = thread(&store, "t").await;
     assert_eq!(
-        (&*branch(&view), view.thread.head, &*tree(&view.nodes)),
+        (&*branch(&view), view.thread.head.0, &*tree(&view.nodes)),
         ("u1 a1 a2", 3, "u1 a1 a2 u2 a3 u3")
     );
-    assert_eq!(view.nodes.iter().map(|node| node.number).collect::<Vec<_>>(), [1, 2, 3, 4, 5, 6]);
-    assert_eq!(view.nodes.iter().map(|node| node.parent).collect::<Vec<_>>(), [0, 1, 2, 1, 4, 0]);
+    assert_eq!(view.nodes.iter().map(|node| node.number.0).collect::<Vec<_>>(), [1, 2, 3, 4, 5, 6]);
+    assert_eq!(view.nodes.iter().map(|node| node.parent.0).collect::<Vec<_>>(), [0, 1, 2, 1, 4, 0]);
 }
 
 pub(super) async fn an_updated_message_keeps_its_position(store: DynStore) {
@@ -121,38 +121,53 @@ pub(super) async fn the_end_state_has_branch_state_and_interrupts(store: DynStor
     {
         let left =
             store.end_state(OWNER, number, EndedRun::Id(&by_run.into())).await.unwrap().unwrap();
-        assert_eq!((&*left.run_id, left.head, &left.interrupts), (by_run, by_head, &interrupts));
+        assert_eq!((&*left.run_id, left.head.0, &left.interrupts), (by_run, by_head, &interrupts));
         assert_eq!(left.state.as_ref().unwrap().1, state);
         assert_eq!(
-            store.end_state(OWNER, number, EndedRun::Branch(by_head)).await.unwrap(),
+            store.end_state(OWNER, number, EndedRun::Branch(MessageNumber(by_head))).await.unwrap(),
             Some(left)
         );
     }
     // Several runs end at this message: the newest counts.
     let end = TestEnd { state: Some(json!(3)), ..end_at(NOW) };
     run("t", "3").ended(&store, end).await;
-    let left = store.end_state(OWNER, number, EndedRun::Branch(4)).await.unwrap().unwrap();
+    let left =
+        store.end_state(OWNER, number, EndedRun::Branch(MessageNumber(4))).await.unwrap().unwrap();
     assert_eq!((&*left.run_id, left.state.unwrap().1), ("3", json!(3)));
-    for unknown in [EndedRun::Id(&"4".into()), EndedRun::Branch(1), EndedRun::Branch(9)] {
+    for unknown in [
+        EndedRun::Id(&"4".into()),
+        EndedRun::Branch(MessageNumber(1)),
+        EndedRun::Branch(MessageNumber(9)),
+    ] {
         assert_eq!(store.end_state(OWNER, number, unknown).await.unwrap(), None);
     }
     assert_eq!(
-        store.end_state(OWNER, number + 1000, EndedRun::Id(&"1".into())).await.unwrap(),
+        store
+            .end_state(OWNER, ThreadNumber(number.0 + 1000), EndedRun::Id(&"1".into()))
+            .await
+            .unwrap(),
         None
     );
 
     // The last one of the branch, not of another branch.
     let left = async |message| {
-        store.end_state(OWNER, number, EndedRun::Branch(message)).await.unwrap().unwrap()
+        store
+            .end_state(OWNER, number, EndedRun::Branch(MessageNumber(message)))
+            .await
+            .unwrap()
+            .unwrap()
     };
-    assert_eq!((&*left(3).await.run_id, left(3).await.head), ("1", 2));
+    assert_eq!((&*left(3).await.run_id, left(3).await.head.0), ("1", 2));
     TestRun { base: Some(1), ..run("t", "4") }
         .with([user("u3"), user("u4")])
         .ended(&store, answer(["a4"]))
         .await;
     assert_eq!((&*left(7).await.run_id, &*left(4).await.run_id), ("4", "3"));
     for without in [5, 6] {
-        assert_eq!(store.end_state(OWNER, number, EndedRun::Branch(without)).await.unwrap(), None);
+        assert_eq!(
+            store.end_state(OWNER, number, EndedRun::Branch(MessageNumber(without))).await.unwrap(),
+            None
+        );
     }
 }
 
@@ -165,7 +180,11 @@ pub(super) async fn a_branch_is_known_by_its_first_run(store: DynStore) {
     let second = second.ended(&store, answer(["a2"])).await;
     assert_eq!(current().await, Some(first.run));
     let left = async |message| {
-        store.end_state(OWNER, first.thread, EndedRun::Branch(message)).await.unwrap().unwrap()
+        store
+            .end_state(OWNER, first.thread, EndedRun::Branch(MessageNumber(message)))
+            .await
+            .unwrap()
+            .unwrap()
     };
     assert_eq!(
         (left(2).await.first_run, left(4).await.first_run),
@@ -200,7 +219,7 @@ pub(super) async fn an_answered_interrupt_is_not_in_the_end_state(store: DynStor
     answering.ended(&store, end_at(NOW)).await;
     let left =
         store.end_state(OWNER, first.thread, EndedRun::Id(&"1".into())).await.unwrap().unwrap();
-    assert_eq!((left.head, &left.interrupts[..]), (1, &open[1..]));
+    assert_eq!((left.head.0, &left.interrupts[..]), (1, &open[1..]));
     // The interrupt stays answered after the next attempt of the run that answered it.
     for answered in [vec![], vec![approves(&open[1].id)]] {
         let expected = if answered.is_empty() { &open[1..] } else { &[] };
@@ -211,6 +230,6 @@ pub(super) async fn an_answered_interrupt_is_not_in_the_end_state(store: DynStor
     }
     let replies = open.iter().map(|interrupt| approves(&interrupt.id)).collect::<Vec<_>>();
     assert_eq!(store.answered(OWNER, first.thread).await.unwrap(), replies);
-    assert_eq!(store.answered(OWNER, first.thread + 1000).await.unwrap(), []);
+    assert_eq!(store.answered(OWNER, ThreadNumber(first.thread.0 + 1000)).await.unwrap(), []);
     assert_eq!(ids(thread(&store, "t").await.nodes.iter().map(|node| &node.message)), "a1 u");
 }

@@ -37,11 +37,12 @@ async fn store_thread(store: &DynStore) -> ThreadContent {
 pub(super) async fn a_thread_is_read_with_all_its_content(store: DynStore) {
     let content = store_thread(&store).await;
     assert_eq!(
-        (content.title.as_deref(), content.archived, content.head),
+        (content.title.as_deref(), content.archived, content.head.0),
         (Some("Title"), true, 5)
     );
     assert_eq!(content.metadata["tag"], json!([1]));
-    let messages = content.messages.iter().map(|it| (it.message.id().as_str(), it.parent, it.run));
+    let messages =
+        content.messages.iter().map(|it| (it.message.id().as_str(), it.parent.0, it.run));
     let expected =
         [("u", 0, None), ("a", 1, Some(0)), ("b", 2, Some(0)), ("v", 1, None), ("c", 4, Some(1))];
     assert_eq!(messages.collect::<Vec<_>>(), expected);
@@ -50,7 +51,7 @@ pub(super) async fn a_thread_is_read_with_all_its_content(store: DynStore) {
     let runs = content
         .runs
         .iter()
-        .map(|run| (run.record.id.as_str(), run.head, run.state, run.record.status));
+        .map(|run| (run.record.id.as_str(), run.head.0, run.state, run.record.status));
     // The run that has not ended is left out.
     let finished = RunStatus::Finished;
     assert_eq!(
@@ -92,7 +93,7 @@ pub(super) async fn a_thread_is_created_with_its_content(store: DynStore) {
         .await
         .unwrap()
         .unwrap();
-    assert_eq!((left.head, left.state.unwrap().1), (3, json!({ "a": [2] })));
+    assert_eq!((left.head.0, left.state.unwrap().1), (3, json!({ "a": [2] })));
     assert_eq!(listed(&store, "none", ThreadPage::first(9)).await, "copyt", "the newest first");
 
     // The copy continues like any other thread, and the original is not changed by it.
@@ -109,9 +110,9 @@ pub(super) async fn a_thread_is_created_with_its_content(store: DynStore) {
 pub(super) async fn the_attempts_of_a_run_are_copied(store: DynStore) {
     let asking = TestRun { asked: Some("a"), ..run("t", "r") };
     asking.ended(&store, answer(["a"])).await;
-    let second = TestRun { continues: true, known: i64::MAX, ..asking.clone() };
+    let second = TestRun { continues: true, known: RunNumber(i64::MAX), ..asking.clone() };
     let second = second.begun(&store).await;
-    let end = changed(RunEnd::new(RunStatus::Cancelled, 1), |it| {
+    let end = changed(RunEnd::new(RunStatus::Cancelled, MessageNumber(1)), |it| {
         (it.reason, it.has_unsafe_calls) = (Some(EndReason::Left), true);
     });
     store.finish(&second, &end).await.unwrap();
@@ -140,11 +141,11 @@ pub(super) async fn feedback_is_replaced_and_removed(store: DynStore) {
     let commented = thread(&store, "t").await.thread;
     let (number, message) = (commented.number, MessageId::from("m"));
     let given = async || {
-        let query = MessageQuery::new(2, 9);
+        let query = MessageQuery::new(MessageNumber(2), 9);
         let page = store.messages(&commented, &query).await.unwrap();
         page.nodes
             .into_iter()
-            .filter_map(|node| Some((node.number, node.feedback?)))
+            .filter_map(|node| Some((node.number.0, node.feedback?)))
             .collect::<Vec<_>>()
     };
     assert!(given().await.is_empty());
@@ -154,7 +155,7 @@ pub(super) async fn feedback_is_replaced_and_removed(store: DynStore) {
     }
     assert!(store.set_feedback(number, &message, None).await.unwrap());
     assert!(given().await.is_empty());
-    for (thread, message) in [(number, "nothing"), (number + 1000, "m")] {
+    for (thread, message) in [(number, "nothing"), (ThreadNumber(number.0 + 1000), "m")] {
         assert!(!store.set_feedback(thread, &message.into(), Some(&opinion(1.0))).await.unwrap());
     }
 }

@@ -12,7 +12,7 @@ pub(super) async fn an_end_is_stored_whole(store: DynStore) {
     };
     assert!(end.finish(&store, &lease, 1).await.unwrap());
     let view = thread(&store, "t").await;
-    assert_eq!((&*branch(&view), view.thread.head, view.thread.messages), ("u a1 a2", 3, 3));
+    assert_eq!((&*branch(&view), view.thread.head.0, view.thread.messages), ("u a1 a2", 3, 3));
     assert!(!view.thread.is_running && view.thread.updated_at == NOW + 7);
     assert_eq!(view.thread.state.unwrap().1, json!({ "left": true }));
     assert_eq!(view.thread.interrupts, end.interrupts);
@@ -75,7 +75,7 @@ pub(super) async fn every_status_is_stored(store: DynStore) {
             let lease = lease(&store, "t", "r").await;
             let (usage, failure) = (vec![usage.clone(); status as usize], failure(code));
             let failure = (status == RunStatus::Failed).then_some(&failure);
-            let end = changed(RunEnd::new(status, 0), |it| {
+            let end = changed(RunEnd::new(status, MessageNumber::ROOT), |it| {
                 it.events = 12;
                 it.usage = &usage;
                 it.failure = failure;
@@ -91,7 +91,7 @@ pub(super) async fn every_status_is_stored(store: DynStore) {
 pub(super) async fn the_reason_of_an_end_is_stored(store: DynStore) {
     for reason in EndReason::ALL.map(Some).into_iter().chain([None]) {
         let lease = lease(&store, "t", "r").await;
-        let end = changed(RunEnd::new(RunStatus::Cancelled, 0), |it| {
+        let end = changed(RunEnd::new(RunStatus::Cancelled, MessageNumber::ROOT), |it| {
             (it.reason, it.has_unsafe_calls) = (reason, reason.is_some());
         });
         store.finish(&lease, &end).await.unwrap();
@@ -150,7 +150,7 @@ pub(super) async fn concurrent_operations_on_many_threads_do_not_interfere(store
             }
             let id = if task % 2 == 0 { "r" } else { "s" };
             let begin = run(&name("t", task), id).begin(&store).await;
-            let BeginOutcome::Begun { lease: next, .. } = begin else { panic!("{begin:?}") };
+            let BeginOutcome::Begun(Begun { lease: next, .. }) = begin else { panic!("{begin:?}") };
             assert!(next.run > lease.run);
         }
     });

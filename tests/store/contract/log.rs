@@ -194,7 +194,7 @@ pub(super) async fn the_logs_of_several_runs_are_read_at_once(store: DynStore) {
         store.append(&batches).await.unwrap();
     }
     finish(&store, &leases[2], NOW).await;
-    let unknown = empty + 1000;
+    let unknown = RunNumber(empty.0 + 1000);
     let after = [(a, 0), (b, 38), (c, 40), (empty, 0), (unknown, 0)].into();
     for max_bytes in [1, 10 * event(1).len(), usize::MAX] {
         let pages = store.events_of_runs(&after, max_bytes).await.unwrap();
@@ -251,7 +251,7 @@ pub(super) async fn what_a_run_was_given_is_read_after_its_end(store: DynStore) 
     };
     let first = first.with([user("a"), user("b")]).begun(&store).await;
     let given = RunStart {
-        head: 2,
+        head: MessageNumber(2),
         state: Some(serde_json::json!({ "n": 1 })),
         request: request.to_owned(),
     };
@@ -264,17 +264,20 @@ pub(super) async fn what_a_run_was_given_is_read_after_its_end(store: DynStore) 
     let state = Some(serde_json::json!({ "n": 2 }));
     assert_eq!(
         start(second.run).await,
-        Some(RunStart { head: 3, state, request: "{}".to_owned() })
+        Some(RunStart { head: MessageNumber(3), state, request: "{}".to_owned() })
     );
     finish(&store, &second, NOW).await;
     assert_eq!(start(first.run).await, Some(given), "after another run");
     let empty = TestRun { request: Some("{}"), ..run("u", "r") }.begun(&store).await;
     assert_eq!(
         start(empty.run).await,
-        Some(RunStart { head: 0, state: None, request: "{}".to_owned() })
+        Some(RunStart { head: MessageNumber::ROOT, state: None, request: "{}".to_owned() })
     );
     let without = lease(&store, "v", "r").await;
-    assert_eq!((start(without.run).await, start(without.run + 1000).await), (None, None));
+    assert_eq!(
+        (start(without.run).await, start(RunNumber(without.run.0 + 1000)).await),
+        (None, None)
+    );
 }
 
 pub(super) async fn what_a_run_was_given_is_removed_with_its_log(store: DynStore) {

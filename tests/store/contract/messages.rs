@@ -4,7 +4,7 @@ use super::prelude::*;
 
 async fn page(store: &DynStore, newest: i64, limit: usize) -> MessagePage {
     let thread = thread(store, "t").await.thread;
-    store.messages(&thread, &MessageQuery::new(newest, limit)).await.unwrap()
+    store.messages(&thread, &MessageQuery::new(MessageNumber(newest), limit)).await.unwrap()
 }
 
 fn shown(page: &MessagePage) -> String {
@@ -22,7 +22,7 @@ pub(super) async fn a_branch_is_read_backwards_page_by_page(store: DynStore) {
             let page = page(&store, newest.unwrap(), limit).await;
             assert_eq!(shown(&page), *expected);
             assert!(page.siblings.is_empty());
-            newest = page.before;
+            newest = page.before.map(|before| before.0);
         }
         assert_eq!(newest.is_some(), limit == 1);
     }
@@ -30,8 +30,8 @@ pub(super) async fn a_branch_is_read_backwards_page_by_page(store: DynStore) {
         assert_eq!(page(&store, nowhere, 9).await, MessagePage::default());
     }
     let thread = thread(&store, "t").await.thread;
-    let gone = changed(thread, |it| it.number += 1000);
-    let query = MessageQuery::new(1, 9);
+    let gone = changed(thread, |it| it.number.0 += 1000);
+    let query = MessageQuery::new(MessageNumber(1), 9);
     assert_eq!(store.messages(&gone, &query).await.unwrap(), MessagePage::default());
 }
 
@@ -58,7 +58,7 @@ pub(super) async fn a_page_has_the_siblings_of_its_messages(store: DynStore) {
     let other = page(&store, 6, 1).await;
     assert_eq!(
         (shown(&other).as_str(), siblings(&other).as_str(), other.before),
-        ("d", "1:a,c,d", Some(1))
+        ("d", "1:a,c,d", Some(MessageNumber(1)))
     );
     let root = page(&store, 5, 9).await;
     assert_eq!(
@@ -74,14 +74,17 @@ pub(super) async fn the_messages_of_a_run_are_read_on_all_branches(store: DynSto
         .ended(&store, answer(["c"]))
         .await;
     let thread = thread(&store, "t").await.thread;
-    let of_run = async |run: i64, newest: i64, limit: usize| {
+    let of_run = async |run: RunNumber, newest: i64, limit: usize| {
         store
-            .messages(&thread, &changed(MessageQuery::new(newest, limit), |it| it.run = Some(run)))
+            .messages(
+                &thread,
+                &changed(MessageQuery::new(MessageNumber(newest), limit), |it| it.run = Some(run)),
+            )
             .await
             .unwrap()
     };
     let page = of_run(first.run, i64::MAX, 1).await;
-    assert_eq!((shown(&page).as_str(), page.before), ("b", Some(2)));
+    assert_eq!((shown(&page).as_str(), page.before), ("b", Some(MessageNumber(2))));
     assert_eq!(page.nodes[0].origin, MessageOrigin::Run { run: first.run, delivered: true });
     let page = of_run(first.run, 2, 1).await;
     assert_eq!((shown(&page).as_str(), page.before), ("a", None));

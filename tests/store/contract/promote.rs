@@ -17,7 +17,7 @@ pub(super) async fn a_promoted_run_is_a_detached_one(store: DynStore) {
     assert_eq!((run.detached, run.number, run.events), (true, lease.run, 2));
     let view = thread(&store, "t").await;
     assert_eq!((view.thread, view.nodes), (before.thread, before.nodes), "the thread is the same");
-    let start = RunStart { head: 1, state, request: "{\"a\":1}".to_owned() };
+    let start = RunStart { head: MessageNumber(1), state, request: "{\"a\":1}".to_owned() };
     let given = async || store.run_start(OWNER, lease.run).await.unwrap();
     assert_eq!(given().await, Some(start.clone()));
     assert_eq!(store.append(&[batch(&lease, 3, 2)]).await.unwrap(), [true]);
@@ -50,7 +50,7 @@ pub(super) async fn a_promotion_is_repeated_without_effect(store: DynStore) {
     assert!(promote(Some("{\"other\":1}"), 2).await, "its log has more events now");
     assert_eq!(log(&store, lease.run).await, events(1, 4));
     let start = store.run_start(OWNER, lease.run).await.unwrap().unwrap();
-    assert_eq!((&*start.request, start.head, start.state), ("{}", 0, None));
+    assert_eq!((&*start.request, start.head.0, start.state), ("{}", 0, None));
     finish(&store, &lease, NOW).await;
     assert!(!promote(Some("{}"), 2).await, "it has ended");
 }

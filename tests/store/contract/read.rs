@@ -142,13 +142,19 @@ pub(super) async fn unknown_threads_and_runs_are_none(store: DynStore) {
     store.check().await.unwrap();
     assert!(!exists(&store, "u").await);
     let number = thread(&store, "t").await.thread.number;
-    for (thread, id) in [(number, "s"), (number + 1000, "r")] {
+    for (thread, id) in [(number, "s"), (ThreadNumber(number.0 + 1000), "r")] {
         assert!(store.run(OWNER, thread, &id.into()).await.unwrap().is_none());
         assert!(store.end_state(OWNER, thread, EndedRun::Id(&id.into())).await.unwrap().is_none());
     }
-    assert!(store.events(OWNER, lease.run + 1000, 0, 99).await.unwrap().is_none());
+    assert!(store.events(OWNER, RunNumber(lease.run.0 + 1000), 0, 99).await.unwrap().is_none());
     let page = store.events(OWNER, lease.run, 0, 99).await.unwrap().unwrap();
     assert!(page.events.is_empty() && page.count == 0);
     // The run may have been deleted, so this is no error.
-    assert_eq!(store.set_delivered(number + 1000, lease.run + 1000, true).await.unwrap(), None);
+    assert_eq!(
+        store
+            .set_delivered(ThreadNumber(number.0 + 1000), RunNumber(lease.run.0 + 1000), true)
+            .await
+            .unwrap(),
+        None
+    );
 }

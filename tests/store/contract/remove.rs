@@ -26,7 +26,8 @@ pub(super) async fn a_recreated_thread_rejects_old_leases(store: DynStore) {
     let old = run("t", "r").with([user("old")]).begun(&store).await;
     store.append(&[batch(&old, 1, 3)]).await.unwrap();
     store.delete(old.thread).await.unwrap();
-    let BeginOutcome::Begun { lease: new, version: 1, .. } = run("t", "r").begin(&store).await
+    let BeginOutcome::Begun(Begun { lease: new, version: 1, .. }) =
+        run("t", "r").begin(&store).await
     else {
         panic!()
     };

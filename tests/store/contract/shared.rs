@@ -78,7 +78,7 @@ pub(super) async fn a_cancel_request_is_listed_for_the_holder(store: DynStore) {
         panic!()
     };
     assert_eq!((&*run.id, run.status), ("r", RunStatus::Finished));
-    for (thread, run) in [(one.thread, "x"), (two.thread + 1000, "r")] {
+    for (thread, run) in [(one.thread, "x"), (ThreadNumber(two.thread.0 + 1000), "r")] {
         assert_eq!(
             shared.request_cancel(thread, &run.into()).await.unwrap(),
             CancelRequest::Unknown

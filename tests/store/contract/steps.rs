@@ -7,9 +7,9 @@ use std::sync::Arc;
 use agui_server::{
     protocol::{Interrupt, Message, ResumeEntry, ResumeStatus, RunId},
     store::{
-        BeginOutcome, BranchWrite, EventBatch, Lease, MessageNode, Millis, NewRun, RunEnd,
-        RunRecord, RunStatus, Store, StoreError, Thread, ThreadKey, ThreadPage, ThreadParts,
-        ThreadSize, ThreadVersion, ThreadView,
+        BeginOutcome, Begun, BranchWrite, EventBatch, Lease, MessageNode, MessageNumber, Millis,
+        NewRun, RunEnd, RunNumber, RunRecord, RunStatus, StateNumber, Store, StoreError, Thread,
+        ThreadKey, ThreadNumber, ThreadPage, ThreadParts, ThreadSize, ThreadVersion, ThreadView,
     },
 };
 use serde_json::{Value, json};
@@ -28,7 +28,7 @@ pub struct TestRun {
     pub key: ThreadKey,
     pub id: RunId,
     pub asked: Option<&'static str>,
-    pub known: i64,
+    pub known: RunNumber,
     pub continues: bool,
     #[default("echo".to_owned())]
     pub agent: String,
@@ -42,7 +42,7 @@ pub struct TestRun {
     pub until: Millis,
     /// The number of the message that the new ones follow; `None` is the head.
     pub base: Option<i64>,
-    pub first_run: Option<i64>,
+    pub first_run: Option<RunNumber>,
     pub messages: Vec<Message>,
     pub updated: Vec<(i64, Message)>,
     pub title: Option<&'static str>,
@@ -87,7 +87,7 @@ impl TestRun {
     pub async fn begin(&self, store: &DynStore) -> BeginOutcome {
         let thread = view(store, &self.key).await.map(|view| view.thread);
         let known = thread.as_ref().map(ThreadVersion::of);
-        let head = thread.as_ref().map_or(0, |thread| thread.head);
+        let head = thread.as_ref().map_or(0, |thread| thread.head.0);
         let state = thread.and_then(|thread| thread.state).map(|(number, _)| number);
         self.try_begin(store, known, head, state).await.unwrap()
     }
@@ -97,7 +97,7 @@ impl TestRun {
         store: &DynStore,
         known: Option<ThreadVersion>,
         head: i64,
-        state_number: Option<i64>,
+        state_number: Option<StateNumber>,
     ) -> StoreResult<BeginOutcome> {
         let mut run = NewRun::new(&self.key, &self.id, &self.agent, &self.holder);
         (run.asked, run.known, run.continues) = (self.asked, self.known, self.continues);
@@ -105,11 +105,14 @@ impl TestRun {
         run.now = self.now;
         run.lease_until = self.until;
         run.expected = known;
-        run.branch.base = self.base.unwrap_or(head);
+        run.branch.base = MessageNumber(self.base.unwrap_or(head));
         run.first_run = self.first_run;
         run.branch.new = self.messages.iter().map(|message| (message, None)).collect();
-        run.branch.updated =
-            self.updated.iter().map(|(number, message)| (*number, message)).collect();
+        run.branch.updated = self
+            .updated
+            .iter()
+            .map(|(number, message)| (MessageNumber(*number), message))
+            .collect();
         run.state = self.state.as_ref();
         run.state_number = state_number.filter(|_| self.state.is_none());
         run.interrupts = &self.interrupts;
@@ -123,7 +126,7 @@ impl TestRun {
 
     pub async fn begun(&self, store: &DynStore) -> Lease {
         match self.begin(store).await {
-            BeginOutcome::Begun { lease, .. } => lease,
+            BeginOutcome::Begun(Begun { lease, .. }) => lease,
             other => panic!("{other:?}"),
         }
     }
@@ -131,7 +134,7 @@ impl TestRun {
     /// Begins and ends the run.
     pub async fn ended(&self, store: &DynStore, end: TestEnd) -> Lease {
         let lease = self.begun(store).await;
-        let head = view(store, &self.key).await.unwrap().thread.head;
+        let head = view(store, &self.key).await.unwrap().thread.head.0;
         assert!(end.finish(store, &lease, head).await.unwrap());
         lease
     }
@@ -156,7 +159,7 @@ pub struct TestEnd {
 }
 
 pub fn end_at(at: Millis) -> TestEnd {
-    let mut end = RunEnd::new(RunStatus::Finished, 0);
+    let mut end = RunEnd::new(RunStatus::Finished, MessageNumber::ROOT);
     (end.ended_at, end.delivered) = (at, true);
     TestEnd { end, ..TestEnd::default() }
 }
@@ -175,7 +178,7 @@ impl TestEnd {
     pub async fn finish(&self, store: &DynStore, lease: &Lease, head: i64) -> StoreResult<bool> {
         let mut end: RunEnd<'_> = self.end.clone();
         end.branch = BranchWrite::default();
-        end.branch.base = head;
+        end.branch.base = MessageNumber(head);
         end.branch.new = self.messages.iter().map(|message| (message, Some(lease.run))).collect();
         end.state = self.state.as_ref();
         end.interrupts = &self.interrupts;
@@ -285,7 +288,7 @@ pub fn batch(lease: &Lease, first: u64, count: u64) -> EventBatch {
     }
 }
 
-pub async fn log(store: &DynStore, run: i64) -> Vec<String> {
+pub async fn log(store: &DynStore, run: RunNumber) -> Vec<String> {
     let mut log = Vec::new();
     loop {
         let page = store.events(OWNER, run, log.len() as u64, usize::MAX).await.unwrap().unwrap();
@@ -307,8 +310,8 @@ pub fn is_lost<T: std::fmt::Debug>(result: StoreResult<T>) -> bool {
 /// Returns leases that differ from a valid one in thread, run and holder.
 pub fn wrong_leases(lease: &Lease) -> [Lease; 3] {
     [
-        Lease { thread: lease.thread + 1000, ..lease.clone() },
-        Lease { run: lease.run + 1000, ..lease.clone() },
+        Lease { thread: ThreadNumber(lease.thread.0 + 1000), ..lease.clone() },
+        Lease { run: RunNumber(lease.run.0 + 1000), ..lease.clone() },
         Lease { holder: "other".into(), ..lease.clone() },
     ]
 }

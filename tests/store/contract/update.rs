@@ -74,7 +74,7 @@ pub(super) async fn an_update_with_an_outdated_version_writes_nothing(store: Dyn
     let update = changed(ThreadUpdate::default(), |it| it.archived = Some(true));
     for wrong in [
         ThreadVersion { version: known.version - 1, ..known },
-        ThreadVersion { number: known.number + 1000, ..known },
+        ThreadVersion { number: ThreadNumber(known.number.0 + 1000), ..known },
     ] {
         assert!(!store.update(wrong, &update).await.unwrap());
     }
@@ -93,7 +93,7 @@ pub(super) async fn the_head_moves_to_another_branch_but_not_during_a_run(store:
         .await;
     let interrupts = [Interrupt::new("x")];
     let mut head = HeadUpdate::default();
-    (head.head, head.state_number, head.interrupts) = (2, state, &interrupts);
+    (head.head, head.state_number, head.interrupts) = (MessageNumber(2), state, &interrupts);
     let update = changed(ThreadUpdate::default(), |it| it.head = Some(head));
     assert!(!store.update(version(&store, "t").await, &update).await.unwrap());
     end_at(NOW).finish(&store, &other, 3).await.unwrap();

@@ -21,7 +21,7 @@ use agui_protocol::{
     own_names::FAILED,
 };
 use agui_store::{
-    MessageNode, StoreError,
+    MessageNode, RunNumber, StoreError,
     host::{branch_of, json_len},
 };
 
@@ -40,7 +40,7 @@ const UNKNOWN: &str = "The user answered the question about this call before. It
 struct OpenCall {
     id: ToolCallId,
     message: MessageId,
-    run: i64,
+    run: RunNumber,
 }
 
 impl Plan {
@@ -146,7 +146,7 @@ impl Plan {
                 },
             );
         let mut messages: Vec<_> = kept.chain(rejoined).chain(added).collect();
-        let is_answer = |(message, run): &(&Message, Option<i64>)| {
+        let is_answer = |(message, run): &(&Message, Option<RunNumber>)| {
             matches!(message, Message::Assistant(_)).then_some(*run).flatten()
         };
         let Some(last) = messages.iter().rev().find_map(is_answer) else { return Vec::new() };
@@ -325,7 +325,7 @@ mod tests {
             let call = |id: &str, message: &str| OpenCall {
                 id: id.into(),
                 message: message.into(),
-                run: 1,
+                run: RunNumber(1),
             };
             assert!(is_about(&reply, &call("c", "m")));
             assert!(

@@ -10,8 +10,8 @@ use crate::limits::memory::MESSAGE_OVERHEAD_BYTES;
 use agui_agent::host::Conversation;
 use agui_protocol::{Interrupt, Message, MessageId, Messages, open_values};
 use agui_store::{
-    MessageNode, MessageOrigin, Millis, Thread, ThreadKey, ThreadVersion, ThreadView,
-    host::branch_of,
+    MessageNode, MessageNumber, MessageOrigin, Millis, RunNumber, StateNumber, Thread, ThreadKey,
+    ThreadVersion, ThreadView, host::branch_of,
 };
 
 /// Returns whether only agents make such messages, so that a client's message is unverified.
@@ -28,14 +28,14 @@ pub struct Branch {
 
 #[derive(Debug, Clone, Copy)]
 struct NodeInfo {
-    number: i64,
+    number: MessageNumber,
     origin: MessageOrigin,
 }
 
 impl Branch {
-    /// Creates the branch of a new thread. `first` is the number of the first message.
-    pub(super) fn from_client(messages: Messages, first: i64) -> Self {
-        let numbers = (first..).take(messages.len());
+    /// Creates the branch of a new thread. `last` is the number of the last message.
+    pub(super) fn from_client(messages: Messages, last: MessageNumber) -> Self {
+        let numbers = last.newest(messages.len());
         let nodes =
             numbers.map(|number| NodeInfo { number, origin: MessageOrigin::Client }).collect();
         Self { messages, nodes }
@@ -49,12 +49,13 @@ impl Branch {
         self.nodes.len()
     }
 
-    /// Returns the number of the message before a position; 0 at the root.
-    pub(crate) fn number_before(&self, position: usize) -> i64 {
-        position.checked_sub(1).and_then(|last| self.nodes.get(last)).map_or(0, |node| node.number)
+    /// Returns the number of the message before a position.
+    pub(crate) fn number_before(&self, position: usize) -> MessageNumber {
+        let before = position.checked_sub(1).and_then(|last| self.nodes.get(last));
+        before.map_or(MessageNumber::ROOT, |node| node.number)
     }
 
-    pub fn number(&self, position: usize) -> i64 {
+    pub fn number(&self, position: usize) -> MessageNumber {
         self.number_before(position + 1)
     }
 
@@ -76,11 +77,11 @@ impl Branch {
             .collect()
     }
 
-    pub fn head(&self) -> i64 {
+    pub fn head(&self) -> MessageNumber {
         self.number_before(self.len())
     }
 
-    pub fn set_delivered(&mut self, number: i64, is_delivered: bool) {
+    pub fn set_delivered(&mut self, number: RunNumber, is_delivered: bool) {
         for node in &mut self.nodes {
             if let MessageOrigin::Run { run, delivered } = &mut node.origin
                 && *run == number
@@ -95,7 +96,7 @@ impl Branch {
         self.nodes.truncate(len);
     }
 
-    pub fn push(&mut self, message: Message, number: i64, origin: MessageOrigin) {
+    pub fn push(&mut self, message: Message, number: MessageNumber, origin: MessageOrigin) {
         self.messages.push(message);
         self.nodes.push(NodeInfo { number, origin });
     }
@@ -122,9 +123,9 @@ pub struct LoadedThread {
     pub version: ThreadVersion,
     pub created_at: Millis,
     /// The first run of the branch; `None` if it is unknown.
-    pub first_run: Option<i64>,
+    pub first_run: Option<RunNumber>,
     /// The number of the stored state, and the state.
-    pub state: Option<(i64, Value)>,
+    pub state: Option<(StateNumber, Value)>,
     pub interrupts: Vec<Interrupt>,
     pub bytes: u64,
     pub branch: Branch,
@@ -144,7 +145,7 @@ impl From<ThreadView> for LoadedThread {
 
 impl LoadedThread {
     /// Returns the conversation of a run on the branch.
-    pub fn conversation(&self, run: i64) -> Conversation {
+    pub fn conversation(&self, run: RunNumber) -> Conversation {
         Conversation::Stored {
             created_at: self.created_at,
             first_run: self.first_run.unwrap_or(run),
@@ -194,7 +195,13 @@ impl BranchCache {
     /// Repeats a write of [`Store::set_delivered`](agui_store::Store::set_delivered) on the cached
     /// thread. `after` is the version after the write. A run that has ended since has cached a
     /// newer version.
-    pub fn set_delivered(&self, key: &ThreadKey, after: ThreadVersion, run: i64, delivered: bool) {
+    pub fn set_delivered(
+        &self,
+        key: &ThreadKey,
+        after: ThreadVersion,
+        run: RunNumber,
+        delivered: bool,
+    ) {
         let mut cached = self.0.lock();
         if let Some((cached, _)) =
             cached.threads.get_mut(key).filter(|(cached, _)| cached.version.number == after.number)
@@ -233,10 +240,11 @@ impl BranchCache {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use agui_store::ThreadNumber;
 
     fn loaded(
         version: ThreadVersion,
-        state: Option<(i64, Value)>,
+        state: Option<(StateNumber, Value)>,
         bytes: u64,
         branch: Branch,
     ) -> LoadedThread {
@@ -255,17 +263,25 @@ mod tests {
     fn a_delivery_raises_only_the_version_directly_before_it() {
         let cache = BranchCache::default();
         let key = ThreadKey { owner: ThreadKey::ANONYMOUS.into(), id: "t".into() };
-        let origin = MessageOrigin::Run { run: 7, delivered: false };
+        let origin = MessageOrigin::Run { run: RunNumber(7), delivered: false };
         let mut branch = Branch::default();
-        branch.push(Message::assistant("a", "text"), 1, origin);
+        branch.push(Message::assistant("a", "text"), MessageNumber(1), origin);
         // Of the thread's versions 1 to 5, the delivery made number 4.
         for (cached, expected) in [(2, 2), (3, 4), (4, 4), (5, 5)] {
-            let version = ThreadVersion { number: 1, version: cached };
+            let version = ThreadVersion { number: ThreadNumber(1), version: cached };
             cache.put(key.clone(), loaded(version, None, 0, branch.clone()));
-            cache.set_delivered(&key, ThreadVersion { number: 1, version: 4 }, 7, true);
+            cache.set_delivered(
+                &key,
+                ThreadVersion { number: ThreadNumber(1), version: 4 },
+                RunNumber(7),
+                true,
+            );
             let (thread, _) = cache.take(&key).unwrap();
             assert_eq!(thread.version.version, expected, "version {cached}");
-            assert_eq!(thread.branch.origin(0), MessageOrigin::Run { run: 7, delivered: true });
+            assert_eq!(
+                thread.branch.origin(0),
+                MessageOrigin::Run { run: RunNumber(7), delivered: true }
+            );
         }
     }
 
@@ -275,12 +291,15 @@ mod tests {
         let state = serde_json::Value::from(vec![serde_json::json!({ "a": 1 }); 10_000]);
         let bytes = state.to_string().len() as u64;
         for number in 0..100 {
-            let version = ThreadVersion { number, version: 1 };
+            let version = ThreadVersion { number: ThreadNumber(number), version: 1 };
             let key = ThreadKey {
                 owner: ThreadKey::ANONYMOUS.into(),
                 id: number.to_string().as_str().into(),
             };
-            cache.put(key, loaded(version, Some((1, state.clone())), bytes, Branch::default()));
+            cache.put(
+                key,
+                loaded(version, Some((StateNumber(1), state.clone())), bytes, Branch::default()),
+            );
         }
         let kept = cache.0.lock().threads.len() as u64;
         // Each of these objects takes at least 400 bytes.

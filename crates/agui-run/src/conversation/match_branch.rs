@@ -21,7 +21,7 @@ use std::{
 use self::{renamed::show_renamed, without_ids::shown_without_ids};
 use super::branch::Branch;
 use agui_protocol::{Message, MessageId, Role, ToolCallId};
-use agui_store::{MessageNode, MessageOrigin};
+use agui_store::{MessageNode, MessageNumber, MessageOrigin};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum BranchCase {
@@ -123,10 +123,10 @@ pub(crate) fn match_branch(stored: &Branch, list: ClientList<'_>) -> BranchMatch
 /// client that returns to a branch continues it, and no copy is stored.
 pub(crate) fn find_existing_branch<'n>(
     nodes: &'n [MessageNode],
-    parent: i64,
+    parent: MessageNumber,
     client: &[&Message],
 ) -> Vec<&'n MessageNode> {
-    let mut children: HashMap<i64, Vec<&MessageNode>> = HashMap::new();
+    let mut children: HashMap<MessageNumber, Vec<&MessageNode>> = HashMap::new();
     nodes.iter().for_each(|node| children.entry(node.parent).or_default().push(node));
     let (mut found, mut last) = (Vec::new(), parent);
     for message in client {

@@ -15,8 +15,8 @@ use super::{
 use crate::measured_store::MeasuredStore;
 use agui_protocol::{Interrupt, Message, MessageId, Messages, ResumeEntry, RunAgentInput};
 use agui_store::{
-    BranchWrite, EndState, EndedRun, MessageNode, MessageOrigin, StoreError, ThreadKey,
-    ThreadParts, ThreadVersion, host::branch_of,
+    BranchWrite, EndState, EndedRun, MessageNode, MessageNumber, MessageOrigin, RunNumber,
+    StateNumber, StoreError, ThreadKey, ThreadParts, ThreadVersion, host::branch_of,
 };
 
 /// A client's input for a run on a stored thread.
@@ -67,7 +67,7 @@ pub(crate) fn name_messages(messages: &mut Messages) -> Vec<usize> {
 /// The result of a call that a person decided on, and the run that made the result or the call.
 pub(crate) struct KnownResult {
     pub(super) message: Message,
-    pub(super) run: i64,
+    pub(super) run: RunNumber,
 }
 
 pub(crate) struct Plan {
@@ -80,10 +80,10 @@ pub(crate) struct Plan {
     pub(crate) known_results: Vec<KnownResult>,
     pub state: Option<Value>,
     /// The number of the state in the store; `None` if it has to be stored.
-    pub state_number: Option<i64>,
+    pub state_number: Option<StateNumber>,
     pub open_interrupts: Vec<Interrupt>,
     /// The first run of the branch that the run continues; `None` if it begins one.
-    pub first_run: Option<i64>,
+    pub first_run: Option<RunNumber>,
     pub resume: ResumeDecision,
 }
 
@@ -101,10 +101,10 @@ impl Plan {
     }
 
     /// Returns the number of the message that the new ones follow.
-    pub(crate) fn base(&self, loaded: Option<&LoadedThread>) -> i64 {
+    pub(crate) fn base(&self, loaded: Option<&LoadedThread>) -> MessageNumber {
         let stored = self.stored(loaded);
         self.rejoined.last().map_or_else(
-            || stored.map_or(0, |branch| branch.number_before(self.matched.kept)),
+            || stored.map_or(MessageNumber::ROOT, |branch| branch.number_before(self.matched.kept)),
             |node| node.number,
         )
     }
@@ -126,7 +126,8 @@ impl Plan {
                 }
             }
         });
-        let number = |position: usize| stored.map_or(0, |stored| stored.number(position));
+        let number =
+            |position: usize| stored.map_or(MessageNumber::ROOT, |stored| stored.number(position));
         let updated = self.matched.updated.iter().map(|(position, text)| (number(*position), text));
         BranchWrite { base: self.base(loaded), new: new.collect(), updated: updated.collect() }
     }
@@ -136,15 +137,14 @@ impl Plan {
         self,
         loaded: Option<Branch>,
         client: Messages,
-        last_message: i64,
+        last_message: MessageNumber,
     ) -> Branch {
         let Self { branch, matched, rejoined, known_results, .. } = self;
         let mut branch = branch.or(loaded).unwrap_or_default();
         let added = &matched.appended[rejoined.len()..];
-        let first = last_message - added.len() as i64 + 1;
         if branch.len() == 0 && added.len() == client.len() {
             // A new thread. The messages are moved, not copied.
-            return Branch::from_client(client, first);
+            return Branch::from_client(client, last_message);
         }
         let copy = |appended: &AppendedMessage| match *appended {
             AppendedMessage::Client(at) => (client[at].clone(), MessageOrigin::Client),
@@ -157,12 +157,13 @@ impl Plan {
             }
         };
         let added: Vec<_> = added.iter().map(copy).collect();
+        let count = added.len();
         branch.truncate(matched.kept);
         matched.updated.into_iter().for_each(|(position, text)| branch.replace(position, text));
         rejoined.into_iter().for_each(|node| branch.push(node.message, node.number, node.origin));
         added
             .into_iter()
-            .zip(first..)
+            .zip(last_message.newest(count))
             .for_each(|((message, origin), number)| branch.push(message, number, origin));
         branch
     }
@@ -249,9 +250,9 @@ impl Plan {
 struct StartingPoint {
     branch: Option<Branch>,
     rejoined: Vec<MessageNode>,
-    state: Option<(i64, Value)>,
+    state: Option<(StateNumber, Value)>,
     open_interrupts: Vec<Interrupt>,
-    first_run: Option<i64>,
+    first_run: Option<RunNumber>,
 }
 
 /// Reads parts of a thread beside its current branch, at the version that was loaded.
@@ -328,7 +329,7 @@ impl PlanReader<'_> {
         stored: &Branch,
         matched: &BranchMatch,
         rejoined: &[MessageNode],
-    ) -> Result<(Vec<Interrupt>, Option<i64>), StoreError> {
+    ) -> Result<(Vec<Interrupt>, Option<RunNumber>), StoreError> {
         let (number, origin) = match (rejoined.last(), matched.kept) {
             (Some(node), _) => (node.number, node.origin),
             (None, kept) => (stored.number_before(kept), stored.origin(kept.saturating_sub(1))),
@@ -339,8 +340,8 @@ impl PlanReader<'_> {
     }
 
     /// Returns the end of the newest run that ended with a message.
-    async fn end_with(&self, message: i64) -> Result<Option<EndState>, StoreError> {
-        if message == 0 {
+    async fn end_with(&self, message: MessageNumber) -> Result<Option<EndState>, StoreError> {
+        if message == MessageNumber::ROOT {
             return Ok(None);
         }
         let end = self.end_state(EndedRun::Branch(message)).await?;

@@ -1,6 +1,6 @@
 //! What a request gets that has come before, from the ends of its attempts. Reads no store.
 
-use agui_store::{EndReason, RunRecord, RunStatus};
+use agui_store::{EndReason, RunNumber, RunRecord, RunStatus};
 
 /// The answer to a request whose earlier attempt has ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -13,7 +13,7 @@ pub(crate) enum Repeated {
 
 /// Returns the newest attempt that continues the one with number `first`: with replies, or after an error. `attempts` are those of
 /// the run's id, ascending.
-pub(crate) fn newest_continuing(attempts: Vec<RunRecord>, first: i64) -> Option<RunRecord> {
+pub(crate) fn newest_continuing(attempts: Vec<RunRecord>, first: RunNumber) -> Option<RunRecord> {
     let mut later = attempts.into_iter().skip_while(|attempt| attempt.number != first);
     let found = later.next();
     later.take_while(|attempt| attempt.continues).last().or(found)
@@ -40,6 +40,7 @@ impl Repeated {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use agui_store::ThreadNumber;
 
     #[test]
     fn only_what_changed_nothing_and_was_not_stopped_by_a_person_runs_again() {
@@ -58,7 +59,7 @@ mod tests {
             (Finished, None, false, Repeated::Restated),
         ];
         for (status, end_reason, delivered, expected) in rows {
-            let run = RunRecord::new(1, 1, "r".into(), "a".to_owned());
+            let run = RunRecord::new(RunNumber(1), ThreadNumber(1), "r".into(), "a".to_owned());
             let run = RunRecord { status, end_reason, delivered, ..run };
             assert_eq!(Repeated::of(&run, true), expected, "{run:?}");
             assert_eq!(
@@ -75,12 +76,14 @@ mod tests {
     fn a_request_is_answered_from_the_attempt_that_continues_it_and_not_from_one_with_other_messages()
      {
         let attempt = |number, continues| {
-            let run = RunRecord::new(number, 1, "r".into(), "a".to_owned());
+            let run =
+                RunRecord::new(RunNumber(number), ThreadNumber(1), "r".into(), "a".to_owned());
             RunRecord { continues, ..run }
         };
         let attempts =
             || vec![attempt(1, false), attempt(4, true), attempt(6, true), attempt(7, false)];
-        let newest = |first| newest_continuing(attempts(), first).map(|run| run.number);
+        let newest =
+            |first| newest_continuing(attempts(), RunNumber(first)).map(|run| run.number.0);
         assert_eq!([1, 4, 6, 7, 9].map(newest), [Some(6), Some(6), Some(6), Some(7), None]);
     }
 }

@@ -25,7 +25,7 @@ use tokio::{
 
 use super::live::{LogChunk, LogEnd, NextChunk, RecentChunks, next_chunk};
 use crate::measured_store::MeasuredStore;
-use agui_store::{EventPage, RunStatus, SIGNAL_COVERS, StoreError, Topic};
+use agui_store::{EventPage, RunNumber, RunStatus, SIGNAL_COVERS, StoreError, ThreadNumber, Topic};
 
 /// The interval of polling while no signals arrive.
 pub(super) const POLL: Duration = Duration::from_millis(100);
@@ -51,14 +51,14 @@ const MAX_RECENT_BYTES: usize = 16 * 1024;
 /// The logs of other processes that are followed here.
 pub(crate) struct FollowedLogs {
     pub store: MeasuredStore,
-    logs: Mutex<HashMap<i64, Weak<FollowedLog>>>,
+    logs: Mutex<HashMap<RunNumber, Weak<FollowedLog>>>,
     due: Arc<Notify>,
 }
 
 /// A log of another process. Its followers own it.
 pub(crate) struct FollowedLog {
-    thread: i64,
-    run: i64,
+    thread: ThreadNumber,
+    run: RunNumber,
     is_due: Arc<AtomicBool>,
     state: Mutex<FollowedState>,
     changed: Notify,
@@ -81,7 +81,12 @@ impl FollowedLogs {
     }
 
     /// Returns the log of a run. If nobody follows it yet, it begins after the event with number `after`.
-    pub(crate) fn join(&self, thread: i64, run: i64, after: u64) -> Arc<FollowedLog> {
+    pub(crate) fn join(
+        &self,
+        thread: ThreadNumber,
+        run: RunNumber,
+        after: u64,
+    ) -> Arc<FollowedLog> {
         let mut logs = self.logs.lock();
         if let Some(log) =
             logs.get(&run).and_then(Weak::upgrade).filter(|log| log.state.lock().end.is_none())

@@ -11,7 +11,7 @@ use super::{
 use agui_base::permits::Permit;
 use agui_observe::metrics::GaugeCount;
 use agui_protocol::{Event, RunId};
-use agui_store::{RunRecord, RunStatus, StoreError, ThreadKey};
+use agui_store::{RunNumber, RunRecord, RunStatus, StoreError, ThreadKey, ThreadNumber};
 
 /// The size of the events that are read at once. A follower keeps them until its client has read
 /// them.
@@ -40,7 +40,7 @@ pub struct Follower {
     pub key: ThreadKey,
     pub run_id: RunId,
     /// The numbers of the thread and of the run.
-    pub numbers: (i64, i64),
+    pub numbers: (ThreadNumber, RunNumber),
     after: u64,
     /// The log, if this process runs the run.
     live: Option<Arc<LiveLog>>,
@@ -85,7 +85,7 @@ impl Follower {
         logs: &Arc<FollowedLogs>,
         key: ThreadKey,
         run_id: RunId,
-        numbers: (i64, i64),
+        numbers: (ThreadNumber, RunNumber),
         permit: Option<Permit>,
     ) -> Self {
         Self {

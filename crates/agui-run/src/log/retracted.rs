@@ -13,7 +13,7 @@ use crate::{
     measured_store::MeasuredStore,
 };
 use agui_protocol::{Message, MessageId};
-use agui_store::{StoreError, ThreadKey, ThreadParts};
+use agui_store::{RunNumber, StoreError, ThreadKey, ThreadParts};
 
 /// Newest runs to check.
 const MAX_CHECKED: usize = 32;
@@ -73,7 +73,7 @@ pub(crate) async fn retracted(
 async fn retracted_by(
     store: &MeasuredStore,
     owner: &str,
-    run: i64,
+    run: RunNumber,
     unknown: &HashSet<MessageId>,
 ) -> Result<HashSet<MessageId>, StoreError> {
     let mut after = 0;

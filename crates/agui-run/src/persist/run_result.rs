@@ -140,10 +140,10 @@ impl RunResult {
             origins,
             ..
         } = self;
-        let first = finished.last_message - new.len() as i64 + 1;
+        let numbers = finished.last_message.newest(new.len());
         thread.branch.truncate(kept);
         updated.into_iter().for_each(|(position, text)| thread.branch.replace(position, text));
-        for ((message, origin), number) in new.into_iter().zip(origins).zip(first..) {
+        for ((message, origin), number) in new.into_iter().zip(origins).zip(numbers) {
             thread.branch.push(message, number, origin);
         }
         thread.version.version = finished.version;

@@ -22,8 +22,8 @@ use crate::{
 use agui_agent::files::AbsorbError;
 use agui_protocol::{MessageId, RunId, ThreadId};
 use agui_store::{
-    CopiedMessage, CopiedRun, MessageNode, MessageOrigin, Millis, RunRecord, RunStatus, Thread,
-    ThreadContent, ThreadKey, ThreadView,
+    CopiedMessage, CopiedRun, MessageNode, MessageNumber, MessageOrigin, Millis, RunNumber,
+    RunRecord, RunStatus, Thread, ThreadContent, ThreadKey, ThreadNumber, ThreadView,
     host::{branch_of, json_len, now},
 };
 
@@ -54,7 +54,7 @@ impl Threads {
             self.end_of_branch(&thread, head).await?
         };
         let messages = branch.iter().zip(0..).map(|(node, parent)| CopiedMessage {
-            parent,
+            parent: MessageNumber(parent),
             run: (node.origin != MessageOrigin::Client).then_some(0),
             message: node.message.clone(),
             feedback: None,
@@ -64,7 +64,7 @@ impl Threads {
             agent: thread.agent,
             title: thread.title,
             metadata: thread.metadata,
-            head: branch.len() as i64,
+            head: MessageNumber(branch.len() as i64),
             state: state.as_ref().map(|_| 0),
             interrupts,
             messages: messages.collect(),
@@ -161,7 +161,7 @@ impl Threads {
         let too_large = format_args!("larger than {MAX_METADATA_BYTES} bytes");
         check("metadata", json_len(&content.metadata) <= MAX_METADATA_BYTES as u64, too_large)?;
         let (messages, states) = (content.messages.len() as i64, content.states.len());
-        let is_head = |head: i64| (0..=messages).contains(&head);
+        let is_head = |head: MessageNumber| (0..=messages).contains(&head.0);
         let is_state = |state: Option<usize>| state.is_none_or(|state| state < states);
         check("head", is_head(content.head), "no number of a message")?;
         check("state", is_state(content.state), "no position of a state")?;
@@ -175,7 +175,7 @@ impl Threads {
         check("states", states <= 2 * content.runs.len(), "more than two for each run")?;
         for (copied, number) in content.messages.iter().zip(1..) {
             let path = |member: &str| format!("messages[{}].{member}", number - 1);
-            let is_parent = (0..number).contains(&copied.parent);
+            let is_parent = (0..number).contains(&copied.parent.0);
             check(&path("parent"), is_parent, "no number of an earlier message")?;
             check_message_ids(&copied.message, || path("message"))?;
             let is_accepted =
@@ -233,7 +233,7 @@ fn run_of_copy(kind: &str, content: &ThreadContent, at: Millis) -> CopiedRun {
         delivered: true,
         started_at: at,
         ended_at: Some(at),
-        ..RunRecord::new(0, 0, id, content.agent.clone())
+        ..RunRecord::new(RunNumber::default(), ThreadNumber::default(), id, content.agent.clone())
     };
     let interrupts = content.interrupts.clone();
     CopiedRun { record, head: content.head, state: content.state, interrupts, answered: Vec::new() }
@@ -241,7 +241,11 @@ fn run_of_copy(kind: &str, content: &ThreadContent, at: Millis) -> CopiedRun {
 
 /// Returns the number of the message with this id on the current branch, or of the newest one with
 /// it.
-fn message_number(nodes: &[MessageNode], head: i64, id: &MessageId) -> Option<i64> {
+fn message_number(
+    nodes: &[MessageNode],
+    head: MessageNumber,
+    id: &MessageId,
+) -> Option<MessageNumber> {
     let has_id = |node: &&MessageNode| node.message.id() == id;
     let current = branch_of(nodes, head).into_iter().rev().find(has_id);
     current.or_else(|| nodes.iter().rev().find(has_id)).map(|node| node.number)

@@ -9,8 +9,8 @@ use crate::{
 };
 use agui_protocol::{Interrupt, JsonObject, MessageId};
 use agui_store::{
-    EndState, EndedRun, HeadUpdate, MessageNode, StoreError, Thread, ThreadKey, ThreadParts,
-    ThreadUpdate, ThreadVersion, ThreadView,
+    EndState, EndedRun, HeadUpdate, MessageNode, MessageNumber, StateNumber, StoreError, Thread,
+    ThreadKey, ThreadParts, ThreadUpdate, ThreadVersion, ThreadView,
     host::{branch_of, json_len},
 };
 
@@ -128,7 +128,7 @@ impl Threads {
     pub(super) async fn end_of_branch(
         &self,
         thread: &Thread,
-        head: i64,
+        head: MessageNumber,
     ) -> Result<BranchEnd, StoreError> {
         let Some(left) = self.left_on_branch(thread, head).await? else {
             return Ok(BranchEnd { head, state: None, interrupts: Vec::new() });
@@ -141,7 +141,7 @@ impl Threads {
     pub(super) async fn left_on_branch(
         &self,
         thread: &Thread,
-        head: i64,
+        head: MessageNumber,
     ) -> Result<Option<EndState>, StoreError> {
         let run = EndedRun::Branch(head);
         self.core.store.end_state(&thread.key.owner, thread.number, run).await
@@ -150,14 +150,14 @@ impl Threads {
 
 /// The last message of a branch, with the state and the open interrupts there.
 pub(super) struct BranchEnd {
-    pub(super) head: i64,
-    pub(super) state: Option<(i64, Value)>,
+    pub(super) head: MessageNumber,
+    pub(super) state: Option<(StateNumber, Value)>,
     pub(super) interrupts: Vec<Interrupt>,
 }
 
 /// Returns the newest descendant of a message. A child has a larger number than its parent, so one
 /// pass finds all descendants.
-fn newest_descendant(nodes: &[MessageNode], ancestor: i64) -> i64 {
+fn newest_descendant(nodes: &[MessageNode], ancestor: MessageNumber) -> MessageNumber {
     let mut descendants = std::collections::HashSet::from([ancestor]);
     let mut newest = ancestor;
     for node in nodes.iter().filter(|node| node.number > ancestor) {

@@ -7,7 +7,8 @@ use utoipa::ToSchema;
 use super::{ThreadError, Threads};
 use agui_protocol::{Message, MessageId, RunId};
 use agui_store::{
-    Feedback, MessageNode, MessageQuery, RunRecord, StoreError, Thread, ThreadKey, ThreadParts,
+    Feedback, MessageNode, MessageNumber, MessageQuery, RunRecord, StoreError, Thread, ThreadKey,
+    ThreadParts,
 };
 
 /// Messages of a thread.
@@ -19,7 +20,7 @@ pub struct MessageList {
     /// The `before` of the page with the earlier messages. `null` if these are the first messages.
     #[serde(serialize_with = "as_text")]
     #[schema(required, value_type = Option<String>)]
-    pub before: Option<i64>,
+    pub before: Option<MessageNumber>,
     /// By message id: the ids of all messages in its place.
     // In the order in which they were stored. Messages without alternatives have no entry.
     #[schema(value_type = BTreeMap<String, Vec<MessageId>>)]
@@ -30,7 +31,10 @@ pub struct MessageList {
     pub feedback: IndexMap<MessageId, Feedback>,
 }
 
-fn as_text<S: Serializer>(number: &Option<i64>, serializer: S) -> Result<S::Ok, S::Error> {
+fn as_text<S: Serializer>(
+    number: &Option<MessageNumber>,
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
     number.map(|number| number.to_string()).serialize(serializer)
 }
 
@@ -54,7 +58,7 @@ impl Threads {
     pub async fn messages(
         &self,
         key: &ThreadKey,
-        before: Option<i64>,
+        before: Option<MessageNumber>,
         run: Option<&RunId>,
         limit: usize,
     ) -> Result<MessageList, ThreadError> {
@@ -64,7 +68,7 @@ impl Threads {
             Some(run) => Some(self.run(&thread, run).await?.number),
             None => None,
         };
-        let last = if run.is_some() { i64::MAX } else { thread.head };
+        let last = if run.is_some() { MessageNumber(i64::MAX) } else { thread.head };
         let query = MessageQuery { newest: before.unwrap_or(last), run, limit };
         Ok(self.message_list(&thread, &query).await?)
     }
@@ -78,7 +82,7 @@ impl Threads {
         &self,
         key: &ThreadKey,
         runs: usize,
-        before: Option<i64>,
+        before: Option<MessageNumber>,
         limit: usize,
     ) -> Result<ThreadOverview, ThreadError> {
         self.wait_if_abandoned(key).await;

@@ -82,7 +82,7 @@ impl Threads {
         let had_inline_media = request.had_inline_media;
         let input = request.into_input(key.id.clone(), record.id.clone(), messages.into());
         let input = RunAgentInput { state: start.state, ..input };
-        let name = name_of_stored_run(record.started_at, &key.id, &record.id, record.number);
+        let name = name_of_stored_run(record.started_at, &key.id, &record.id, record.number.0);
         let head =
             Some(RecordingHead::new(record.agent.clone(), record.started_at, input).to_line());
         let mut recording = RunRecording {

@@ -358,7 +358,9 @@ mod tests {
         Runs,
         host::{RunsBuilder, ThreadData, ThreadEvent},
     };
-    use agui_store::{CopiedRun, MemoryStore, Store, ThreadContent};
+    use agui_store::{
+        CopiedRun, MemoryStore, MessageNumber, RunNumber, Store, ThreadContent, ThreadNumber,
+    };
 
     /// Data whose removal waits.
     #[derive(Default)]
@@ -375,10 +377,10 @@ mod tests {
 
     /// The content of a thread with one run.
     fn content(run: &str) -> ThreadContent {
-        let record = RunRecord::new(0, 0, run.into(), "echo".to_owned());
+        let record = RunRecord::new(RunNumber(0), ThreadNumber(0), run.into(), "echo".to_owned());
         let run = CopiedRun {
             record,
-            head: 0,
+            head: MessageNumber::ROOT,
             state: None,
             interrupts: Vec::new(),
             answered: Vec::new(),

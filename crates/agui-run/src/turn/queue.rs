@@ -182,6 +182,7 @@ mod tests {
     use crate::turn::live_run::RunClient;
     use agui_agent::host::Forwarded;
     use agui_protocol::{Message, RunAgentInput};
+    use agui_store::{RunNumber, ThreadNumber};
 
     fn key(thread: &str) -> ThreadKey {
         ThreadKey { owner: ThreadKey::ANONYMOUS.into(), id: thread.into() }
@@ -265,7 +266,10 @@ mod tests {
         let queue = Arc::new(ThreadQueue::default());
         let enter = |run| place(enter(&queue, &key("t"), run, (None, RunTrigger::Message), 2));
         let (first, second, third) = (enter("1"), enter("2"), enter("3"));
-        first.run.begun(agui_store::Lease { thread: 1, run: 1, holder: "h".into() }, None);
+        first.run.begun(
+            agui_store::Lease { thread: ThreadNumber(1), run: RunNumber(1), holder: "h".into() },
+            None,
+        );
         assert!(!queue.cancel(&key("t"), &"4".into()));
         assert!(queue.cancel(&key("t"), &"2".into()));
         queue.stop_queued();
@@ -281,7 +285,10 @@ mod tests {
             |run, asked| enter(&queue, &key("t"), run, (Some(asked), RunTrigger::Message), 9);
         let first = place(enter("1", &pay));
         drop(place(enter("2", &pay)));
-        first.run.begun(agui_store::Lease { thread: 1, run: 1, holder: "h".into() }, None);
+        first.run.begun(
+            agui_store::Lease { thread: ThreadNumber(1), run: RunNumber(1), holder: "h".into() },
+            None,
+        );
         let old = RunClient::of(&first.run);
         drop(place(enter("2", &other)));
         assert!(

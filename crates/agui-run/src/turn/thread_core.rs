@@ -27,7 +27,8 @@ use agui_base::permits::Permits;
 use agui_observe::metrics::Metrics;
 use agui_protocol::ThreadId;
 use agui_store::{
-    Millis, Store, StoreError, ThreadKey, ThreadParts, ThreadSize, ThreadVersion, ThreadView,
+    Millis, RunNumber, Store, StoreError, ThreadKey, ThreadNumber, ThreadParts, ThreadSize,
+    ThreadVersion, ThreadView,
 };
 
 /// The number of titles that are made at a time.
@@ -166,8 +167,8 @@ impl ThreadCore {
     pub(crate) async fn set_delivered(
         &self,
         key: &ThreadKey,
-        thread: i64,
-        run: i64,
+        thread: ThreadNumber,
+        run: RunNumber,
         delivered: bool,
     ) {
         match self.store.set_delivered(thread, run, delivered).await {

@@ -13,10 +13,11 @@ use parking_lot::Mutex;
 
 use self::tables::{RunEntry, Tables, ThreadEntry, limit, oldest};
 use super::{
-    BeginOutcome, EndState, EndedRun, EventBatch, EventPage, Feedback, FinishedRun, Lease, LostRun,
-    MessagePage, MessageQuery, Millis, NewRun, Retention, RunEnd, RunRecord, RunStart, Store,
-    StoreError, StoreResult, SweepResult, Thread, ThreadContent, ThreadKey, ThreadPage,
-    ThreadParts, ThreadUpdate, ThreadVersion, ThreadView, branch_of,
+    BeginOutcome, Begun, EndState, EndedRun, EventBatch, EventPage, Feedback, FinishedRun, Lease,
+    LostRun, MessageNumber, MessagePage, MessageQuery, Millis, NewRun, Retention, RunEnd,
+    RunNumber, RunRecord, RunStart, Store, StoreError, StoreResult, SweepResult, Thread,
+    ThreadContent, ThreadKey, ThreadNumber, ThreadPage, ThreadParts, ThreadUpdate, ThreadVersion,
+    ThreadView, branch_of,
     files::{ALL_OWNERS, FileStore},
     sealed::SealedStore,
     search::terms,
@@ -67,12 +68,12 @@ impl Store for MemoryStore {
         let mut begun = RunEntry::new(number, run_number, run, head, entry.state);
         begun.record.attempt = attempt;
         entry.runs.push(begun);
-        Ok(BeginOutcome::Begun {
+        Ok(BeginOutcome::Begun(Begun {
             lease,
             version: entry.thread.version,
-            last_message: entry.nodes.len() as i64,
+            last_message: MessageNumber::ROOT.plus(entry.nodes.len()),
             state_number: entry.state,
-        })
+        }))
     }
 
     async fn promote(
@@ -114,7 +115,7 @@ impl Store for MemoryStore {
         let ThreadEntry { state, thread: Thread { version, bytes, head, .. }, .. } = *entry;
         let finished = FinishedRun {
             version,
-            last_message: entry.nodes.len() as i64,
+            last_message: MessageNumber::ROOT.plus(entry.nodes.len()),
             state_number: state,
             bytes,
         };
@@ -139,8 +140,8 @@ impl Store for MemoryStore {
 
     async fn set_delivered(
         &self,
-        thread: i64,
-        run: i64,
+        thread: ThreadNumber,
+        run: RunNumber,
         delivered: bool,
     ) -> StoreResult<Option<i64>> {
         let mut tables = self.0.lock();
@@ -162,7 +163,7 @@ impl Store for MemoryStore {
 
     async fn threads(&self, owner: &str, page: &ThreadPage) -> StoreResult<Vec<Thread>> {
         let tables = self.0.lock();
-        let after = page.after.unwrap_or(i64::MAX);
+        let after = page.after.unwrap_or(RunNumber(i64::MAX));
         let is_listed = |thread: &Thread| {
             &*thread.key.owner == owner
                 && thread.run < after
@@ -217,7 +218,7 @@ impl Store for MemoryStore {
 
     async fn set_feedback(
         &self,
-        thread: i64,
+        thread: ThreadNumber,
         message: &MessageId,
         feedback: Option<&Feedback>,
     ) -> StoreResult<bool> {
@@ -244,13 +245,23 @@ impl Store for MemoryStore {
         Ok(is_new)
     }
 
-    async fn run(&self, _owner: &str, thread: i64, id: &RunId) -> StoreResult<Option<RunRecord>> {
+    async fn run(
+        &self,
+        _owner: &str,
+        thread: ThreadNumber,
+        id: &RunId,
+    ) -> StoreResult<Option<RunRecord>> {
         let tables = self.0.lock();
         let newest = tables.threads.get(&thread).and_then(|entry| entry.newest_attempt(id));
         Ok(newest.cloned())
     }
 
-    async fn attempts(&self, _owner: &str, thread: i64, id: &RunId) -> StoreResult<Vec<RunRecord>> {
+    async fn attempts(
+        &self,
+        _owner: &str,
+        thread: ThreadNumber,
+        id: &RunId,
+    ) -> StoreResult<Vec<RunRecord>> {
         let tables = self.0.lock();
         let runs = tables.threads.get(&thread).into_iter().flat_map(|entry| &entry.runs);
         let attempts = runs.map(|run| &run.record).filter(|run| run.id == *id);
@@ -260,7 +271,7 @@ impl Store for MemoryStore {
     async fn end_state(
         &self,
         _owner: &str,
-        thread: i64,
+        thread: ThreadNumber,
         by: EndedRun<'_>,
     ) -> StoreResult<Option<EndState>> {
         let tables = self.0.lock();
@@ -271,8 +282,8 @@ impl Store for MemoryStore {
             EndedRun::Branch(message) => {
                 let mut branch: Vec<_> =
                     branch_of(&entry.nodes, message).iter().map(|node| node.number).collect();
-                if message == 0 || !branch.is_empty() {
-                    branch.insert(0, 0);
+                if message == MessageNumber::ROOT || !branch.is_empty() {
+                    branch.insert(0, MessageNumber::ROOT);
                 }
                 let ended = ended.filter(|run| branch.binary_search(&run.head).is_ok());
                 ended.max_by_key(|run| (run.head, run.record.number))
@@ -292,7 +303,7 @@ impl Store for MemoryStore {
         }))
     }
 
-    async fn answered(&self, _owner: &str, thread: i64) -> StoreResult<Vec<ResumeEntry>> {
+    async fn answered(&self, _owner: &str, thread: ThreadNumber) -> StoreResult<Vec<ResumeEntry>> {
         let tables = self.0.lock();
         let runs = tables.threads.get(&thread).into_iter().flat_map(|entry| &entry.runs);
         Ok(runs.flat_map(|run| run.answered.iter().cloned()).collect())
@@ -301,7 +312,7 @@ impl Store for MemoryStore {
     async fn events(
         &self,
         _owner: &str,
-        run: i64,
+        run: RunNumber,
         after: u64,
         max_bytes: usize,
     ) -> StoreResult<Option<EventPage>> {
@@ -328,7 +339,7 @@ impl Store for MemoryStore {
             + tables.files.sums(owner.unwrap_or(ALL_OWNERS)).cost())
     }
 
-    async fn run_start(&self, _owner: &str, run: i64) -> StoreResult<Option<RunStart>> {
+    async fn run_start(&self, _owner: &str, run: RunNumber) -> StoreResult<Option<RunStart>> {
         let tables = self.0.lock();
         let entry = tables.threads_of_runs.get(&run).and_then(|thread| tables.threads.get(thread));
         let is_run = |entry: &&RunEntry| entry.record.number == run;
@@ -340,7 +351,7 @@ impl Store for MemoryStore {
         }))
     }
 
-    async fn delete(&self, thread: i64) -> StoreResult<bool> {
+    async fn delete(&self, thread: ThreadNumber) -> StoreResult<bool> {
         Ok(self.0.lock().remove(thread))
     }
 

@@ -6,19 +6,20 @@ use serde_json::Value;
 
 use super::file_table::FileTable;
 use crate::{
-    BeginOutcome, BranchWrite, EventBatch, Lease, MessageNode, MessageOrigin, MessagePage,
-    MessageQuery, Millis, NewRun, Retention, RunRecord, Thread, ThreadKey, ThreadParts, ThreadSize,
-    ThreadVersion, ThreadView, files::named_files, json_len, now, retention::surplus,
-    sealed::SealedValue, search, search::searched_text,
+    BeginOutcome, BranchWrite, EventBatch, Lease, MessageNode, MessageNumber, MessageOrigin,
+    MessagePage, MessageQuery, Millis, NewRun, Retention, RunNumber, RunRecord, StateNumber,
+    Thread, ThreadKey, ThreadNumber, ThreadParts, ThreadSize, ThreadVersion, ThreadView,
+    files::named_files, json_len, now, retention::surplus, sealed::SealedValue, search,
+    search::searched_text,
 };
 use agui_protocol::{Interrupt, ResumeEntry, RunId};
 
 #[derive(Debug, Default)]
 pub(super) struct Tables {
-    pub(super) threads: HashMap<i64, ThreadEntry>,
-    pub(super) numbers: HashMap<ThreadKey, i64>,
+    pub(super) threads: HashMap<ThreadNumber, ThreadEntry>,
+    pub(super) numbers: HashMap<ThreadKey, ThreadNumber>,
     /// The thread of each run, both by number.
-    pub(super) threads_of_runs: HashMap<i64, i64>,
+    pub(super) threads_of_runs: HashMap<RunNumber, ThreadNumber>,
     /// The last number of a thread, a run or a state.
     pub(super) last_number: i64,
     pub(super) files: FileTable,
@@ -30,9 +31,9 @@ pub(super) struct Tables {
 pub(super) struct ThreadEntry {
     pub(super) thread: Thread,
     pub(super) nodes: Vec<MessageNode>,
-    pub(super) states: BTreeMap<i64, Value>,
+    pub(super) states: BTreeMap<StateNumber, Value>,
     pub(super) runs: Vec<RunEntry>,
-    pub(super) state: Option<i64>,
+    pub(super) state: Option<StateNumber>,
     pub(super) lease: Option<Lease>,
     /// The ids of the files that its messages name.
     pub(super) files: BTreeSet<String>,
@@ -41,8 +42,8 @@ pub(super) struct ThreadEntry {
 #[derive(Debug, Default)]
 pub(super) struct RunEntry {
     pub(super) record: RunRecord,
-    pub(super) head: i64,
-    pub(super) first_run: Option<i64>,
+    pub(super) head: MessageNumber,
+    pub(super) first_run: Option<RunNumber>,
     pub(super) interrupts: Vec<Interrupt>,
     pub(super) answered: Vec<ResumeEntry>,
     /// The time and the JSON of each event.
@@ -53,15 +54,15 @@ pub(super) struct RunEntry {
 /// The input of a detached run: the last message, the number of the state, the rest as JSON.
 #[derive(Debug)]
 pub(super) struct StartEntry {
-    pub(super) head: i64,
-    pub(super) state: Option<i64>,
+    pub(super) head: MessageNumber,
+    pub(super) state: Option<StateNumber>,
     pub(super) request: String,
 }
 
 impl Tables {
-    pub(super) fn next_number(&mut self) -> i64 {
+    pub(super) fn next_number<N: From<i64>>(&mut self) -> N {
         self.last_number += 1;
-        self.last_number
+        self.last_number.into()
     }
 
     pub(super) fn thread(&self, key: &ThreadKey) -> Option<&ThreadEntry> {
@@ -100,7 +101,7 @@ impl Tables {
         size.exceeds(run.max_size).then_some(BeginOutcome::TooLarge(size))
     }
 
-    pub(super) fn remove(&mut self, thread: i64) -> bool {
+    pub(super) fn remove(&mut self, thread: ThreadNumber) -> bool {
         let Some(entry) = self.threads.remove(&thread) else { return false };
         self.numbers.remove(&entry.thread.key);
         for run in &entry.runs {
@@ -123,7 +124,7 @@ impl Tables {
         uses.count() as u64
     }
 
-    pub(super) fn run_mut(&mut self, run: i64) -> Option<&mut RunEntry> {
+    pub(super) fn run_mut(&mut self, run: RunNumber) -> Option<&mut RunEntry> {
         let entry = self.threads.get_mut(self.threads_of_runs.get(&run)?)?;
         entry.runs.iter_mut().find(|entry| entry.record.number == run)
     }
@@ -132,7 +133,7 @@ impl Tables {
         self.threads.get_mut(&lease.thread).filter(|entry| entry.lease.as_ref() == Some(lease))
     }
 
-    pub(super) fn surplus_threads(&self, retention: &Retention, now: Millis) -> Vec<i64> {
+    pub(super) fn surplus_threads(&self, retention: &Retention, now: Millis) -> Vec<ThreadNumber> {
         let oldest = oldest(retention.thread_age, now);
         let (outdated, kept): (Vec<_>, Vec<_>) = self
             .threads
@@ -192,7 +193,7 @@ impl ThreadEntry {
         for (message, run) in &branch.new {
             let origin = run
                 .map_or(MessageOrigin::Client, |run| MessageOrigin::Run { run, delivered: true });
-            let number = self.nodes.len() as i64 + 1;
+            let number = MessageNumber::ROOT.plus(self.nodes.len() + 1);
             self.thread.bytes += json_len(message);
             self.nodes.push(MessageNode {
                 number,
@@ -208,7 +209,7 @@ impl ThreadEntry {
         self.thread.version += 1;
     }
 
-    pub(super) fn set_state(&mut self, number: i64, state: Option<&Value>) {
+    pub(super) fn set_state(&mut self, number: StateNumber, state: Option<&Value>) {
         if let Some(state) = state {
             self.thread.bytes += json_len(state);
             self.states.insert(number, state.clone());
@@ -216,7 +217,7 @@ impl ThreadEntry {
         }
     }
 
-    pub(super) fn stored_state(&self, number: Option<i64>) -> Option<(i64, Value)> {
+    pub(super) fn stored_state(&self, number: Option<StateNumber>) -> Option<(StateNumber, Value)> {
         let number = number?;
         Some((number, self.states.get(&number)?.clone()))
     }
@@ -242,7 +243,8 @@ impl ThreadEntry {
 
     fn set_delivered(&self, nodes: &mut [MessageNode]) {
         // Runs are in the order of their numbers.
-        let position = |run: i64| self.runs.binary_search_by_key(&run, |entry| entry.record.number);
+        let position =
+            |run: RunNumber| self.runs.binary_search_by_key(&run, |entry| entry.record.number);
         for node in nodes {
             if let MessageOrigin::Run { run, delivered } = &mut node.origin {
                 *delivered = position(*run).map_or(true, |at| self.runs[at].record.delivered);
@@ -268,11 +270,11 @@ impl ThreadEntry {
 
 impl RunEntry {
     pub(super) fn new(
-        thread: i64,
-        number: i64,
+        thread: ThreadNumber,
+        number: RunNumber,
         run: &NewRun<'_>,
-        head: i64,
-        state: Option<i64>,
+        head: MessageNumber,
+        state: Option<StateNumber>,
     ) -> Self {
         let record = RunRecord::new(number, thread, run.run_id.clone(), run.agent.to_owned());
         let events = run.started.iter().len() as u64;

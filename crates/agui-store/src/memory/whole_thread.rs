@@ -2,8 +2,8 @@
 
 use super::tables::{RunEntry, Tables, ThreadEntry};
 use crate::{
-    CopiedRun, MessageNode, MessageOrigin, RunRecord, Thread, ThreadContent, ThreadKey,
-    files::named_files, thread_content::NumberedContent,
+    CopiedRun, MessageNode, MessageNumber, MessageOrigin, RunNumber, RunRecord, Thread,
+    ThreadContent, ThreadKey, files::named_files, thread_content::NumberedContent,
 };
 
 impl ThreadEntry {
@@ -59,7 +59,7 @@ impl Tables {
             None => MessageOrigin::Client,
         };
         let nodes = content.messages.iter().zip(1..).map(|(copied, number)| MessageNode {
-            number,
+            number: MessageNumber(number),
             parent: copied.parent,
             origin: origin(copied.run),
             message: copied.message.clone(),
@@ -76,7 +76,7 @@ impl Tables {
             interrupts: content.interrupts.clone(),
             messages: content.messages.len() as u64,
             bytes: content.bytes(),
-            run: newest.map_or(0, |run| run.number),
+            run: newest.map_or(RunNumber::default(), |run| run.number),
             created_at: content.created_at,
             updated_at: content.updated_at,
             ..Thread::new(number, key.clone(), run_id)

@@ -8,8 +8,8 @@ use super::{
     words::INDEXING,
 };
 use crate::{
-    BeginOutcome, Lease, NewRun, StoreResult, ThreadSize, ThreadVersion, columns::BeginColumns,
-    rows, text::to_json,
+    BeginOutcome, Begun, Lease, NewRun, StoreResult, ThreadSize, ThreadVersion,
+    columns::BeginColumns, rows, text::to_json,
 };
 
 const BEGIN_NEW: &str = include_str!("sql/begin_new.sql");
@@ -33,12 +33,12 @@ pub(super) async fn begin(pool: &PostgresPool, run: &NewRun<'_>) -> StoreResult<
         let thread = row.try_get(0)?;
         use_files(&mut operation, thread, &new.branch.files).await?;
         operation.commit().await?;
-        return Ok(BeginOutcome::Begun {
+        return Ok(BeginOutcome::Begun(Begun {
             lease: Lease { thread, run: row.try_get(1)?, holder: new.holder },
             version: run.expected.map_or(1, |known| known.version + 1),
             last_message: row.try_get(2)?,
             state_number: row.try_get(3)?,
-        });
+        }));
     }
     operation.commit().await?;
     let found = operation.first(sqlx::query(FIND).bind(&*new.owner).bind(&new.id)).await?;

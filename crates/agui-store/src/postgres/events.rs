@@ -6,8 +6,8 @@ use sqlx::Row as _;
 
 use super::pool::PostgresPool;
 use crate::{
-    EventBatch, EventPage, RunStatus, StoreResult, columns::BatchColumns, read_permits::ReadKind,
-    rows,
+    EventBatch, EventPage, RunNumber, RunStatus, StoreResult, columns::BatchColumns,
+    read_permits::ReadKind, rows,
 };
 
 const APPEND: &str = include_str!("sql/append.sql");
@@ -20,14 +20,14 @@ const MAX_BATCHES: usize = 256;
 pub(super) async fn append(
     pool: &PostgresPool,
     batches: &[EventBatch],
-) -> StoreResult<(Vec<bool>, Vec<i64>)> {
+) -> StoreResult<(Vec<bool>, Vec<RunNumber>)> {
     let batches = batches.iter().map(BatchColumns::new).collect::<Result<Vec<_>, _>>()?;
     let numbers = |of: fn(&BatchColumns) -> i64| batches.iter().map(of).collect::<Vec<_>>();
     let texts = |of: fn(&BatchColumns) -> &str| batches.iter().map(of).collect::<Vec<_>>();
     // Arrays in place of JSON, which would escape each line again.
     let query = sqlx::query(APPEND)
-        .bind(numbers(|batch| batch.lease.thread))
-        .bind(numbers(|batch| batch.lease.run))
+        .bind(numbers(|batch| batch.lease.thread.0))
+        .bind(numbers(|batch| batch.lease.run.0))
         .bind(texts(|batch| &batch.lease.holder))
         .bind(numbers(|batch| batch.first))
         .bind(numbers(|batch| batch.last))
@@ -70,9 +70,9 @@ pub(super) async fn promote(
 pub(super) async fn read(
     pool: &PostgresPool,
     owner: &str,
-    after: &BTreeMap<i64, u64>,
+    after: &BTreeMap<RunNumber, u64>,
     max_bytes: usize,
-) -> StoreResult<BTreeMap<i64, EventPage>> {
+) -> StoreResult<BTreeMap<RunNumber, EventPage>> {
     let to_number = |n| i64::try_from(n).unwrap_or(i64::MAX);
     let (runs, starts): (Vec<_>, Vec<_>) =
         after.iter().map(|(run, after)| (*run, to_number(*after))).unzip();

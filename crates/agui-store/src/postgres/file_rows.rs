@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use sqlx::{Row as _, postgres::PgRow};
 
 use super::pool::{Operation, PostgresPool};
-use crate::{StoreResult, files::FileSums, rows};
+use crate::{StoreResult, ThreadNumber, files::FileSums, rows};
 
 const SUMS: &str = "SELECT files, bytes FROM agui_file_sums WHERE owner = $1";
 const USE: &str = include_str!("sql/use_files.sql");
@@ -26,7 +26,7 @@ pub(super) fn sums(row: Option<PgRow>) -> StoreResult<FileSums> {
 /// Notes that the messages of a thread name files of its owner.
 pub(super) async fn use_files(
     operation: &mut Operation,
-    thread: i64,
+    thread: ThreadNumber,
     ids: &BTreeSet<String>,
 ) -> StoreResult<()> {
     if ids.is_empty() {

@@ -2,7 +2,7 @@
 
 use super::{pool::PostgresPool, words::query};
 use crate::{
-    StoreResult, Thread, ThreadPage, read_permits::ReadKind, rows, search::terms,
+    RunNumber, StoreResult, Thread, ThreadPage, read_permits::ReadKind, rows, search::terms,
     text::name_to_text,
 };
 
@@ -22,7 +22,10 @@ pub(super) async fn threads(
     let limit = i64::try_from(page.limit).unwrap_or(i64::MAX);
     let agent = page.agent.as_deref().map(name_to_text);
     let list = |sql| {
-        let list = sqlx::query(sql).bind(owner).bind(page.after.unwrap_or(i64::MAX)).bind(limit);
+        let list = sqlx::query(sql)
+            .bind(owner)
+            .bind(page.after.unwrap_or(RunNumber(i64::MAX)))
+            .bind(limit);
         list.bind(page.archived).bind(agent.as_deref())
     };
     let Some(text) = &page.query else {

@@ -36,9 +36,9 @@ use self::{
 use super::{
     BeginOutcome, CancelRequest, EndState, EndedRun, EventBatch, EventPage, Feedback, FinishedRun,
     Lease, LostRun, MessagePage, MessageQuery, Millis, NewRun, OpenError, Retention, RunEnd,
-    RunRecord, RunStart, SharedStore, Signals, Store, StoreError, StoreResult, SweepResult, Thread,
-    ThreadContent, ThreadKey, ThreadPage, ThreadParts, ThreadUpdate, ThreadVersion, ThreadView,
-    Topic,
+    RunNumber, RunRecord, RunStart, SharedStore, Signals, Store, StoreError, StoreResult,
+    SweepResult, Thread, ThreadContent, ThreadKey, ThreadNumber, ThreadPage, ThreadParts,
+    ThreadUpdate, ThreadVersion, ThreadView, Topic,
     columns::{BatchColumns, FinishColumns, UpdateColumns},
     files::{ALL_OWNERS, FileStore},
     read_permits::{ReadKind, SERVER},
@@ -153,7 +153,7 @@ impl PostgresStore {
     }
 
     /// Notifies of appends to the logs of followed runs.
-    fn notify_appended(&self, runs: &[i64]) {
+    fn notify_appended(&self, runs: &[RunNumber]) {
         runs.iter().for_each(|run| self.signals.raise(Topic::Run(*run)));
         self.notifier.notify_appended(runs);
     }
@@ -219,8 +219,8 @@ impl Store for PostgresStore {
 
     async fn set_delivered(
         &self,
-        thread: i64,
-        run: i64,
+        thread: ThreadNumber,
+        run: RunNumber,
         delivered: bool,
     ) -> StoreResult<Option<i64>> {
         let set = sqlx::query(SET_DELIVERED).bind(thread).bind(run).bind(delivered);
@@ -254,7 +254,7 @@ impl Store for PostgresStore {
 
     async fn set_feedback(
         &self,
-        thread: i64,
+        thread: ThreadNumber,
         message: &MessageId,
         feedback: Option<&Feedback>,
     ) -> StoreResult<bool> {
@@ -270,31 +270,41 @@ impl Store for PostgresStore {
         whole_thread::insert(&self.pool, key, content).await
     }
 
-    async fn run(&self, owner: &str, thread: i64, id: &RunId) -> StoreResult<Option<RunRecord>> {
+    async fn run(
+        &self,
+        owner: &str,
+        thread: ThreadNumber,
+        id: &RunId,
+    ) -> StoreResult<Option<RunRecord>> {
         reader::run(&self.pool, owner, thread, id).await
     }
 
-    async fn attempts(&self, owner: &str, thread: i64, id: &RunId) -> StoreResult<Vec<RunRecord>> {
+    async fn attempts(
+        &self,
+        owner: &str,
+        thread: ThreadNumber,
+        id: &RunId,
+    ) -> StoreResult<Vec<RunRecord>> {
         reader::attempts(&self.pool, owner, thread, id).await
     }
 
     async fn end_state(
         &self,
         owner: &str,
-        thread: i64,
+        thread: ThreadNumber,
         by: EndedRun<'_>,
     ) -> StoreResult<Option<EndState>> {
         reader::end_state(&self.pool, owner, thread, by).await
     }
 
-    async fn answered(&self, owner: &str, thread: i64) -> StoreResult<Vec<ResumeEntry>> {
+    async fn answered(&self, owner: &str, thread: ThreadNumber) -> StoreResult<Vec<ResumeEntry>> {
         reader::answered(&self.pool, owner, thread).await
     }
 
     async fn events(
         &self,
         owner: &str,
-        run: i64,
+        run: RunNumber,
         after: u64,
         max_bytes: usize,
     ) -> StoreResult<Option<EventPage>> {
@@ -303,9 +313,9 @@ impl Store for PostgresStore {
 
     async fn events_of_runs(
         &self,
-        after: &BTreeMap<i64, u64>,
+        after: &BTreeMap<RunNumber, u64>,
         max_bytes: usize,
-    ) -> StoreResult<BTreeMap<i64, EventPage>> {
+    ) -> StoreResult<BTreeMap<RunNumber, EventPage>> {
         events::read(&self.pool, SERVER, after, max_bytes).await
     }
 
@@ -319,11 +329,11 @@ impl Store for PostgresStore {
         Ok(of_threads.cast_unsigned() + of_files.cost())
     }
 
-    async fn run_start(&self, owner: &str, run: i64) -> StoreResult<Option<RunStart>> {
+    async fn run_start(&self, owner: &str, run: RunNumber) -> StoreResult<Option<RunStart>> {
         reader::one(&self.pool, owner, sqlx::query(RUN_START).bind(run), rows::run_start).await
     }
 
-    async fn delete(&self, thread: i64) -> StoreResult<bool> {
+    async fn delete(&self, thread: ThreadNumber) -> StoreResult<bool> {
         let deleted = remove::delete_threads(&self.pool, &[thread], false).await?;
         self.notifier.notify([Topic::Thread(thread)]);
         Ok(deleted > 0)
@@ -396,7 +406,7 @@ impl SharedStore for PostgresStore {
         self.pool.all(renew).await?.iter().map(rows::lost_run).collect()
     }
 
-    async fn follow(&self, threads: &[i64]) -> StoreResult<()> {
+    async fn follow(&self, threads: &[ThreadNumber]) -> StoreResult<()> {
         self.pool.all(sqlx::query(FOLLOW).bind(threads)).await.map(drop)
     }
 
@@ -406,7 +416,11 @@ impl SharedStore for PostgresStore {
         self.notifier.notify_at_once(&self.pool, [Topic::Leases]).await
     }
 
-    async fn request_cancel(&self, thread: i64, run: &RunId) -> StoreResult<CancelRequest> {
+    async fn request_cancel(
+        &self,
+        thread: ThreadNumber,
+        run: &RunId,
+    ) -> StoreResult<CancelRequest> {
         // Between the two statements the run may end and its next attempt may begin, which the next round finds.
         for _ in 0..3 {
             let request = sqlx::query(REQUEST_CANCEL).bind(thread).bind(&*name_to_text(run));
@@ -427,7 +441,7 @@ impl SharedStore for PostgresStore {
         ))
     }
 
-    async fn cancel_requests(&self, holder: &str) -> StoreResult<Vec<i64>> {
+    async fn cancel_requests(&self, holder: &str) -> StoreResult<Vec<RunNumber>> {
         let rows = self.pool.all(sqlx::query(CANCEL_REQUESTS).bind(holder)).await?;
         rows.iter().map(|row| Ok(row.try_get(0)?)).collect()
     }

@@ -19,7 +19,7 @@ use tokio::{
 };
 
 use super::pool::PostgresPool;
-use crate::{SIGNAL_COVERS, StoreResult, Topic};
+use crate::{RunNumber, SIGNAL_COVERS, StoreResult, Topic};
 
 pub(super) const CHANNEL: &str = "agui_changes";
 
@@ -49,7 +49,7 @@ pub(super) struct Notifier {
 /// The runs with a notified append, and the time of the first one. Cleared after [`SIGNAL_COVERS`].
 #[derive(Debug)]
 struct Appended {
-    runs: HashSet<i64>,
+    runs: HashSet<RunNumber>,
     since: Instant,
 }
 
@@ -78,7 +78,7 @@ impl Notifier {
     }
 
     /// Notifies of appends to the logs of these runs, unless an earlier signal covers them.
-    pub(super) fn notify_appended(&self, runs: &[i64]) {
+    pub(super) fn notify_appended(&self, runs: &[RunNumber]) {
         let mut appended = self.appended.lock();
         if appended.since.elapsed() > SIGNAL_COVERS {
             appended.runs.clear();
@@ -185,6 +185,7 @@ pub(super) fn topics(payload: &str) -> impl Iterator<Item = Topic> + '_ {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::ThreadNumber;
 
     #[test]
     fn lost_announcements_are_reported_once() {
@@ -205,22 +206,22 @@ mod tests {
     async fn a_signal_stands_for_the_appends_of_half_a_second() {
         let notifier = Notifier::new();
         let sent = |runs: &[i64]| {
-            notifier.notify_appended(runs);
+            notifier.notify_appended(&runs.iter().copied().map(RunNumber).collect::<Vec<_>>());
             std::mem::take(&mut notifier.waiting.lock().changed).into_iter().collect::<Vec<_>>()
         };
-        assert_eq!(sent(&[1]), [Topic::Run(1)]);
-        assert_eq!(sent(&[1, 2]), [Topic::Run(2)]);
+        assert_eq!(sent(&[1]), [Topic::Run(RunNumber(1))]);
+        assert_eq!(sent(&[1, 2]), [Topic::Run(RunNumber(2))]);
         tokio::time::advance(SIGNAL_COVERS).await;
         assert_eq!(sent(&[1]), []);
         tokio::time::advance(Duration::from_millis(1)).await;
-        assert_eq!(sent(&[1]), [Topic::Run(1)]);
+        assert_eq!(sent(&[1]), [Topic::Run(RunNumber(1))]);
     }
 
     #[test]
     fn changes_are_parsed_from_their_payloads() {
         let all: BTreeSet<_> = (0..2000)
-            .map(Topic::Run)
-            .chain((0..2000).map(|n| Topic::Thread(-n)))
+            .map(|n| Topic::Run(RunNumber(n)))
+            .chain((0..2000).map(|n| Topic::Thread(ThreadNumber(-n))))
             .chain([Topic::Cancels, Topic::Leases])
             .collect();
         let payloads = payloads("me", &all);
@@ -230,6 +231,6 @@ mod tests {
             all
         );
         assert_eq!((announcement("me r5"), announcement("me!a!b r5")), (None, Some("a!b r5")));
-        assert_eq!(topics("me x r rx r5 é").collect::<Vec<_>>(), [Topic::Run(5)]);
+        assert_eq!(topics("me x r rx r5 é").collect::<Vec<_>>(), [Topic::Run(RunNumber(5))]);
     }
 }

@@ -7,7 +7,7 @@ use sqlx::{AssertSqlSafe, Error, Row as _, postgres::PgRow};
 use super::pool::{Operation, PostgresPool, Statement};
 use crate::{
     EndState, EndedRun, MessagePage, MessageQuery, RunRecord, StoreError, StoreResult, ThreadKey,
-    ThreadParts, ThreadView,
+    ThreadNumber, ThreadParts, ThreadView,
     damage::{Cell, DbRow},
     damage_check::{CHECKED_TABLES, MAX_DAMAGED_ROWS, inspect},
     read_permits::ReadKind,
@@ -136,7 +136,7 @@ pub(super) async fn parse<T: Send + 'static>(
 pub(super) async fn messages(
     pool: &PostgresPool,
     owner: &str,
-    thread: i64,
+    thread: ThreadNumber,
     query: MessageQuery,
 ) -> StoreResult<MessagePage> {
     let limit = i64::try_from(query.limit).unwrap_or(i64::MAX - 1);
@@ -168,7 +168,7 @@ pub(super) async fn messages(
 pub(super) async fn run(
     pool: &PostgresPool,
     owner: &str,
-    thread: i64,
+    thread: ThreadNumber,
     id: &RunId,
 ) -> StoreResult<Option<RunRecord>> {
     let query = sqlx::query(NEWEST_ATTEMPT).bind(thread).bind(&*name_to_text(id));
@@ -178,7 +178,7 @@ pub(super) async fn run(
 pub(super) async fn attempts(
     pool: &PostgresPool,
     owner: &str,
-    thread: i64,
+    thread: ThreadNumber,
     id: &RunId,
 ) -> StoreResult<Vec<RunRecord>> {
     let query = sqlx::query(ATTEMPTS).bind(thread).bind(&*name_to_text(id));
@@ -199,7 +199,7 @@ pub(super) async fn one<T>(
 pub(super) async fn end_state(
     pool: &PostgresPool,
     owner: &str,
-    thread: i64,
+    thread: ThreadNumber,
     by: EndedRun<'_>,
 ) -> StoreResult<Option<EndState>> {
     let (id, head) = by.columns();
@@ -218,7 +218,7 @@ pub(super) async fn end_state(
 pub(super) async fn answered(
     pool: &PostgresPool,
     owner: &str,
-    thread: i64,
+    thread: ThreadNumber,
 ) -> StoreResult<Vec<ResumeEntry>> {
     let mut operation = pool.read(ReadKind::Page, owner).await?;
     replies(&operation.all(sqlx::query(ANSWERED).bind(thread)).await?)

@@ -3,7 +3,9 @@
 use sqlx::{Row as _, postgres::PgRow};
 
 use super::pool::{PostgresPool, Statement};
-use crate::{Millis, Retention, StoreResult, SweepResult, retention::surplus};
+use crate::{
+    Millis, Retention, RunNumber, StoreResult, SweepResult, ThreadNumber, retention::surplus,
+};
 
 const MAX_DELETED_THREADS: u64 = 200;
 const MAX_DELETED_LOGS: usize = 50;
@@ -86,7 +88,7 @@ async fn delete_found(
 
 pub(super) async fn delete_threads(
     pool: &PostgresPool,
-    threads: &[i64],
+    threads: &[ThreadNumber],
     only_idle: bool,
 ) -> StoreResult<u64> {
     if threads.is_empty() {
@@ -94,7 +96,8 @@ pub(super) async fn delete_threads(
     }
     let mut operation = pool.operation().await?;
     operation.begin("BEGIN").await?;
-    let locked = numbers(&operation.all(sqlx::query(LOCK).bind(threads).bind(only_idle)).await?)?;
+    let locked: Vec<ThreadNumber> =
+        numbers(&operation.all(sqlx::query(LOCK).bind(threads).bind(only_idle)).await?)?;
     let deleted = operation.first(sqlx::query(DELETE).bind(locked)).await?;
     operation.commit().await?;
     count(deleted.as_ref())
@@ -102,14 +105,15 @@ pub(super) async fn delete_threads(
 
 async fn delete_logs(pool: &PostgresPool, find: Statement<'_>) -> StoreResult<u64> {
     let mut deleted = 0;
-    for some in numbers(&pool.all(find).await?)?.chunks(MAX_DELETED_LOGS) {
+    let logs: Vec<RunNumber> = numbers(&pool.all(find).await?)?;
+    for some in logs.chunks(MAX_DELETED_LOGS) {
         deleted += count(pool.first(sqlx::query(DELETE_LOGS).bind(some)).await?.as_ref())?;
     }
     Ok(deleted)
 }
 
-fn numbers(rows: &[PgRow]) -> StoreResult<Vec<i64>> {
-    rows.iter().map(|row| Ok(row.try_get(0)?)).collect()
+fn numbers<N: From<i64>>(rows: &[PgRow]) -> StoreResult<Vec<N>> {
+    rows.iter().map(|row| Ok(row.try_get::<i64, _>(0)?.into())).collect()
 }
 
 fn count(row: Option<&PgRow>) -> StoreResult<u64> {

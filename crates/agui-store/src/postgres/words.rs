@@ -8,7 +8,7 @@
 
 use super::pool::Operation;
 use crate::{
-    CopiedMessage, StoreResult,
+    CopiedMessage, StoreResult, ThreadNumber,
     columns::Indexing,
     search::searched_text,
     words,
@@ -36,7 +36,7 @@ pub(super) const INDEXING_LATER: Indexing = Indexing { message: |_| None, ..INDE
 /// does not reach its timeout.
 pub(super) async fn index(
     operation: &mut Operation,
-    thread: i64,
+    thread: ThreadNumber,
     messages: &[CopiedMessage],
 ) -> StoreResult<()> {
     for (some, before) in messages.chunks(MESSAGES_AT_ONCE).zip((0_i64..).step_by(MESSAGES_AT_ONCE))

@@ -11,7 +11,8 @@ use super::{
     writer::Tx,
 };
 use crate::{
-    BeginOutcome, Lease, RunStatus, StoreError, StoreResult, ThreadSize, ThreadVersion,
+    BeginOutcome, Begun, Lease, MessageNumber, RunNumber, RunStatus, StoreError, StoreResult,
+    ThreadSize, ThreadVersion,
     columns::{BatchColumns, BeginColumns},
     rows,
 };
@@ -30,7 +31,7 @@ const SET_DETACHED: &str = "UPDATE agui_runs SET detached = 1 WHERE number = ?";
 
 struct FoundThread {
     version: ThreadVersion,
-    run: i64,
+    run: RunNumber,
     holder: Option<Arc<str>>,
     size: ThreadSize,
 }
@@ -61,7 +62,8 @@ pub(super) fn begin(tx: &mut Tx<'_>, new: &BeginColumns) -> StoreResult<BeginOut
         if new.branch.state.is_some() { Some(state_number(run, 0)) } else { new.state_number };
     let before = found.as_ref().map_or(ThreadSize::default(), |found| found.size);
     let bytes = before.bytes + new.branch.bytes;
-    let (head, last_message) = ends(&new.branch, before.messages.cast_signed());
+    let last_before = MessageNumber(before.messages.cast_signed());
+    let (head, last_message) = ends(&new.branch, last_before);
     let thread = match &found {
         None => {
             let thread = tx.numbers.thread();
@@ -86,7 +88,7 @@ pub(super) fn begin(tx: &mut Tx<'_>, new: &BeginColumns) -> StoreResult<BeginOut
             thread
         }
     };
-    write_branch(tx, thread, before.messages.cast_signed(), &new.branch)?;
+    write_branch(tx, thread, last_before, &new.branch)?;
     write_state(tx, thread, state, new.branch.state.as_deref())?;
     tx.execute(INSERT_RUN, named_params! {
         ":run": run, ":thread": thread, ":id": new.run_id, ":asked": new.asked, ":continues": new.continues,
@@ -101,12 +103,12 @@ pub(super) fn begin(tx: &mut Tx<'_>, new: &BeginColumns) -> StoreResult<BeginOut
     if let Some(started) = &new.started {
         events::insert(tx, &BatchColumns::begin(lease.clone(), started))?;
     }
-    Ok(BeginOutcome::Begun {
+    Ok(BeginOutcome::Begun(Begun {
         lease,
         version: found.map_or(1, |found| found.version.version + 1),
         last_message,
         state_number: state,
-    })
+    }))
 }
 
 /// Makes a running run a detached one. Returns whether its lease is held.

@@ -11,7 +11,7 @@ use super::{
     reader::{all, one},
     writer::Tx,
 };
-use crate::{EventPage, Lease, RunStatus, StoreResult, columns::BatchColumns, rows};
+use crate::{EventPage, Lease, RunNumber, RunStatus, StoreResult, columns::BatchColumns, rows};
 
 const EVENTS_PER_SKIP: i64 = 512;
 
@@ -45,7 +45,7 @@ struct LogEnd {
 }
 
 impl LogEnd {
-    fn find(conn: &Connection, run: i64) -> StoreResult<Option<Self>> {
+    fn find(conn: &Connection, run: RunNumber) -> StoreResult<Option<Self>> {
         one(conn, END, [run], Self::read)
     }
 
@@ -116,7 +116,7 @@ struct Place {
 }
 
 impl Place {
-    fn find(conn: &Connection, number: i64, run: i64) -> StoreResult<Option<Self>> {
+    fn find(conn: &Connection, number: i64, run: RunNumber) -> StoreResult<Option<Self>> {
         one(conn, PLACE, (number, run), |row| {
             let of = |column| readable(row, column);
             Ok(Self { number, last: of("last")?, previous: of("previous")?, skip: of("skip")? })
@@ -125,21 +125,22 @@ impl Place {
 
     /// Finds a row that this one refers to. It must be older, so that a damaged number makes no
     /// endless loop.
-    fn older(&self, conn: &Connection, number: i64, run: i64) -> StoreResult<Option<Self>> {
+    fn older(&self, conn: &Connection, number: i64, run: RunNumber) -> StoreResult<Option<Self>> {
         if number < self.number { Self::find(conn, number, run) } else { Ok(None) }
     }
 }
 
 pub(super) fn read(
     conn: &Connection,
-    run: i64,
+    run: RunNumber,
     after: u64,
     mut space: usize,
 ) -> StoreResult<Option<EventPage>> {
     let tx = conn.unchecked_transaction()?;
     let page = |row: &Row<'_>| {
         let status = rows::status(rows::text(row, "status")?);
-        let logged = rows::optional_number(row, "logged")?.unwrap_or_default().cast_unsigned();
+        let logged =
+            rows::optional_number::<i64>(row, "logged")?.unwrap_or_default().cast_unsigned();
         let count = if status == RunStatus::Running { logged } else { rows::count(row, "events")? };
         let end = rows::optional_number(row, "row")?.filter(|_| logged > after);
         Ok((EventPage::new(after, status, count), end))
@@ -166,7 +167,12 @@ pub(super) fn read(
 
 /// Returns the rows from this one back to the oldest with an event or later events, the newest
 /// first. Batches may repeat events. The first copy counts.
-fn rows_back_to(conn: &Connection, run: i64, newest: Place, event: i64) -> StoreResult<Vec<i64>> {
+fn rows_back_to(
+    conn: &Connection,
+    run: RunNumber,
+    newest: Place,
+    event: i64,
+) -> StoreResult<Vec<i64>> {
     let (mut numbers, mut place) = (Vec::new(), Some(newest));
     while let Some(found) = place {
         numbers.push(found.number);
@@ -176,7 +182,7 @@ fn rows_back_to(conn: &Connection, run: i64, newest: Place, event: i64) -> Store
 }
 
 /// Returns the numbers of the rows of logs, with their runs, in the order of time.
-pub(super) fn rows_of(conn: &Connection, runs: &[i64]) -> StoreResult<Vec<(i64, i64)>> {
+pub(super) fn rows_of(conn: &Connection, runs: &[RunNumber]) -> StoreResult<Vec<(i64, RunNumber)>> {
     let mut found = Vec::new();
     for run in runs {
         let Some(end) = LogEnd::find(conn, *run)? else { continue };
@@ -185,7 +191,7 @@ pub(super) fn rows_of(conn: &Connection, runs: &[i64]) -> StoreResult<Vec<(i64, 
             .map(|newest| rows_back_to(conn, *run, newest, i64::MIN))
             .transpose()?
             .unwrap_or_default();
-        let oldest = numbers.last().copied().unwrap_or(end.row + 1);
+        let oldest = numbers.last().copied().unwrap_or(end.row.saturating_add(1));
         found.extend(numbers.into_iter().map(|number| (number, *run)));
         if oldest > end.oldest {
             // A row between the two is damaged, or a deletion was interrupted.
@@ -198,11 +204,11 @@ pub(super) fn rows_of(conn: &Connection, runs: &[i64]) -> StoreResult<Vec<(i64, 
 }
 
 /// Deletes rows of logs. After its number was read, a row may have become another run's row.
-pub(super) fn delete_rows(tx: &Tx<'_>, rows: &[(i64, i64)]) -> StoreResult<()> {
+pub(super) fn delete_rows(tx: &Tx<'_>, rows: &[(i64, RunNumber)]) -> StoreResult<()> {
     rows.iter().try_for_each(|row| tx.execute(DELETE, *row).map(drop))
 }
 
 /// Forgets logs whose rows are deleted.
-pub(super) fn delete_ends(tx: &Tx<'_>, runs: &[i64]) -> StoreResult<()> {
+pub(super) fn delete_ends(tx: &Tx<'_>, runs: &[RunNumber]) -> StoreResult<()> {
     runs.iter().try_for_each(|run| tx.execute(DELETE_END, [run]).map(drop))
 }

@@ -9,7 +9,7 @@ use super::{
     reader::one,
     writer::{Tx, for_one_step},
 };
-use crate::{StoreResult, files::FileSums, rows};
+use crate::{StoreResult, ThreadNumber, files::FileSums, rows};
 
 const SUMS: &str = "SELECT files, bytes FROM agui_file_sums WHERE owner = ?";
 const USE: &str = include_str!("sql/use_file.sql");
@@ -43,7 +43,11 @@ pub(super) fn file_sums(conn: &Connection, owner: &str) -> StoreResult<FileSums>
 }
 
 /// Notes that the messages of a thread name files of its owner.
-pub(super) fn use_files(tx: &Tx<'_>, thread: i64, ids: &BTreeSet<String>) -> StoreResult<()> {
+pub(super) fn use_files(
+    tx: &Tx<'_>,
+    thread: ThreadNumber,
+    ids: &BTreeSet<String>,
+) -> StoreResult<()> {
     for id in ids {
         tx.execute(USE, named_params! { ":thread": thread, ":id": id })?;
         tx.execute(MARK_USED, named_params! { ":thread": thread, ":id": id })?;
@@ -52,7 +56,7 @@ pub(super) fn use_files(tx: &Tx<'_>, thread: i64, ids: &BTreeSet<String>) -> Sto
 }
 
 /// Notes that a thread which is being purged no longer uses some files. Returns whether it may use more.
-pub(super) fn release_some(tx: &Tx<'_>, thread: i64) -> StoreResult<bool> {
+pub(super) fn release_some(tx: &Tx<'_>, thread: ThreadNumber) -> StoreResult<bool> {
     let [update, delete] = RELEASE;
     tx.execute(update, (thread, MAX_RELEASED))?;
     Ok(tx.execute(delete, (thread, MAX_RELEASED))? as i64 == MAX_RELEASED)

@@ -4,7 +4,8 @@ use rusqlite::named_params;
 
 use super::{events, file_rows::use_files, reader::one, search, writer::Tx};
 use crate::{
-    FinishedRun, Lease, StoreError, StoreResult,
+    FinishedRun, Lease, MessageNumber, RunNumber, StateNumber, StoreError, StoreResult,
+    ThreadNumber,
     columns::{BranchColumns, FinishColumns, MessageColumns},
     rows,
 };
@@ -28,8 +29,8 @@ const INSERT_STATE: &str =
 pub(super) fn finish(tx: &mut Tx<'_>, end: &FinishColumns) -> StoreResult<Option<FinishedRun>> {
     let Lease { thread, run, holder } = &end.lease;
     let leased = one(tx.conn, FIND_LEASED, (thread, run, holder), |row| {
-        let [version, last_message] =
-            [rows::count(row, "version")?, rows::count(row, "messages")?].map(u64::cast_signed);
+        let version = rows::count(row, "version")?.cast_signed();
+        let last_message = MessageNumber(rows::count(row, "messages")?.cast_signed());
         let state_number = rows::optional_number(row, "state")?;
         Ok(FinishedRun { version, last_message, bytes: rows::count(row, "bytes")?, state_number })
     });
@@ -70,22 +71,25 @@ pub(super) fn finish(tx: &mut Tx<'_>, end: &FinishColumns) -> StoreResult<Option
 }
 
 /// Returns the head and the last message of a thread that had `before` messages, after this write.
-pub(super) fn ends(branch: &BranchColumns, before: i64) -> (i64, i64) {
-    let last = before + branch.messages.len() as i64;
+pub(super) fn ends(
+    branch: &BranchColumns,
+    before: MessageNumber,
+) -> (MessageNumber, MessageNumber) {
+    let last = before.plus(branch.messages.len());
     (if branch.messages.is_empty() { branch.base } else { last }, last)
 }
 
 /// Writes messages to a thread that had `before` messages.
 pub(super) fn write_branch(
     tx: &Tx<'_>,
-    thread: i64,
-    before: i64,
+    thread: ThreadNumber,
+    before: MessageNumber,
     branch: &BranchColumns,
 ) -> StoreResult<()> {
     use_files(tx, thread, &branch.files)?;
     let mut parent = branch.base;
     for MessageColumns { number, id, role, run, body, .. } in &branch.messages {
-        let number = before + number;
+        let number = MessageNumber(before.0 + number.0);
         tx.execute(INSERT_MESSAGE, named_params! {
             ":thread": thread, ":number": number, ":parent": parent, ":id": id, ":role": role, ":run": run, ":body": body,
         })?;
@@ -111,15 +115,15 @@ pub(super) fn write_branch(
 
 /// Returns the number of a state: `part` is 0 for the state at the run's start, 1 for the state at
 /// its end.
-pub(super) fn state_number(run: i64, part: i64) -> i64 {
-    2 * run + part
+pub(super) fn state_number(run: RunNumber, part: i64) -> StateNumber {
+    StateNumber(2 * run.0 + part)
 }
 
 /// Writes a state if there is a new one.
 pub(super) fn write_state(
     tx: &Tx<'_>,
-    thread: i64,
-    number: Option<i64>,
+    thread: ThreadNumber,
+    number: Option<StateNumber>,
     body: Option<&str>,
 ) -> StoreResult<()> {
     if let (Some(number), Some(body)) = (number, body) {

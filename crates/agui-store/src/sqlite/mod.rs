@@ -42,9 +42,9 @@ use self::{
 };
 use super::{
     BeginOutcome, EndState, EndedRun, EventBatch, EventPage, Feedback, FinishedRun, Lease, LostRun,
-    MessagePage, MessageQuery, Millis, NewRun, Retention, RunEnd, RunRecord, RunStart, Store,
-    StoreError, StoreResult, SweepResult, Thread, ThreadContent, ThreadKey, ThreadPage,
-    ThreadParts, ThreadUpdate, ThreadVersion, ThreadView,
+    MessagePage, MessageQuery, Millis, NewRun, Retention, RunEnd, RunNumber, RunRecord, RunStart,
+    Store, StoreError, StoreResult, SweepResult, Thread, ThreadContent, ThreadKey, ThreadNumber,
+    ThreadPage, ThreadParts, ThreadUpdate, ThreadVersion, ThreadView,
     columns::{BatchColumns, BeginColumns, ContentColumns, FinishColumns, NO_WORDS, UpdateColumns},
     damage_check::{CHECKED_TABLES, MAX_DAMAGED_ROWS, inspect},
     files::{ALL_OWNERS, FileStore},
@@ -186,8 +186,8 @@ impl Store for SqliteStore {
 
     async fn set_delivered(
         &self,
-        thread: i64,
-        run: i64,
+        thread: ThreadNumber,
+        run: RunNumber,
         delivered: bool,
     ) -> StoreResult<Option<i64>> {
         let set = move |tx: &mut Tx<'_>| {
@@ -216,8 +216,10 @@ impl Store for SqliteStore {
             return self.search(by, page).await;
         }
         let list = move |conn: &Connection| {
-            let (after, agent) =
-                (page.after.unwrap_or(i64::MAX), page.agent.as_deref().map(name_to_text));
+            let (after, agent) = (
+                page.after.unwrap_or(RunNumber(i64::MAX)),
+                page.agent.as_deref().map(name_to_text),
+            );
             let params = named_params! {
                 ":owner": owner, ":after": after, ":archived": page.archived, ":agent": agent,
                 ":limit": page.limit as i64,
@@ -255,7 +257,7 @@ impl Store for SqliteStore {
 
     async fn set_feedback(
         &self,
-        thread: i64,
+        thread: ThreadNumber,
         message: &MessageId,
         feedback: Option<&Feedback>,
     ) -> StoreResult<bool> {
@@ -284,7 +286,12 @@ impl Store for SqliteStore {
             .await
     }
 
-    async fn run(&self, owner: &str, thread: i64, id: &RunId) -> StoreResult<Option<RunRecord>> {
+    async fn run(
+        &self,
+        owner: &str,
+        thread: ThreadNumber,
+        id: &RunId,
+    ) -> StoreResult<Option<RunRecord>> {
         let id = name_to_text(id).into_owned();
         self.readers
             .read(ReadKind::Page, owner, move |conn| {
@@ -293,7 +300,12 @@ impl Store for SqliteStore {
             .await
     }
 
-    async fn attempts(&self, owner: &str, thread: i64, id: &RunId) -> StoreResult<Vec<RunRecord>> {
+    async fn attempts(
+        &self,
+        owner: &str,
+        thread: ThreadNumber,
+        id: &RunId,
+    ) -> StoreResult<Vec<RunRecord>> {
         let id = name_to_text(id).into_owned();
         self.readers
             .read(ReadKind::Page, owner, move |conn| {
@@ -305,7 +317,7 @@ impl Store for SqliteStore {
     async fn end_state(
         &self,
         owner: &str,
-        thread: i64,
+        thread: ThreadNumber,
         by: EndedRun<'_>,
     ) -> StoreResult<Option<EndState>> {
         let columns = by.columns();
@@ -314,14 +326,14 @@ impl Store for SqliteStore {
             .await
     }
 
-    async fn answered(&self, owner: &str, thread: i64) -> StoreResult<Vec<ResumeEntry>> {
+    async fn answered(&self, owner: &str, thread: ThreadNumber) -> StoreResult<Vec<ResumeEntry>> {
         self.readers.read(ReadKind::Page, owner, move |conn| reader::answered(conn, thread)).await
     }
 
     async fn events(
         &self,
         owner: &str,
-        run: i64,
+        run: RunNumber,
         after: u64,
         max_bytes: usize,
     ) -> StoreResult<Option<EventPage>> {
@@ -341,7 +353,7 @@ impl Store for SqliteStore {
         self.readers.read(ReadKind::Page, by, sum).await
     }
 
-    async fn run_start(&self, owner: &str, run: i64) -> StoreResult<Option<RunStart>> {
+    async fn run_start(&self, owner: &str, run: RunNumber) -> StoreResult<Option<RunStart>> {
         self.readers
             .read(ReadKind::Page, owner, move |conn| {
                 one(conn, RUN_START, [run], |row| rows::run_start(row))
@@ -349,7 +361,7 @@ impl Store for SqliteStore {
             .await
     }
 
-    async fn delete(&self, thread: i64) -> StoreResult<bool> {
+    async fn delete(&self, thread: ThreadNumber) -> StoreResult<bool> {
         self.delete_thread(thread).await
     }
 

@@ -9,7 +9,7 @@ use std::{
     sync::Arc,
 };
 
-use crate::read_permits::SERVER;
+use crate::{ThreadNumber, read_permits::SERVER};
 use agui_base::grant_order::GrantOrder;
 
 /// Operations of a transaction.
@@ -25,7 +25,7 @@ pub(super) enum JobOwner {
     Server,
     Named(Arc<str>),
     /// The owner of a thread.
-    OfThread(i64),
+    OfThread(ThreadNumber),
 }
 
 impl From<&str> for JobOwner {

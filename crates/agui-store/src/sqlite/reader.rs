@@ -9,8 +9,8 @@ use tokio::time::timeout;
 
 use super::{connection::connect, files::DatabaseFiles};
 use crate::{
-    EndState, MessagePage, MessageQuery, StoreError, StoreResult, ThreadKey, ThreadParts,
-    ThreadView,
+    EndState, MessageNumber, MessagePage, MessageQuery, StoreError, StoreResult, ThreadKey,
+    ThreadNumber, ThreadParts, ThreadView,
     damage::{Cell, DbRow},
     read_permits::{ReadKind, ReadPermits},
     rows,
@@ -182,7 +182,7 @@ pub(super) fn thread(
 
 pub(super) fn messages(
     conn: &Connection,
-    thread: i64,
+    thread: ThreadNumber,
     query: MessageQuery,
 ) -> StoreResult<MessagePage> {
     let tx = conn.unchecked_transaction()?;
@@ -207,8 +207,8 @@ pub(super) fn messages(
 
 pub(super) fn end_state(
     conn: &Connection,
-    thread: i64,
-    (id, head): (Option<String>, Option<i64>),
+    thread: ThreadNumber,
+    (id, head): (Option<String>, Option<MessageNumber>),
 ) -> StoreResult<Option<EndState>> {
     let tx = conn.unchecked_transaction()?;
     let params = named_params! { ":thread": thread, ":id": id, ":head": head };
@@ -222,7 +222,7 @@ pub(super) fn end_state(
     Ok(Some(EndState { interrupts: unanswered(left.interrupts, answered.iter()), ..left }))
 }
 
-pub(super) fn answered(conn: &Connection, thread: i64) -> StoreResult<Vec<ResumeEntry>> {
+pub(super) fn answered(conn: &Connection, thread: ThreadNumber) -> StoreResult<Vec<ResumeEntry>> {
     let of_runs: Vec<Vec<ResumeEntry>> =
         all(conn, ANSWERED, [thread], |row| rows::list(row, "answered"))?;
     Ok(of_runs.concat())

@@ -19,7 +19,7 @@ use super::{
     writer::{JobKind, Tx, for_one_step},
 };
 use crate::{
-    Millis, Retention, StoreResult, SweepResult,
+    Millis, Retention, RunNumber, StoreResult, SweepResult, ThreadNumber,
     read_permits::{ReadKind, SERVER},
     retention::surplus,
     rows,
@@ -80,7 +80,7 @@ const LOGS_OF_THREAD: &str = "
 const UNLINKED_LOGS: &str = include_str!("sql/unlinked_logs.sql");
 
 impl SqliteStore {
-    pub(super) async fn delete_thread(&self, thread: i64) -> StoreResult<bool> {
+    pub(super) async fn delete_thread(&self, thread: ThreadNumber) -> StoreResult<bool> {
         let unlink = move |tx: &mut Tx<'_>| {
             let owner = one(tx.conn, UNLINK, [thread], |row| {
                 Ok(rows::text(row, "former_owner")?.to_owned())
@@ -173,7 +173,7 @@ impl SqliteStore {
 
     async fn unlink_logs(&self, sql: &'static str, bound: i64) -> StoreResult<u64> {
         let find =
-            move |conn: &Connection| all(conn, sql, [bound], |row| Ok(row.get::<_, i64>(0)?));
+            move |conn: &Connection| all(conn, sql, [bound], |row| Ok(row.get::<_, RunNumber>(0)?));
         let logs = self.readers.read(ReadKind::Page, SERVER, find).await?;
         for some in logs.chunks(MAX_UNLINKED_LOGS) {
             let some = some.to_vec();
@@ -192,11 +192,12 @@ impl SqliteStore {
     /// Deletes the events of logs that a statement finds, in the order of time, so that each page
     /// is changed about once. If the process ends meanwhile, the remaining events are found again
     /// from the ends of the logs.
-    async fn purge_logs(&self, sql: &'static str, thread: i64) -> StoreResult<()> {
+    async fn purge_logs(&self, sql: &'static str, thread: ThreadNumber) -> StoreResult<()> {
         loop {
             let find = move |conn: &Connection| {
-                let runs =
-                    all(conn, sql, (thread, MAX_PURGED_LOGS), |row| Ok(row.get::<_, i64>(0)?))?;
+                let runs = all(conn, sql, (thread, MAX_PURGED_LOGS), |row| {
+                    Ok(row.get::<_, RunNumber>(0)?)
+                })?;
                 Ok((events::rows_of(conn, &runs)?, runs))
             };
             let (rows, runs) = self.readers.read(ReadKind::Thread, SERVER, find).await?;
@@ -211,7 +212,7 @@ impl SqliteStore {
     }
 
     async fn purge(&self) -> StoreResult<()> {
-        self.purge_logs(UNLINKED_LOGS, 0).await?;
+        self.purge_logs(UNLINKED_LOGS, ThreadNumber::default()).await?;
         self.keep_up(JobKind::Purging, SERVER, |tx| purge_step(tx, None)).await?;
         self.keep_up(JobKind::Purging, SERVER, file_rows::purge_step).await?;
         self.keep_up(JobKind::Purging, SERVER, vacuum_step).await
@@ -230,10 +231,12 @@ pub(super) fn left_to_sweep(removed: StoreResult<()>) {
 
 /// Deletes rows of a thread, or of all unlinked threads, for the time of a step. Returns whether
 /// there may be more.
-fn purge_step(tx: &Tx<'_>, only: Option<i64>) -> StoreResult<bool> {
+fn purge_step(tx: &Tx<'_>, only: Option<ThreadNumber>) -> StoreResult<bool> {
     for_one_step(|_| {
         let found = match only {
-            Some(thread) => one(tx.conn, IS_UNLINKED, [thread], |row| Ok(row.get::<_, i64>(0)?))?,
+            Some(thread) => {
+                one(tx.conn, IS_UNLINKED, [thread], |row| Ok(row.get::<_, ThreadNumber>(0)?))?
+            }
             None => one(tx.conn, FIND_UNLINKED, [], |row| Ok(row.get(0)?))?,
         };
         let Some(thread) = found else { return Ok(false) };
@@ -242,7 +245,7 @@ fn purge_step(tx: &Tx<'_>, only: Option<i64>) -> StoreResult<bool> {
             return Ok(true);
         }
         for sql in PURGE {
-            if tx.execute(sql, [thread, MAX_PURGED_ROWS])? as i64 == MAX_PURGED_ROWS {
+            if tx.execute(sql, (thread, MAX_PURGED_ROWS))? as i64 == MAX_PURGED_ROWS {
                 break;
             }
         }

@@ -21,7 +21,7 @@ use super::{
     writer::{STEP_TIME, Tx, for_one_step},
 };
 use crate::{
-    StoreError, StoreResult, Thread, ThreadPage, rows,
+    MessageNumber, RunNumber, StoreError, StoreResult, Thread, ThreadNumber, ThreadPage, rows,
     search::{searched_text, terms},
     text::{name_to_text, parse_json},
     words::{indexed, is_completed, separated},
@@ -77,7 +77,8 @@ pub(super) fn find(
     }
     let terms = terms(page.query.as_deref().unwrap_or_default());
     let Some(expression) = expression(owner, &terms) else { return Ok(Some(Vec::new())) };
-    let (after, agent) = (page.after.unwrap_or(i64::MAX), page.agent.as_deref().map(name_to_text));
+    let (after, agent) =
+        (page.after.unwrap_or(RunNumber(i64::MAX)), page.agent.as_deref().map(name_to_text));
     let params = named_params! {
         ":owner": owner, ":after": after, ":archived": page.archived, ":agent": agent, ":expression": expression,
         ":matching": MAX_MATCHING_THREADS, ":limit": page.limit as i64,
@@ -115,7 +116,7 @@ fn index_some(tx: &Tx<'_>, owner: &str, word: &str, begin: Instant) -> StoreResu
         // A damaged title is not indexed.
         let title = rows::optional_text(row, "title")?.map(str::to_owned);
         let indexed_title: Option<String> = row.get("indexed_title")?;
-        Ok((row.get::<_, i64>("number")?, row.get::<_, i64>("indexed")?, title, indexed_title))
+        Ok((row.get::<_, ThreadNumber>("number")?, row.get("indexed")?, title, indexed_title))
     })?;
     let Some((number, mut indexed, title, indexed_title)) = pending else { return Ok(false) };
     if title != indexed_title {
@@ -139,10 +140,15 @@ fn index_some(tx: &Tx<'_>, owner: &str, word: &str, begin: Instant) -> StoreResu
 }
 
 /// Removes a message from the index before it is changed, or adds it again. Returns whether it was indexed.
-pub(super) fn write_indexed(tx: &Tx<'_>, sql: &str, thread: i64, number: i64) -> StoreResult<bool> {
+pub(super) fn write_indexed(
+    tx: &Tx<'_>,
+    sql: &str,
+    thread: ThreadNumber,
+    number: MessageNumber,
+) -> StoreResult<bool> {
     mended(tx, || {
         let found: Option<(String, String)> =
-            one(tx.conn, INDEXED_MESSAGE, [thread, number], |row| Ok(row.try_into()?))?;
+            one(tx.conn, INDEXED_MESSAGE, (thread, number), |row| Ok(row.try_into()?))?;
         let Some((owner, body)) = found else { return Ok(false) };
         write_message(tx, sql, thread, number, &owner_word(&owner), &body)?;
         Ok(true)
@@ -150,16 +156,16 @@ pub(super) fn write_indexed(tx: &Tx<'_>, sql: &str, thread: i64, number: i64) ->
 }
 
 /// Removes one row of a deleted thread from the index. Returns whether there was one.
-pub(super) fn remove_one(tx: &Tx<'_>, thread: i64) -> StoreResult<bool> {
+pub(super) fn remove_one(tx: &Tx<'_>, thread: ThreadNumber) -> StoreResult<bool> {
     mended(tx, || {
         let removed = one(tx.conn, DELETED_THREAD, [thread], |row| {
-            let (indexed, title): (i64, Option<String>) =
+            let (indexed, title): (MessageNumber, Option<String>) =
                 (row.get("indexed")?, row.get("indexed_title")?);
-            if indexed == 0 && title.is_none() {
+            if indexed == MessageNumber::ROOT && title.is_none() {
                 return Ok(false);
             }
             let owner = owner_word(&row.get::<_, String>("former_owner")?);
-            match row.get::<_, Option<i64>>("number")? {
+            match row.get::<_, Option<MessageNumber>>("number")? {
                 Some(number) => {
                     write_message(
                         tx,
@@ -169,7 +175,7 @@ pub(super) fn remove_one(tx: &Tx<'_>, thread: i64) -> StoreResult<bool> {
                         &owner,
                         &row.get::<_, String>("body")?,
                     )?;
-                    tx.execute(SET_INDEXED, (number - 1, thread))?;
+                    tx.execute(SET_INDEXED, (number.0 - 1, thread))?;
                 }
                 None => {
                     write_title(tx, REMOVE, thread, &owner, title.as_deref())?;
@@ -185,18 +191,18 @@ pub(super) fn remove_one(tx: &Tx<'_>, thread: i64) -> StoreResult<bool> {
 fn write_title(
     tx: &Tx<'_>,
     sql: &str,
-    thread: i64,
+    thread: ThreadNumber,
     owner: &str,
     title: Option<&str>,
 ) -> StoreResult<()> {
-    title.map_or(Ok(()), |title| write(tx, sql, thread << MESSAGE_BITS, owner, title))
+    title.map_or(Ok(()), |title| write(tx, sql, thread.0 << MESSAGE_BITS, owner, title))
 }
 
 fn write_message(
     tx: &Tx<'_>,
     sql: &str,
-    thread: i64,
-    number: i64,
+    thread: ThreadNumber,
+    number: MessageNumber,
     owner: &str,
     body: &str,
 ) -> StoreResult<()> {
@@ -206,8 +212,8 @@ fn write_message(
         Err(problem) if sql == REMOVE => return Err(StoreError::Failed(problem.into())),
         Err(_) => None,
     };
-    let text = text.filter(|_| (1..=MAX_INDEXED_MESSAGE).contains(&number));
-    text.map_or(Ok(()), |text| write(tx, sql, thread << MESSAGE_BITS | number, owner, &text))
+    let text = text.filter(|_| (1..=MAX_INDEXED_MESSAGE).contains(&number.0));
+    text.map_or(Ok(()), |text| write(tx, sql, thread.0 << MESSAGE_BITS | number.0, owner, &text))
 }
 
 fn write(tx: &Tx<'_>, sql: &str, row: i64, owner: &str, text: &str) -> StoreResult<()> {

@@ -137,8 +137,9 @@ impl FileStore for SqliteStore {
     ) -> StoreResult<DeletedFile> {
         let params = (id.to_owned(), owner.to_owned());
         let unlink = move |tx: &mut Tx<'_>| {
-            let number =
-                one(tx.conn, FILE, (&params.0, &params.1), |row| rows::number(row, "number"))?;
+            let number = one(tx.conn, FILE, (&params.0, &params.1), |row| {
+                rows::number::<i64>(row, "number")
+            })?;
             let Some(number) = number else { return Ok(DeletedFile::Unknown) };
             let uses =
                 one(tx.conn, USES, [number], |row| Ok(row.get::<_, u64>(0)?))?.unwrap_or_default();

@@ -10,8 +10,8 @@ use super::{
     writer::Tx,
 };
 use crate::{
-    StoreResult, ThreadContent, ThreadKey, columns::ContentColumns, rows, text::name_to_text,
-    thread_content::NumberedContent,
+    StateNumber, StoreResult, ThreadContent, ThreadKey, columns::ContentColumns, rows,
+    text::name_to_text, thread_content::NumberedContent,
 };
 
 const THREAD: &str = "SELECT * FROM agui_threads WHERE owner = ? AND id = ?";
@@ -44,7 +44,8 @@ pub(super) fn insert(tx: &mut Tx<'_>, new: &ContentColumns) -> StoreResult<bool>
     let run_at = |position: usize| runs.get(position).copied();
     // All numbers are smaller than those of later runs.
     let first_state = state_number(run_at(0).unwrap_or_default(), 0);
-    let state_at = |position: Option<usize>| position.map(|position| first_state + position as i64);
+    let state_at =
+        |position: Option<usize>| position.map(|at| StateNumber(first_state.0 + at as i64));
     tx.execute(
         INSERT_THREAD,
         named_params! {
@@ -58,7 +59,7 @@ pub(super) fn insert(tx: &mut Tx<'_>, new: &ContentColumns) -> StoreResult<bool>
     use_files(tx, thread, &new.files)?;
     for copied in &new.messages {
         let message = &copied.message;
-        let run = message.run.and_then(|run| run_at(usize::try_from(run).ok()?));
+        let run = message.run.and_then(|run| run_at(usize::try_from(run.0).ok()?));
         tx.execute(
             INSERT_MESSAGE,
             named_params! {

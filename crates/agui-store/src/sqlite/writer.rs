@@ -25,7 +25,7 @@ use super::{
     reader::one,
     reserve::{DiskReserve, disk_space},
 };
-use crate::{StoreError, StoreResult};
+use crate::{RunNumber, StoreError, StoreResult, ThreadNumber};
 
 const OWNER: &str = "SELECT owner FROM agui_threads WHERE number = ?";
 /// The time that one step of upkeep occupies the writer.
@@ -57,19 +57,19 @@ impl Tx<'_> {
 /// No number is reused while the process lives, so a lease of a deleted thread is never valid for another one.
 #[derive(Debug)]
 pub(super) struct Numbers {
-    pub(super) next_thread: i64,
-    pub(super) next_run: i64,
+    pub(super) next_thread: ThreadNumber,
+    pub(super) next_run: RunNumber,
 }
 
 impl Numbers {
-    pub(super) fn thread(&mut self) -> i64 {
-        self.next_thread += 1;
-        self.next_thread - 1
+    pub(super) fn thread(&mut self) -> ThreadNumber {
+        let next = ThreadNumber(self.next_thread.0 + 1);
+        std::mem::replace(&mut self.next_thread, next)
     }
 
-    pub(super) fn run(&mut self) -> i64 {
-        self.next_run += 1;
-        self.next_run - 1
+    pub(super) fn run(&mut self) -> RunNumber {
+        let next = RunNumber(self.next_run.0 + 1);
+        std::mem::replace(&mut self.next_run, next)
     }
 }
 

@@ -18,7 +18,7 @@ use agui_protocol::{
     },
 };
 use agui_store::{
-    ThreadView,
+    StateNumber, ThreadView,
     host::{branch_of, json_len},
 };
 
@@ -29,7 +29,7 @@ const MAX_STATE_BYTES: u64 = 256 * 1024;
 struct RestatedRun<'v> {
     id: &'v RunId,
     /// The number of its state.
-    state: Option<i64>,
+    state: Option<StateNumber>,
     messages: Vec<&'v Message>,
 }
 
@@ -41,7 +41,7 @@ pub(super) fn restate(view: &ThreadView, followed: Option<&RunId>) -> RestatedTh
     if let Some(last) = runs.last_mut() {
         last.state = current.map(|(number, _)| number);
     }
-    let states: HashMap<i64, &Value> =
+    let states: HashMap<StateNumber, &Value> =
         view.run_states.iter().map(|(number, state)| (*number, state)).chain(current).collect();
     let runs = &runs[first_with_state(&runs, &states)..];
     let (thread_id, mut events) = (&view.thread.key.id, Vec::new());
@@ -107,7 +107,7 @@ fn runs<'v>(view: &'v ThreadView, followed: Option<&'v RunId>) -> Vec<RestatedRu
 }
 
 /// Returns the position of the first run whose state is sent.
-fn first_with_state(runs: &[RestatedRun<'_>], states: &HashMap<i64, &Value>) -> usize {
+fn first_with_state(runs: &[RestatedRun<'_>], states: &HashMap<StateNumber, &Value>) -> usize {
     let Some((last, earlier)) = runs.split_last() else { return 0 };
     // The current state is sent in any case.
     let (mut bytes, mut counted) = (0, HashSet::from([last.state]));

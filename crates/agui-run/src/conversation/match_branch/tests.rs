@@ -8,9 +8,10 @@ use agui_protocol::{
     ActivityMessage, AssistantMessage, JsonObject, ReasoningMessage, SystemMessage, ToolCall,
     ToolMessage,
 };
+use agui_store::RunNumber;
 
-const DELIVERED: MessageOrigin = MessageOrigin::Run { run: 1, delivered: true };
-const UNDELIVERED: MessageOrigin = MessageOrigin::Run { run: 2, delivered: false };
+const DELIVERED: MessageOrigin = MessageOrigin::Run { run: RunNumber(1), delivered: true };
+const UNDELIVERED: MessageOrigin = MessageOrigin::Run { run: RunNumber(2), delivered: false };
 
 fn user(id: &str) -> Message {
     Message::user(id, format!("text of {id}"))
@@ -46,9 +47,9 @@ fn stored(messages: &[Message]) -> Branch {
 
 fn branch(messages: impl IntoIterator<Item = (Message, MessageOrigin)>) -> Branch {
     let mut branch = Branch::default();
-    (1..)
-        .zip(messages)
-        .for_each(|(number, (message, origin))| branch.push(message, number, origin));
+    (1..).zip(messages).for_each(|(number, (message, origin))| {
+        branch.push(message, MessageNumber(number), origin)
+    });
     branch
 }
 
@@ -100,7 +101,7 @@ fn activities_at_the_end_of_a_run_are_shown_by_its_last_message() {
     gives(&stored, &[user("u1"), answer("a1")], BranchCase::Continues, &["u1", "a1", "f1"]);
     // Another answer has none of the activities of the one before.
     gives(&stored, &[user("u1")], BranchCase::Branches, &["u1"]);
-    stored.push(user("u2"), 4, MessageOrigin::Client);
+    stored.push(user("u2"), MessageNumber(4), MessageOrigin::Client);
     gives(
         &stored,
         &[user("u1"), answer("a1"), user("u3")],
@@ -275,7 +276,7 @@ fn changed_texts_under_known_ids_start_a_branch() {
     // Two conversations of the example clients, which use the same ids in English and in Chinese.
     let english = [user("m1"), calling("m2", &["c1"]), result("m3", "c1", "two files")];
     let mut stored = branch(english.iter().map(|message| (message.clone(), MessageOrigin::Client)));
-    stored.push(answer("a"), 4, DELIVERED);
+    stored.push(answer("a"), MessageNumber(4), DELIVERED);
     let chinese =
         [Message::user("m1", "你好"), calling("m2", &["c2"]), result("m3", "c2", "两个文件")];
     let matched = match_branch(&stored, of(&chinese));
@@ -405,8 +406,8 @@ fn the_first_of_several_messages_with_one_id_is_used() {
 #[test]
 fn a_client_that_returns_to_a_branch_continues_it() {
     let node = |number, parent, message, origin| MessageNode {
-        number,
-        parent,
+        number: MessageNumber(number),
+        parent: MessageNumber(parent),
         message,
         origin,
         feedback: None,
@@ -418,8 +419,9 @@ fn a_client_that_returns_to_a_branch_continues_it() {
         node(4, 2, user("u2"), MessageOrigin::Client),
     ];
     let find = |parent, client: &[Message]| {
-        let found = find_existing_branch(&nodes, parent, &client.iter().collect::<Vec<_>>());
-        found.iter().map(|node| node.number).collect::<Vec<_>>()
+        let found =
+            find_existing_branch(&nodes, MessageNumber(parent), &client.iter().collect::<Vec<_>>());
+        found.iter().map(|node| node.number.0).collect::<Vec<_>>()
     };
     assert_eq!(find(1, &[answer("a1"), user("u2"), user("u3")]), [2, 4]);
     assert_eq!(find(1, &[answer("other"), user("u2")]), [3]);

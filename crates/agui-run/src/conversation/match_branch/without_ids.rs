@@ -7,6 +7,7 @@
 
 use super::super::branch::Branch;
 use agui_protocol::{Message, Role};
+use agui_store::RunNumber;
 
 /// Places of the branch that are tried as the begin of a trimmed list, the last ones first.
 const MAX_STARTS: usize = 64;
@@ -56,7 +57,7 @@ pub(super) fn shown_without_ids(
 struct StoredText<'a> {
     position: usize,
     message: &'a Message,
-    run: Option<i64>,
+    run: Option<RunNumber>,
 }
 
 impl<'a> StoredText<'a> {

@@ -1,33 +1,46 @@
 use super::*;
 use agui_protocol::UserMessage;
-use agui_store::{MessageNode, MessageOrigin, RunRecord, Thread, ThreadKey};
+use agui_store::{
+    MessageNode, MessageNumber, MessageOrigin, RunNumber, RunRecord, Thread, ThreadKey,
+    ThreadNumber,
+};
 
 /// Returns a thread in which each run answered one message and left a state of `state_bytes` bytes. The runs are numbered from 1, and
 /// the view has the newest `read` ones.
 fn view(runs: i64, read: usize, state_bytes: usize) -> ThreadView {
-    let state = |run: i64| (run, json!({ "run": run, "text": "x".repeat(state_bytes) }));
-    let mut view =
-        ThreadView::new(Thread::new(1, ThreadKey::default(), RunId::from(format!("r{runs}"))));
+    let state =
+        |run: i64| (StateNumber(run), json!({ "run": run, "text": "x".repeat(state_bytes) }));
+    let mut view = ThreadView::new(Thread::new(
+        ThreadNumber(1),
+        ThreadKey::default(),
+        RunId::from(format!("r{runs}")),
+    ));
     for run in 1..=runs {
         let user = Message::User(UserMessage::new(format!("u{run}"), "hello"));
         let assistant = Message::Assistant(AssistantMessage::new(format!("a{run}")));
-        let of_run = MessageOrigin::Run { run, delivered: true };
+        let of_run = MessageOrigin::Run { run: RunNumber(run), delivered: true };
         for (message, origin) in [(user, MessageOrigin::Client), (assistant, of_run)] {
             let parent = view.nodes.len() as i64;
             view.nodes.push(MessageNode {
-                number: parent + 1,
-                parent,
+                number: MessageNumber(parent + 1),
+                parent: MessageNumber(parent),
                 origin,
                 message,
                 feedback: None,
             });
         }
-        let record = RunRecord::new(run, 1, RunId::from(format!("r{run}")), "agent".to_owned());
-        view.runs.insert(0, RunRecord { state: Some(run), ..record });
+        let record = RunRecord::new(
+            RunNumber(run),
+            ThreadNumber(1),
+            RunId::from(format!("r{run}")),
+            "agent".to_owned(),
+        );
+        view.runs.insert(0, RunRecord { state: Some(StateNumber(run)), ..record });
         view.run_states.push(state(run));
     }
     view.runs.truncate(read);
-    (view.thread.head, view.thread.state) = (view.nodes.len() as i64, Some(state(runs)));
+    (view.thread.head, view.thread.state) =
+        (MessageNumber(view.nodes.len() as i64), Some(state(runs)));
     view
 }
 
@@ -77,7 +90,7 @@ fn what_no_run_has_answered_is_of_the_newest_run() {
     (failed.thread.head, failed.thread.run_id) = (3, "r3".into());
     assert_eq!(shape(&restate(&failed, None)), "r1 M3 S1 | r3 u2 S2");
     assert_eq!(shape(&restate(&view(1, 9, 1), Some(&"r2".into()))), "r1 M2 S1 | r2");
-    let empty = ThreadView::new(Thread::new(1, ThreadKey::default(), "r".into()));
+    let empty = ThreadView::new(Thread::new(ThreadNumber(1), ThreadKey::default(), "r".into()));
     assert_eq!(shape(&restate(&empty, None)), "r M0 Snull");
 }
 

@@ -41,7 +41,7 @@ fn messages_without_ids_are_known_by_role_and_text_in_the_same_place() {
 #[test]
 fn texts_of_a_run_that_a_client_has_joined_are_known() {
     let says = |id: &str, text: &str, run| {
-        (Message::assistant(id, text), MessageOrigin::Run { run, delivered: true })
+        (Message::assistant(id, text), MessageOrigin::Run { run: RunNumber(run), delivered: true })
     };
     let stored = branch([
         (user("u1"), MessageOrigin::Client),
@@ -84,7 +84,7 @@ fn texts_of_a_run_that_a_client_has_joined_are_known() {
 
 #[test]
 fn answers_to_interrupts_in_a_list_without_ids_are_no_new_messages() {
-    let run = |run| MessageOrigin::Run { run, delivered: true };
+    let run = |run| MessageOrigin::Run { run: RunNumber(run), delivered: true };
     let stored = branch([
         (user("u1"), MessageOrigin::Client),
         (Message::assistant("a1", "May I?"), run(1)),
@@ -123,7 +123,7 @@ fn a_list_without_ids_begins_at_one_of_the_last_64_places_that_fit() {
             (Message::user(format!("u{turn}"), "go on"), MessageOrigin::Client),
             (
                 Message::assistant(format!("a{turn}"), turn.to_string()),
-                MessageOrigin::Run { run: turn, delivered: true },
+                MessageOrigin::Run { run: RunNumber(turn), delivered: true },
             ),
         ]
     });
