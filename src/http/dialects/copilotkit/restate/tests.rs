@@ -79,7 +79,7 @@ fn the_states_beside_the_current_one_are_bounded() {
 #[test]
 fn a_state_that_did_not_change_is_sent_once() {
     let mut same = view(3, 9, 1);
-    same.runs.iter_mut().for_each(|run| run.state = Some(3));
+    same.runs.iter_mut().for_each(|run| run.state = Some(StateNumber(3)));
     assert_eq!(shape(&restate(&same, None)), "r1 M6 S3 | r2 u2 a2 | r3 u3 a3");
 }
 
@@ -87,7 +87,7 @@ fn a_state_that_did_not_change_is_sent_once() {
 fn what_no_run_has_answered_is_of_the_newest_run() {
     let mut failed = view(2, 9, 1);
     failed.nodes.pop();
-    (failed.thread.head, failed.thread.run_id) = (3, "r3".into());
+    (failed.thread.head, failed.thread.run_id) = (MessageNumber(3), "r3".into());
     assert_eq!(shape(&restate(&failed, None)), "r1 M3 S1 | r3 u2 S2");
     assert_eq!(shape(&restate(&view(1, 9, 1), Some(&"r2".into()))), "r1 M2 S1 | r2");
     let empty = ThreadView::new(Thread::new(ThreadNumber(1), ThreadKey::default(), "r".into()));
