@@ -3,14 +3,11 @@
 use std::sync::Arc;
 
 use futures::future::BoxFuture;
-use serde_json::Value;
 use tokio::time::timeout;
 
 use super::{
-    conversation::{
-        branch::is_agent_only,
-        ids::{LongId, check_id, check_message_ids},
-    },
+    conversation::branch::is_agent_only,
+    drive::driver::RunSource,
     limits::start_error::StartError,
     log::Follower,
     options::{ConcurrentRuns, OnDisconnect},
@@ -21,9 +18,8 @@ use super::{
         thread_core::ThreadCore,
     },
 };
-use agui_agent::{AppRequest, Principal, RunContext, host::owner_of};
-use agui_base::permits::{LimitReached, Permit};
-use agui_protocol::{Message, RunAgentInput, RunId};
+use agui_agent::AppRequest;
+use agui_protocol::{Messages, RunId};
 use agui_store::ThreadKey;
 
 impl Runs {
@@ -51,12 +47,10 @@ impl Runs {
             return self.start_beside_thread(request);
         }
         let threads = &self.threads;
-        check_ids(&request.input)?;
-        let on_disconnect = self.on_disconnect(&request)?;
-        self.check_roles(&request.input.messages)?;
+        self.check_input(&request.input)?;
         self.start_tasks();
-        if on_disconnect == OnDisconnect::Continue {
-            request.permit.detached = Some(threads.detached_permit(request.principal.as_ref())?);
+        if self.on_disconnect(&request) == OnDisconnect::Continue {
+            request.permit.detached = Some(threads.reserve_detached(request.principal.as_ref())?);
         }
         let key = threads.key(request.principal.as_ref(), &request.input.thread_id);
         if let Some(followed) = threads.follow_running(&key, &request.input.run_id)? {
@@ -78,45 +72,25 @@ impl Runs {
     /// # Errors
     /// A [`StartError`], if no run was started.
     pub fn start_beside_thread(&self, mut request: RunRequest) -> Result<StartedRun, StartError> {
-        check_ids(&request.input)?;
-        if AppRequest::is_in(&request.input) {
-            request.route_to_app();
-        }
-        self.check_roles(&request.input.messages)?;
+        let agent = request.agent.agent.clone();
+        let source = if AppRequest::is_in(&request.input) {
+            request.input.messages = Messages::default();
+            RunSource::App(agent)
+        } else {
+            RunSource::Agent(agent)
+        };
+        self.check_input(&request.input)?;
         request.input.resume = Vec::new();
         let unverified = request.input.messages.iter().filter(|message| is_agent_only(message));
         let unverified = unverified.map(|message| message.id().clone()).collect();
-        Ok(self.launch_unstored(request, unverified))
+        Ok(self.launch_unstored(request, source, unverified))
     }
 
-    fn on_disconnect(&self, request: &RunRequest) -> Result<OnDisconnect, StartError> {
-        let requested = match request.input.forwarded_prop("onDisconnect") {
-            None | Some(Value::Null) => None,
-            Some(Value::String(text)) if text == "cancel" => Some(OnDisconnect::Cancel),
-            Some(Value::String(text)) if text == "continue" => Some(OnDisconnect::Continue),
-            Some(_) => {
-                return Err(StartError::InvalidInput {
-                    path: "forwardedProps.onDisconnect".to_owned(),
-                    problem: "expected \"cancel\" or \"continue\"".to_owned(),
-                });
-            }
-        };
+    fn on_disconnect(&self, request: &RunRequest) -> OnDisconnect {
         let options = &self.threads.options;
         let of_agent = || options.on_disconnect_of.get(request.agent.name()).copied();
-        Ok(requested
-            .or_else(of_agent)
-            .or(request.on_disconnect)
-            .unwrap_or(options.runs.on_disconnect))
-    }
-
-    fn check_roles(&self, messages: &[Message]) -> Result<(), StartError> {
-        if self.threads.options.accept_instructions {
-            return Ok(());
-        }
-        let first = messages.iter().position(Message::is_instruction);
-        first.map_or(Ok(()), |at| {
-            Err(StartError::RoleNotAccepted { path: format!("messages[{at}].role") })
-        })
+        let chosen = request.on_disconnect.or_else(of_agent).or(request.default_on_disconnect);
+        chosen.unwrap_or(options.runs.on_disconnect)
     }
 }
 
@@ -127,14 +101,6 @@ impl RunRequest {
         } else {
             RunTrigger::Message
         }
-    }
-
-    /// Routes a request of an MCP app to `Agent::respond_to_app`. It never reaches `Agent::run`.
-    fn route_to_app(&mut self) {
-        (self.input.messages, self.input.resume) = Default::default();
-        let agent = self.agent.agent.clone();
-        self.agent.agent =
-            Arc::new(move |input: RunAgentInput, cx: RunContext| agent.respond_to_app(input, cx));
     }
 }
 
@@ -186,26 +152,5 @@ impl ThreadCore {
             .await
             .map_err(|_| StartError::QueueFull)?;
         Ok(turn)
-    }
-
-    fn detached_permit(&self, principal: Option<&Principal>) -> Result<Permit, StartError> {
-        self.detached.try_take(&owner_of(principal), 1).map_err(|reached| match reached {
-            LimitReached::OfServer => StartError::TooManyDetachedRuns,
-            LimitReached::OfOwner => StartError::TooManyDetachedRunsOfPrincipal,
-        })
-    }
-}
-
-fn check_ids(input: &RunAgentInput) -> Result<(), LongId> {
-    check_id(&input.thread_id, || "threadId".to_owned())?;
-    check_id(&input.run_id, || "runId".to_owned())?;
-    check_id(input.parent_run_id.as_deref().unwrap_or_default(), || "parentRunId".to_owned())?;
-    let mut messages = input.messages.iter().enumerate();
-    messages.try_for_each(|(at, message)| check_message_ids(message, || format!("messages[{at}]")))
-}
-
-impl From<LongId> for StartError {
-    fn from(id: LongId) -> Self {
-        Self::InvalidInput { problem: id.problem(), path: id.path }
     }
 }
