@@ -1,6 +1,7 @@
 //! The reader of requests that start a run, on all routes and in all dialects.
 
 use axum::{body::Body, extract::Request, http::request::Parts};
+use serde::Deserialize as _;
 
 use super::{
     accept::{media_type::require_json, middleware::Caller, read_body, server_span::RequestTrace},
@@ -14,7 +15,10 @@ use agui_agent::{
     host::{AgentEntry, Forwarded},
 };
 use agui_protocol::{RunAgentInput, decode::count_values, encode::Encoder};
-use agui_run::host::{RequestSize, RunPermit, RunRequest};
+use agui_run::{
+    OnDisconnect,
+    host::{RequestSize, RunPermit, RunRequest},
+};
 
 /// The parts of a request for a run that do not depend on its format.
 pub(crate) struct ReadRun {
@@ -92,16 +96,26 @@ impl ReadRun {
         let forwarded = forwarded(&app.options, &self.head);
         let Self { principal, permit, .. } = self;
         app.require_allowed(&agent, principal.as_ref())?;
+        let on_disconnect = on_disconnect(&input)?;
         Ok(RunRequest {
             permit,
             agent,
             input,
             principal,
             forwarded,
-            on_disconnect: None,
+            on_disconnect,
+            default_on_disconnect: None,
             is_reply: false,
         })
     }
+}
+
+/// Returns the client's choice for when it leaves.
+fn on_disconnect(input: &RunAgentInput) -> Result<Option<OnDisconnect>, ApiError> {
+    let choice = input.forwarded_prop("onDisconnect").map(Option::<OnDisconnect>::deserialize);
+    choice.transpose().map(Option::flatten).map_err(|_| {
+        ApiError::invalid_input("forwardedProps.onDisconnect", "\"cancel\" or \"continue\"")
+    })
 }
 
 /// Returns the part of a request's head that agents see.

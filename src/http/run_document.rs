@@ -24,7 +24,7 @@ use super::{
 };
 use agui_base::text::{essence, path_segment};
 use agui_protocol::{
-    Event, JsonObject, Message, MessageId, RunAgentInput, RunId, ThreadId, TokenUsage,
+    Event, Message, MessageId, RunAgentInput, RunId, ThreadId, TokenUsage,
     event::{MessagesSnapshot, RunOutcome},
 };
 use agui_run::{
@@ -92,14 +92,6 @@ pub(super) fn prefers_async(headers: &HeaderMap) -> bool {
     values
         .flat_map(|value| value.split(','))
         .any(|preference| preference.trim().eq_ignore_ascii_case("respond-async"))
-}
-
-/// Makes the run of this input a detached one.
-pub(super) fn detach(input: &mut RunAgentInput) {
-    let props = input.forwarded_props.get_or_insert_with(|| Value::Object(JsonObject::new()));
-    if let Value::Object(props) = props {
-        props.insert("onDisconnect".to_owned(), json!("continue"));
-    }
 }
 
 /// Responds 202, with the URL of the document.

@@ -73,11 +73,10 @@ async fn run(app: &App, name: Option<&str>, request: Request) -> Result<Response
     run_or_reconnect(app, agent, None, request).await
 }
 
-/// `on_disconnect` is the endpoint's default.
 pub(crate) async fn run_or_reconnect(
     app: &App,
     agent: AgentEntry,
-    on_disconnect: Option<OnDisconnect>,
+    default_on_disconnect: Option<OnDisconnect>,
     request: Request,
 ) -> Result<Response, ApiError> {
     if let Some(after) = last_event_id(request.headers())? {
@@ -85,11 +84,12 @@ pub(crate) async fn run_or_reconnect(
     }
     let (is_document, is_async) =
         (wants_document(request.headers()), prefers_async(request.headers()));
-    let (mut run, encoder) = read_input(app, agent, on_disconnect, request).await?;
+    let (mut run, encoder) = read_input(app, agent, default_on_disconnect, request).await?;
     if is_async {
-        run_document::detach(&mut run.input);
+        run.on_disconnect = Some(OnDisconnect::Continue);
     }
     if !is_document
+        && !is_async
         && asks_nothing(&run.input)
         && let Some((stored, permit)) = stored_thread(app, &run).await?
     {
@@ -152,7 +152,7 @@ fn asks_for_suggestions(input: &RunAgentInput) -> bool {
 pub(crate) async fn read_input(
     app: &App,
     agent: AgentEntry,
-    on_disconnect: Option<OnDisconnect>,
+    default_on_disconnect: Option<OnDisconnect>,
     request: Request,
 ) -> Result<(RunRequest, ClientEncoder), ApiError> {
     let (read, input) = read_run(app, request, decode_input).await?;
@@ -160,7 +160,7 @@ pub(crate) async fn read_input(
     let without_subagents = without_subagents(app, &agent, &input)?;
     let encoder = read.client_encoder(app, encoder_for(&input, &read.head.headers)).await?;
     let encoder = encoder.without_subagents(without_subagents);
-    Ok((RunRequest { on_disconnect, ..read.into_request(app, agent, input)? }, encoder))
+    Ok((RunRequest { default_on_disconnect, ..read.into_request(app, agent, input)? }, encoder))
 }
 
 /// Continues the response to a request whose connection broke. The run is not started again: a client that has a part of

@@ -124,3 +124,18 @@ async fn a_client_that_does_not_wait_finds_the_document_at_its_url() {
         (404, "unknown_run".to_owned())
     );
 }
+
+#[tokio::test]
+async fn a_client_that_does_not_wait_is_detached_and_its_agent_gets_its_input_unchanged() {
+    let agent = |input: RunAgentInput, _: RunContext| {
+        let props = input.forwarded_props.unwrap_or_default();
+        agui_server::agent::events(TextMessage::whole(props.to_string()))
+    };
+    let server = Running::start(Server::new().agent("props", agent)).await;
+    let mut asked = ask("t", "r", "m", "go");
+    asked["forwardedProps"] = json!({ "a": 1 });
+    let request = server.post("/send-message").header("prefer", "respond-async").json(&asked);
+    assert_eq!(request.send().await.unwrap().status(), 202);
+    let document: Value = server.get("/threads/t/runs/r?wait=50").await.json().await.unwrap();
+    assert_eq!(added(&document), [r#"{"a":1}"#]);
+}

@@ -10,9 +10,8 @@ use super::{
     conversation::{
         asked::Asked,
         branch::LoadedThread,
-        plan::{ClientInput, Plan, name_messages},
+        plan::{ClientInput, Plan, Planned, name_messages},
         repeated::{Repeated, newest_continuing},
-        resume::ResumeDecision,
         snapshots::remove_placeholders,
         title::title_of,
     },
@@ -30,12 +29,9 @@ use super::{
         thread_core::ThreadCore,
     },
 };
-use agui_agent::{
-    Effects,
-    files::{AbsorbError, has_media},
-};
+use agui_agent::Effects;
 use agui_base::complete_on_drop::CompleteOnDrop;
-use agui_protocol::{Message, Messages};
+use agui_protocol::Message;
 use agui_store::{
     BeginOutcome, Begun, EndedRun, Lease, LostRun, MessageNumber, Millis, NewRun, RunNumber,
     RunRecord, RunStatus, SharedStore, StoreError, ThreadKey, ThreadNumber, ThreadParts,
@@ -102,10 +98,7 @@ impl Runs {
         place: RunPlace,
         mut request: RunRequest,
     ) -> Result<StartedRun, StartError> {
-        threads
-            .stored_bytes
-            .check::<StartError>(&threads.store, &threads.options.retention, &key.owner)
-            .await?;
+        threads.check_stored_bytes(&key.owner).await?;
         let deadline = Instant::now() + threads.options.queue_timeout;
         let [mut poll, longest] = POLL_BACKOFF;
         let had_inline_media = threads.absorb(&key.owner, &mut request.input.messages).await?;
@@ -190,20 +183,6 @@ impl ThreadCore {
             None => sleep(poll).await,
         }
     }
-
-    /// Stores the media of a client's messages as files. Returns whether some of them came as data.
-    async fn absorb(&self, owner: &str, messages: &mut Messages) -> Result<bool, StartError> {
-        let Some(files) = self.files.as_ref().filter(|_| messages.iter().any(has_media)) else {
-            return Ok(false);
-        };
-        files.absorb(owner, messages.to_mut()).await.map_err(|error| match error {
-            AbsorbError::UnknownFile { message, part } => StartError::InvalidInput {
-                path: format!("messages[{message}].content[{part}].source.value"),
-                problem: "there is no such file".to_owned(),
-            },
-            AbsorbError::Store(error) => error.into(),
-        })
-    }
 }
 
 impl Admission {
@@ -220,17 +199,16 @@ impl Admission {
                 shows_retracted: *shows_retracted,
                 is_reply: request.is_reply,
             };
-            let Some(plan) = Plan::make(&threads.store, key, loaded.as_ref(), client).await? else {
-                self.load().await?;
-                continue;
-            };
-            if plan.is_noop() {
-                if self.is_read {
-                    return Ok(BeginAttempt::Begun(self.respond_without_run(plan.resume)));
+            let plan = match Plan::make(&threads.store, key, loaded.as_ref(), client).await? {
+                Some(Planned::Begin(plan)) => plan,
+                Some(Planned::Restate(replies)) if self.is_read => {
+                    return Ok(BeginAttempt::Begun(self.respond_without_run(&replies)));
                 }
-                self.load().await?;
-                continue;
-            }
+                Some(Planned::Restate(_)) | None => {
+                    self.load().await?;
+                    continue;
+                }
+            };
             let stored = request
                 .permit
                 .detached
@@ -247,7 +225,7 @@ impl Admission {
                     let request_bytes = stored.map_or(0, |stored| stored.len() as u64);
                     let created_at = loaded.as_ref().map_or(now, |loaded| loaded.created_at);
                     let begun = BegunRun { stored: begun, created_at, request_bytes };
-                    let started = self.launch(plan, begun);
+                    let started = self.launch(*plan, begun);
                     return Ok(BeginAttempt::Begun(started));
                 }
                 BeginOutcome::TooLarge(ThreadSize { messages, bytes }) => {
@@ -382,11 +360,8 @@ impl Admission {
         now: Millis,
     ) -> Result<BeginOutcome, StartError> {
         let Self { threads, loaded, request: RunRequest { input, agent, permit, .. }, .. } = self;
-        let branch = plan.branch_write(loaded.as_ref(), &input.messages);
-        let interrupts = match &plan.resume {
-            ResumeDecision::Proceed(_) => &[][..],
-            _ => &plan.open_interrupts[..],
-        };
+        let branch = plan.branch_write(loaded.as_ref());
+        let interrupts = if plan.resume.is_ok() { &[][..] } else { &plan.open_interrupts };
         let title = branch.new.iter().find_map(|(message, _)| title_of(message));
         let started = permit.detached.is_some().then(|| to_line(&run_started(input)));
         let run = NewRun {
@@ -407,7 +382,7 @@ impl Admission {
             answered: plan.stored_replies(loaded.as_ref()),
             asked: self.place.run.asked.as_ref().map(Asked::as_str),
             known: self.known,
-            continues: self.retries || (!input.resume.is_empty() && !plan.adds_messages()),
+            continues: self.retries || (!input.resume.is_empty() && plan.matched.appended.is_empty()),
             request: stored,
             started: started.as_deref(),
             max_size: ThreadSize {

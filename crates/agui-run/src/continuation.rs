@@ -12,7 +12,10 @@ use tokio::time::timeout;
 
 use super::{
     conversation::asked::Asked,
-    drive::{clock::RunLimits, guard::RunClosing, progress::Drive as _, transcript::Transcript},
+    drive::{
+        clock::RunLimits, driver::RunSource, guard::RunClosing, progress::Drive as _,
+        transcript::Transcript,
+    },
     limits::{memory::RequestSize, run_permit::RunPermit},
     log::{LiveLog, live::to_line, mark::LogMark, restored_run::RestoredRun},
     persist::{
@@ -235,8 +238,10 @@ impl Runs {
         let max = threads.options.runs.detached_max.map(|max| max.saturating_sub(elapsed));
         let limits = RunLimits { max, heartbeat: None, ..self.limits };
         let unverified = thread.branch.unverified_messages();
+        let source = RunSource::Agent(request.agent.agent.clone());
         let mut run = self.create_run(
             request,
+            source,
             limits,
             unverified,
             Some(of_agent),
@@ -277,6 +282,7 @@ impl ContinuableRun {
             principal,
             forwarded,
             on_disconnect: None,
+            default_on_disconnect: None,
             is_reply: false,
         };
         (record, request)

@@ -7,12 +7,12 @@ use super::{
     control::Stop,
     conversation::{
         answered_interrupts, branch::LoadedThread, match_branch::BranchCase, plan::Plan,
-        resume::ResumeDecision, snapshots::snapshots,
+        resume::ResumeRefusal, snapshots::snapshots,
     },
     drive::{
         agent_with_files::AgentWithFiles,
         clock::RunLimits,
-        driver::{Run, run_started},
+        driver::{Run, RunSource, run_started},
         progress::Drive as _,
         run_report::context_in_span,
         transcript::Transcript,
@@ -28,9 +28,9 @@ use super::{
     turn::held_lease::HeldLease,
 };
 use agui_agent::{
-    Agent, Effects, RunContext,
+    Effects,
     files::{RunFiles, names_files},
-    host::{AgentEntry, ContextParts, Conversation, RunIdentity, RunJournal, owner_of},
+    host::{ContextParts, Conversation, RunIdentity, RunJournal, owner_of},
 };
 use agui_base::trace::TraceScope;
 use agui_observe::{RunObserver, recordings::LiveRecording};
@@ -47,10 +47,12 @@ impl Runs {
     pub(super) fn launch_unstored(
         &self,
         request: RunRequest,
+        source: RunSource,
         unverified: HashSet<MessageId>,
     ) -> StartedRun {
         StartedRun::Unstored(self.create_run(
             request,
+            source,
             self.limits,
             unverified,
             None,
@@ -61,13 +63,14 @@ impl Runs {
     /// Launches a run that ends as cancelled, without the agent.
     pub(super) fn launch_cancelled(&self, request: RunRequest) -> StartedRun {
         request.permit.live.control.stop(Stop::Cancel);
-        self.launch_unstored(request, HashSet::new())
+        self.launch_unstored(request, RunSource::Events(Vec::new()), HashSet::new())
     }
 
     /// Creates a run. `unverified` are the client's messages that only agents make.
     pub(super) fn create_run(
         &self,
         request: RunRequest,
+        source: RunSource,
         limits: RunLimits,
         unverified: HashSet<MessageId>,
         journal: Option<RunJournal>,
@@ -104,17 +107,16 @@ impl Runs {
             .map(|files| RunFiles { files, owner: owner_of(parts.identity.principal.as_ref()) });
         parts.files.clone_from(&files);
         let cx = context_in_span(parts, &trace).with_journal(journal);
-        let agent: Arc<dyn Agent> = match files {
-            Some(files) if names_files(&input.messages) => Arc::new(AgentWithFiles {
-                agent: agent.agent,
-                files,
-                memory: permit.memory.clone(),
-            }),
-            _ => agent.agent,
+        let source = match (source, files) {
+            (RunSource::Agent(agent), Some(files)) if names_files(&input.messages) => {
+                let memory = permit.memory.clone();
+                RunSource::Agent(Arc::new(AgentWithFiles { agent, files, memory }))
+            }
+            (source, _) => source,
         };
         // Boxed because it is large and moved several times before it is polled.
         Box::new(Run::new(
-            agent,
+            source,
             input,
             cx,
             limits,
@@ -126,11 +128,12 @@ impl Runs {
 }
 
 impl Admission {
-    /// Responds to a request that changes nothing, with the stored thread. Stores and replaces no
-    /// run.
-    pub(super) fn respond_without_run(self, resume: ResumeDecision) -> StartedRun {
+    /// Responds to a request that changes nothing, with the stored thread and the replies that were
+    /// given before. Stores and replaces no run.
+    pub(super) fn respond_without_run(self, replies: &[ResumeEntry]) -> StartedRun {
         let Self { runs, threads, key, mut request, loaded, .. } = self;
         let mut open = Vec::new();
+        request.input.resume = Vec::new();
         request.input.messages = Messages::default();
         request.input.state = None;
         if let Some(loaded) = loaded {
@@ -139,8 +142,8 @@ impl Admission {
             open.clone_from(&loaded.interrupts);
             threads.cache.put(key, loaded);
         }
-        request.apply_resume(resume, &mut open);
-        runs.launch_unstored(request, HashSet::new())
+        let events = snapshot_events(&request.input, replies, &open);
+        runs.launch_unstored(request, RunSource::Events(events), HashSet::new())
     }
 
     /// Launches the run that has begun with this plan.
@@ -152,30 +155,27 @@ impl Admission {
         let Self { runs, threads, key, place, mut request, loaded, had_inline_media, .. } = self;
         let options = &threads.options;
         let (case, lacks_state) = (plan.matched.case, plan.lacks_state(&request.input));
-        let (mut interrupts, state) =
-            (std::mem::take(&mut plan.open_interrupts), plan.state.take());
-        let resume = std::mem::replace(&mut plan.resume, ResumeDecision::StillOpen);
+        let (open, state) = (std::mem::take(&mut plan.open_interrupts), plan.state.take());
+        let resume = std::mem::replace(&mut plan.resume, Ok(Vec::new()));
         let (bytes, loaded) =
             loaded.map_or((0, None), |loaded| (loaded.bytes, Some(loaded.branch)));
         let has_stored_messages = loaded.as_ref().is_some_and(|branch| branch.len() > 0);
         let lacks_messages = matches!(case, BranchCase::NothingKnown | BranchCase::Unseen)
             && has_stored_messages
-            || !plan.known_results.is_empty();
-        let sent = std::mem::take(&mut request.input.messages);
-        let has_sent_messages = !sent.is_empty();
-        let branch = plan.into_branch(loaded, sent, last_message);
+            || plan.has_known_results();
+        let has_sent_messages = !request.input.messages.is_empty();
+        let branch = plan.into_branch(loaded, last_message);
         request.input.messages = branch.messages().clone();
         request.input.state = state.clone();
         let transcript = Transcript::from_input(&request.input);
         // If the agent does not run, the response has its own snapshots or is an error.
-        let is_answered = matches!(resume, ResumeDecision::Proceed(_));
-        let snapshots = if lacks_messages && is_answered && options.sync_messages {
+        let snapshots = if lacks_messages && resume.is_ok() && options.sync_messages {
             let snapshots = snapshots(&request.input.messages, has_sent_messages);
             snapshots.into_iter().map(Event::from).collect()
         } else {
             Vec::new()
         };
-        request.apply_resume(resume, &mut interrupts);
+        let (source, interrupts) = request.apply_resume(resume, open);
 
         let run_id = request.input.run_id.clone();
         let is_detached = request.permit.detached.is_some();
@@ -197,20 +197,24 @@ impl Admission {
         } else {
             runs.limits
         };
-        let agent = &request.agent.agent;
         let is_durable = threads.store.store.is_durable();
+        let agent = match &source {
+            RunSource::Agent(agent) => Some(agent),
+            RunSource::App(_) | RunSource::Events(_) => None,
+        };
         let journal = agent
-            .can_continue()
-            .then(|| AgentJournal::new(request.permit.live.control.clone(), is_durable));
-        let watched = (agent.effects() == Effects::Unknown)
-            .then(|| request.input.tools.iter().map(|tool| tool.name.clone()).collect());
+            .filter(|agent| agent.can_continue())
+            .map(|_| AgentJournal::new(request.permit.live.control.clone(), is_durable));
+        let watched = agent
+            .filter(|agent| agent.effects() == Effects::Unknown)
+            .map(|_| request.input.tools.iter().map(|tool| tool.name.clone()).collect());
         let of_agent = journal.clone().map(|log| RunJournal { log, continuation: None });
         let (version, state) = (ThreadVersion { number, version }, state_number.zip(state));
         let thread =
             LoadedThread { version, created_at, first_run, state, interrupts, bytes, branch };
         let unverified = thread.branch.unverified_messages();
         let conversation = thread.conversation(run_number);
-        let run = runs.create_run(request, limits, unverified, of_agent, conversation);
+        let run = runs.create_run(request, source, limits, unverified, of_agent, conversation);
         let first = lacks_state.then(|| StateSnapshot::new(transcript.state().clone()).into());
         let Some(log) = log else {
             let snapshots = first.into_iter().chain(snapshots).collect();
@@ -255,23 +259,22 @@ fn still_open(input: &RunAgentInput, open: &[Interrupt]) -> Event {
 }
 
 impl RunRequest {
-    /// If the agent must not run, replaces it by one that only emits the reason. Otherwise empties
-    /// `open`: the agent gets the replies to all interrupts.
-    fn apply_resume(&mut self, resume: ResumeDecision, open: &mut Vec<Interrupt>) {
-        let Self { input, agent, .. } = self;
-        let events: Vec<Event> = match resume {
-            ResumeDecision::Proceed(replies) => {
-                input.resume = replies;
-                open.clear();
-                return;
+    /// Gives the agent the replies to all open interrupts, or puts the reason in its place. Returns
+    /// the interrupts that stay open, too.
+    fn apply_resume(
+        &mut self,
+        resume: Result<Vec<ResumeEntry>, ResumeRefusal>,
+        open: Vec<Interrupt>,
+    ) -> (RunSource, Vec<Interrupt>) {
+        self.input.resume = Vec::new();
+        let reason = match resume {
+            Ok(replies) => {
+                self.input.resume = replies;
+                return (RunSource::Agent(self.agent.agent.clone()), Vec::new());
             }
-            ResumeDecision::Repeated => snapshot_events(input, &[], open),
-            ResumeDecision::AlreadyAnswered(replies) => snapshot_events(input, &replies, open),
-            ResumeDecision::StillOpen => vec![still_open(input, open)],
-            ResumeDecision::Refused(code, message) => vec![RunError::new(code, message).into()],
+            Err(ResumeRefusal::StillOpen) => still_open(&self.input, &open),
+            Err(ResumeRefusal::Invalid(code, message)) => RunError::new(code, message).into(),
         };
-        input.resume = Vec::new();
-        let reason = move |_: RunAgentInput, _: RunContext| agui_agent::events(events.clone());
-        *agent = AgentEntry { name: agent.name.clone(), agent: Arc::new(reason) };
+        (RunSource::Events(vec![reason]), open)
     }
 }

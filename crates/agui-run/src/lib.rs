@@ -1,10 +1,11 @@
 //! One run, from the request to its stored end. Knows no routes.
 //!
-//! [`Runs::start`] leads every run through [`start`], [`admission`] and [`launch`]. Below them the
-//! folders are layers; each uses only those after it: [`persist`] (writes to the store), [`turn`]
-//! (the queue and the lease of a thread), [`log`] (the logs of detached runs), [`drive`] (polls the
-//! agent and guards its events), [`conversation`] (the agent's input), [`events`] (changes and
-//! events for other readers), and [`limits`] (runs, memory and stored bytes of clients).
+//! [`Runs::start`] leads every run through [`start`], [`admission`] and [`launch`], and past the
+//! gates of [`gate`]. Below them the folders are layers; each uses only those after it:
+//! [`persist`] (writes to the store), [`turn`] (the queue and the lease of a thread), [`log`] (the
+//! logs of detached runs), [`drive`] (polls the agent and guards its events), [`conversation`] (the
+//! agent's input), [`events`] (changes and events for other readers), and [`limits`] (runs, memory
+//! and stored bytes of clients).
 //! The runs of a server share [`ThreadCore`]: the store, the queue and the cache of threads.
 //!
 //! There is no channel and no task between an agent and its response, so a slow client slows its agent.
@@ -19,6 +20,7 @@ pub(crate) mod control;
 pub(crate) mod conversation;
 pub(crate) mod drive;
 pub(crate) mod events;
+mod gate;
 mod launch;
 pub(crate) mod limits;
 #[doc(hidden)]

@@ -22,8 +22,10 @@ pub struct RunRequest {
     pub principal: Option<Principal>,
     /// The headers of the request that agents may see.
     pub forwarded: Forwarded,
-    /// The endpoint's default for a client that leaves, below request and agent; `None` uses the server's default.
+    /// The client's choice for when it leaves; `None` leaves it to the agent.
     pub on_disconnect: Option<OnDisconnect>,
+    /// The endpoint's default, if neither the client nor the agent has a choice; `None` uses the server's.
+    pub default_on_disconnect: Option<OnDisconnect>,
     /// True for a reply to an interrupt, even one that resolves nothing. If no interrupt is open
     /// any more, the agent is not called.
     pub is_reply: bool,
@@ -59,6 +61,7 @@ impl RunRequest {
             principal: None,
             forwarded,
             on_disconnect: None,
+            default_on_disconnect: None,
             is_reply: false,
         }
     }

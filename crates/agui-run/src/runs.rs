@@ -20,8 +20,6 @@ use super::{
     limits::{
         memory::RunMemoryBudget,
         quota::{PrincipalLimits, RunRate},
-        run_permit::RunPermit,
-        start_error::StartError,
     },
     measured_store::MeasuredStore,
     options::ThreadOptions,
@@ -31,10 +29,7 @@ use agui_agent::{
     Agent, BeginDrawing, Principal,
     host::{AgentEntry, AgentRegistry, owner_of},
 };
-use agui_base::{
-    memory_budget::Sharing,
-    permits::{LimitReached, Permits},
-};
+use agui_base::{memory_budget::Sharing, permits::Permits};
 use agui_observe::{metrics::Metrics, recordings::RecordingWriter};
 use agui_store::{MemoryStore, Store};
 
@@ -50,8 +45,8 @@ pub struct Runs {
     pub(super) limits: RunLimits,
     /// True if no new runs are admitted.
     is_closed: AtomicBool,
-    permits: Arc<Permits>,
-    rate: RunRate,
+    pub(super) permits: Arc<Permits>,
+    pub(super) rate: RunRate,
     principal_limits: PrincipalLimits,
     /// The memory that runs may use together.
     pub memory: Arc<RunMemoryBudget>,
@@ -206,34 +201,6 @@ impl Runs {
         self.live.count()
     }
 
-    /// Returns the error that [`reserve`](Self::reserve) would return now, without taking a permit:
-    /// for callers that have to wait before they can use one.
-    ///
-    /// # Errors
-    /// The same as [`reserve`](Self::reserve).
-    pub fn check_limits(&self, principal: Option<&Principal>) -> Result<(), StartError> {
-        if !self.is_ready() {
-            return Err(StartError::ShuttingDown);
-        }
-        self.permits.check(&owner_of(principal)).map_err(too_many_runs)?;
-        self.rate.check(principal)
-    }
-
-    /// Takes a permit for one run, which counts against the limits of the server and of the principal.
-    ///
-    /// # Errors
-    /// [`StartError::ShuttingDown`], [`StartError::TooManyRuns`], [`StartError::TooManyRunsOfPrincipal`] or
-    /// [`StartError::TooManyRunsPerMinute`].
-    pub fn reserve(&self, principal: Option<&Principal>) -> Result<RunPermit, StartError> {
-        if !self.is_ready() {
-            return Err(StartError::ShuttingDown);
-        }
-        let concurrent = self.permits.try_take(&owner_of(principal), 1).map_err(too_many_runs)?;
-        // Last, so that a run that another limit refuses is not counted for this minute.
-        self.rate.count(principal)?;
-        Ok(RunPermit { concurrent, detached: None, live: self.live.register(), memory: None })
-    }
-
     /// Shuts down: refuses new runs, waits up to `grace` for running ones, then stops the others with a terminal event.
     pub async fn drain(&self, grace: Duration) {
         self.is_closed.store(true, Ordering::Release);
@@ -263,18 +230,12 @@ impl Runs {
     }
 }
 
-fn too_many_runs(reached: LimitReached) -> StartError {
-    match reached {
-        LimitReached::OfServer => StartError::TooManyRuns,
-        LimitReached::OfOwner => StartError::TooManyRunsOfPrincipal,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use tokio::time::{Instant, sleep};
 
     use super::*;
+    use crate::limits::start_error::StartError;
 
     fn is_full(runs: &Runs, principal: &Principal) -> bool {
         matches!(runs.check_limits(Some(principal)), Err(StartError::TooManyRunsOfPrincipal))

@@ -8,11 +8,8 @@ use tokio::time::{sleep, timeout};
 
 use super::{
     control::Stop,
-    conversation::{
-        asked::Asked,
-        branch::is_agent_only,
-        ids::{LongId, check_id, check_message_ids},
-    },
+    conversation::{asked::Asked, branch::is_agent_only},
+    drive::driver::RunSource,
     limits::start_error::StartError,
     log::Follower,
     options::{ConcurrentRuns, OnDisconnect},
@@ -24,9 +21,8 @@ use super::{
         thread_core::ThreadCore,
     },
 };
-use agui_agent::{AppRequest, Principal, RunContext, host::owner_of};
-use agui_base::permits::{LimitReached, Permit};
-use agui_protocol::{Message, RunAgentInput};
+use agui_agent::AppRequest;
+use agui_protocol::Messages;
 use agui_store::ThreadKey;
 
 /// The time that the same request waits for the log, or for the stored end, of its run.
@@ -57,12 +53,11 @@ impl Runs {
             return self.start_beside_thread(request);
         }
         let threads = &self.threads;
-        check_ids(&request.input)?;
-        let on_disconnect = self.on_disconnect(&request)?;
-        self.check_roles(&request.input.messages)?;
+        self.check_input(&request.input)?;
         self.start_tasks();
+        let on_disconnect = self.on_disconnect(&request);
         if on_disconnect == OnDisconnect::Continue {
-            request.permit.detached = Some(threads.detached_permit(request.principal.as_ref())?);
+            request.permit.detached = Some(threads.reserve_detached(request.principal.as_ref())?);
         }
         let key = threads.key(request.principal.as_ref(), &request.input.thread_id);
         let asked = Asked::of(request.agent.name(), &request.input, &request.forwarded);
@@ -95,45 +90,25 @@ impl Runs {
     /// # Errors
     /// A [`StartError`], if no run was started.
     pub fn start_beside_thread(&self, mut request: RunRequest) -> Result<StartedRun, StartError> {
-        check_ids(&request.input)?;
-        if AppRequest::is_in(&request.input) {
-            request.route_to_app();
-        }
-        self.check_roles(&request.input.messages)?;
+        let agent = request.agent.agent.clone();
+        let source = if AppRequest::is_in(&request.input) {
+            request.input.messages = Messages::default();
+            RunSource::App(agent)
+        } else {
+            RunSource::Agent(agent)
+        };
+        self.check_input(&request.input)?;
         request.input.resume = Vec::new();
         let unverified = request.input.messages.iter().filter(|message| is_agent_only(message));
         let unverified = unverified.map(|message| message.id().clone()).collect();
-        Ok(self.launch_unstored(request, unverified))
+        Ok(self.launch_unstored(request, source, unverified))
     }
 
-    fn on_disconnect(&self, request: &RunRequest) -> Result<OnDisconnect, StartError> {
-        let requested = match request.input.forwarded_prop("onDisconnect") {
-            None | Some(Value::Null) => None,
-            Some(Value::String(text)) if text == "cancel" => Some(OnDisconnect::Cancel),
-            Some(Value::String(text)) if text == "continue" => Some(OnDisconnect::Continue),
-            Some(_) => {
-                return Err(StartError::InvalidInput {
-                    path: "forwardedProps.onDisconnect".to_owned(),
-                    problem: "expected \"cancel\" or \"continue\"".to_owned(),
-                });
-            }
-        };
+    fn on_disconnect(&self, request: &RunRequest) -> OnDisconnect {
         let options = &self.threads.options;
         let of_agent = || options.on_disconnect_of.get(request.agent.name()).copied();
-        Ok(requested
-            .or_else(of_agent)
-            .or(request.on_disconnect)
-            .unwrap_or(options.runs.on_disconnect))
-    }
-
-    fn check_roles(&self, messages: &[Message]) -> Result<(), StartError> {
-        if self.threads.options.accept_instructions {
-            return Ok(());
-        }
-        let first = messages.iter().position(Message::is_instruction);
-        first.map_or(Ok(()), |at| {
-            Err(StartError::RoleNotAccepted { path: format!("messages[{at}].role") })
-        })
+        let chosen = request.on_disconnect.or_else(of_agent).or(request.default_on_disconnect);
+        chosen.unwrap_or(options.runs.on_disconnect)
     }
 }
 
@@ -150,14 +125,6 @@ impl RunRequest {
     fn regenerates(&self) -> bool {
         let trigger = self.input.forwarded_prop("trigger").and_then(Value::as_str);
         trigger.is_some_and(|trigger| trigger.starts_with("regenerate"))
-    }
-
-    /// Routes a request of an MCP app to `Agent::respond_to_app`. It never reaches `Agent::run`.
-    fn route_to_app(&mut self) {
-        (self.input.messages, self.input.resume) = Default::default();
-        let agent = self.agent.agent.clone();
-        self.agent.agent =
-            Arc::new(move |input: RunAgentInput, cx: RunContext| agent.respond_to_app(input, cx));
     }
 }
 
@@ -215,7 +182,7 @@ impl ThreadCore {
             if let Some(place) = request.permit.detached.take() {
                 run.hold_place(place);
             } else if run.log().is_none() {
-                let place = self.detached_permit(request.principal.as_ref());
+                let place = self.reserve_detached(request.principal.as_ref());
                 run.hold_place(place.map_err(|_| StartError::RunIsRunning)?);
             }
             if on_disconnect == OnDisconnect::Continue {
@@ -233,26 +200,5 @@ impl ThreadCore {
         }
         let ended = timeout(END_TIMEOUT, run.reached(RunStage::Over)).await;
         ended.map(|()| None).map_err(|_| StartError::RunIsEnding)
-    }
-
-    fn detached_permit(&self, principal: Option<&Principal>) -> Result<Permit, StartError> {
-        self.detached.try_take(&owner_of(principal), 1).map_err(|reached| match reached {
-            LimitReached::OfServer => StartError::TooManyDetachedRuns,
-            LimitReached::OfOwner => StartError::TooManyDetachedRunsOfPrincipal,
-        })
-    }
-}
-
-fn check_ids(input: &RunAgentInput) -> Result<(), LongId> {
-    check_id(&input.thread_id, || "threadId".to_owned())?;
-    check_id(&input.run_id, || "runId".to_owned())?;
-    check_id(input.parent_run_id.as_deref().unwrap_or_default(), || "parentRunId".to_owned())?;
-    let mut messages = input.messages.iter().enumerate();
-    messages.try_for_each(|(at, message)| check_message_ids(message, || format!("messages[{at}]")))
-}
-
-impl From<LongId> for StartError {
-    fn from(id: LongId) -> Self {
-        Self::InvalidInput { problem: id.problem(), path: id.path }
     }
 }

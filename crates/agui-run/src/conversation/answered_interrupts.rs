@@ -12,9 +12,8 @@ use serde_json::{Value, json};
 
 use super::{
     branch::{Branch, LoadedThread},
-    match_branch::{AppendedMessage, BranchCase, BranchMatch},
-    plan::{ClientInput, KnownResult, Plan, PlanReader},
-    resume::ResumeDecision,
+    match_branch::AppendedMessage,
+    plan::{ClientInput, Plan, PlanReader, Planned},
 };
 use agui_protocol::{
     Interrupt, Message, MessageId, Metadata, ResumeEntry, ResumeStatus, ToolCallId, ToolMessage,
@@ -44,36 +43,9 @@ struct OpenCall {
 }
 
 impl Plan {
-    /// Returns the plan of a request that changes nothing.
-    pub(super) fn unchanged(loaded: &LoadedThread, resume: ResumeDecision) -> Self {
-        let kept = loaded.branch.len();
-        let (state_number, state) = loaded.state.clone().unzip();
-        Self {
-            branch: None,
-            matched: BranchMatch {
-                case: BranchCase::Unseen,
-                kept,
-                updated: Vec::new(),
-                appended: Vec::new(),
-            },
-            rejoined: Vec::new(),
-            known_results: Vec::new(),
-            state,
-            state_number,
-            open_interrupts: loaded.interrupts.clone(),
-            first_run: loaded.first_run,
-            resume,
-        }
-    }
-
-    /// Returns whether the request resolves no open interrupt, so that no run begins.
-    pub(crate) fn is_noop(&self) -> bool {
-        matches!(self.resume, ResumeDecision::Repeated | ResumeDecision::AlreadyAnswered(_))
-    }
-
     /// Returns the replies that the run brings, as they are stored.
     pub(crate) fn stored_replies(&self, loaded: Option<&LoadedThread>) -> Vec<ResumeEntry> {
-        let ResumeDecision::Proceed(replies) = &self.resume else { return Vec::new() };
+        let replies = self.resume.as_deref().unwrap_or_default();
         replies.iter().map(|reply| in_short(reply, self.call_of(reply, loaded))).collect()
     }
 
@@ -88,64 +60,43 @@ impl Plan {
         let has_call =
             |message: &&Message| message.tool_calls().iter().any(|made| made.id == *call);
         let rejoined = self.rejoined.iter().map(|node| &node.message).rev().find(has_call);
-        let stored = || self.stored_message(call, loaded);
-        rejoined.map_or_else(stored, |message| Some(message.id())).map(|message| (call, message))
-    }
-
-    fn stored_message<'a>(
-        &'a self,
-        call: &ToolCallId,
-        loaded: Option<&'a LoadedThread>,
-    ) -> Option<&'a MessageId> {
-        let messages = self.stored(loaded)?.messages();
-        messages.get(messages.call_position(call)?).map(Message::id)
+        let stored = || {
+            let messages = self.stored(loaded)?.messages();
+            messages.get(messages.call_position(call)?)
+        };
+        rejoined.or_else(stored).map(|message| (call, message.id()))
     }
 
     /// Adds the results of calls that a person decided on, and that have no results on the branch.
     /// Returns `None` if the thread has changed.
     pub(super) async fn with_known_results(
-        mut self,
+        mut self: Box<Self>,
         reader: &mut PlanReader<'_>,
-        client: &[Message],
-    ) -> Result<Option<Self>, StoreError> {
-        let calls = self.open_calls(self.branch.as_ref().unwrap_or(&reader.loaded.branch), client);
+    ) -> Result<Option<Planned>, StoreError> {
+        let calls = self.open_calls(self.branch.as_ref().unwrap_or(&reader.loaded.branch));
         if calls.is_empty() {
-            return Ok(Some(self));
+            return Ok(Some(Planned::Begin(self)));
         }
         let replies = reader.answered().await?;
+        let mut known = Vec::new();
         for call in calls {
             let Some(reply) = replies.iter().find(|reply| is_about(reply, &call)) else { continue };
             let Some(nodes) = reader.nodes().await? else { return Ok(None) };
-            self.known_results
-                .push(known_result(nodes, &call).unwrap_or_else(|| call.result(reply)));
+            known.push(known_result(nodes, &call).unwrap_or_else(|| call.result(reply)));
         }
         let appended = &mut self.matched.appended;
-        let is_stored = |message: &AppendedMessage| matches!(message, AppendedMessage::Stored(_));
-        let after_stored = appended.iter().rposition(is_stored);
-        let at = after_stored.map_or(0, |last| last + 1).max(self.rejoined.len());
-        appended.splice(at..at, (0..self.known_results.len()).map(AppendedMessage::Known));
-        Ok(Some(self))
+        let is_copy = |new: &AppendedMessage| matches!(new, AppendedMessage::Stored(_));
+        let at = appended.iter().rposition(is_copy).map_or(0, |last| last + 1);
+        appended.splice(at..at, known);
+        Ok(Some(Planned::Begin(self)))
     }
 
     /// Returns the calls without a result of the last run on the branch that made an assistant
     /// message, without the calls of open interrupts. Earlier runs left no call open.
-    fn open_calls(&self, stored: &Branch, client: &[Message]) -> Vec<OpenCall> {
-        let kept = stored.messages().iter().take(self.matched.kept).enumerate();
-        let kept = kept.map(|(at, message)| (message, stored.origin(at).run()));
-        let rejoined = self.rejoined.iter().map(|node| (&node.message, node.origin.run()));
-        let added =
-            self.matched.appended.iter().skip(self.rejoined.len()).map(
-                |appended| match *appended {
-                    AppendedMessage::Client(at) => (&client[at], None),
-                    AppendedMessage::Stored(at) => {
-                        (&stored.messages()[at], stored.origin(at).run())
-                    }
-                    AppendedMessage::Known(at) => {
-                        (&self.known_results[at].message, Some(self.known_results[at].run))
-                    }
-                },
-            );
-        let mut messages: Vec<_> = kept.chain(rejoined).chain(added).collect();
+    fn open_calls(&self, stored: &Branch) -> Vec<OpenCall> {
+        let messages = self.messages(stored);
+        let mut messages: Vec<_> =
+            messages.map(|(message, origin)| (message, origin.run())).collect();
         let is_answer = |(message, run): &(&Message, Option<RunNumber>)| {
             matches!(message, Message::Assistant(_)).then_some(*run).flatten()
         };
@@ -176,7 +127,7 @@ impl Plan {
 
 impl OpenCall {
     /// Returns the result of a call for which no run stored one.
-    fn result(self, reply: &ResumeEntry) -> KnownResult {
+    fn result(self, reply: &ResumeEntry) -> AppendedMessage {
         let text = match decision(reply) {
             "declined" => DECLINED,
             "cancelled" => NOT_APPROVED,
@@ -184,19 +135,20 @@ impl OpenCall {
         };
         let mut result = ToolMessage::new(MessageId::random(), self.id, text);
         result.metadata = Some(Metadata::from_iter([(FAILED.to_owned(), true.into())]));
-        KnownResult { message: Message::Tool(result), run: self.run }
+        AppendedMessage::Known(Box::new(Message::Tool(result)), self.run)
     }
 }
 
 impl PlanReader<'_> {
-    /// Returns the decision on replies to interrupts that were answered before; `None` if the
-    /// request has no such replies, or one to an open interrupt. An agent may use the id of an
-    /// answered interrupt again.
+    /// Returns the replies that were given before to the interrupts that the request replies to, and
+    /// that differ from its replies; none if it repeats them. Returns `None` if the request has no
+    /// such replies, or one to an open interrupt. An agent may use the id of an answered interrupt
+    /// again.
     pub(super) async fn already_answered(
         &mut self,
         client: ClientInput<'_>,
         open: &[Interrupt],
-    ) -> Result<Option<ResumeDecision>, StoreError> {
+    ) -> Result<Option<Vec<ResumeEntry>>, StoreError> {
         let entries = &client.input.resume;
         let is_open = |entry: &ResumeEntry| {
             let mut open = open.iter().chain(&self.loaded.interrupts);
@@ -224,11 +176,7 @@ impl PlanReader<'_> {
             })
         };
         let is_repeated = replies.iter().all(is_same) && client.input.messages.iter().all(is_known);
-        Ok(Some(if is_repeated {
-            ResumeDecision::Repeated
-        } else {
-            ResumeDecision::AlreadyAnswered(replies)
-        }))
+        Ok(Some(if is_repeated { Vec::new() } else { replies }))
     }
 }
 
@@ -284,7 +232,7 @@ fn is_about(reply: &ResumeEntry, call: &OpenCall) -> bool {
 }
 
 /// Returns the newest result that a run made of the call, on any branch.
-fn known_result(nodes: &[MessageNode], call: &OpenCall) -> Option<KnownResult> {
+fn known_result(nodes: &[MessageNode], call: &OpenCall) -> Option<AppendedMessage> {
     let follows_call = |node: &MessageNode| {
         branch_of(nodes, node.number).iter().any(|before| before.message.id() == &call.message)
     };
@@ -292,7 +240,7 @@ fn known_result(nodes: &[MessageNode], call: &OpenCall) -> Option<KnownResult> {
         (Message::Tool(result), Some(run))
             if result.tool_call_id == call.id && follows_call(node) =>
         {
-            Some(KnownResult { message: node.message.clone(), run })
+            Some(AppendedMessage::Known(Box::new(node.message.clone()), run))
         }
         _ => None,
     })

@@ -21,7 +21,7 @@ use std::{
 use self::{renamed::show_renamed, without_ids::shown_without_ids};
 use super::branch::Branch;
 use agui_protocol::{Message, MessageId, Role, ToolCallId};
-use agui_store::{MessageNode, MessageNumber, MessageOrigin};
+use agui_store::{MessageNode, MessageNumber, MessageOrigin, RunNumber};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum BranchCase {
@@ -39,16 +39,40 @@ pub(crate) struct BranchMatch {
     pub kept: usize,
     /// The new texts of kept messages, by position in the branch.
     pub updated: Vec<(usize, Message)>,
+    /// The messages that follow the kept ones.
     pub appended: Vec<AppendedMessage>,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// A message that is added to the branch, by its origin. Messages of the client and of the branch are
+/// not copied: memory is reserved for one copy of a request.
+#[derive(Debug, PartialEq)]
 pub(crate) enum AppendedMessage {
+    /// The client's message at this position of its list.
     Client(usize),
     /// A copy of the branch's message at this position, whose parent is new or changed.
     Stored(usize),
-    /// The known result of a call, by its position in the plan.
-    Known(usize),
+    /// The result of a call that a person decided on, and the run that made the result or the call.
+    Known(Box<Message>, RunNumber),
+}
+
+impl AppendedMessage {
+    /// Returns the message, and the origin that is stored with it.
+    pub(crate) fn read<'a>(
+        &'a self,
+        stored: Option<&'a Branch>,
+        client: &'a [Message],
+    ) -> Option<(&'a Message, MessageOrigin)> {
+        match self {
+            Self::Client(at) => Some((client.get(*at)?, MessageOrigin::Client)),
+            Self::Stored(position) => {
+                let stored = stored?;
+                Some((stored.messages().get(*position)?, stored.origin(*position)))
+            }
+            Self::Known(message, run) => {
+                Some((message, MessageOrigin::Run { run: *run, delivered: true }))
+            }
+        }
+    }
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -119,17 +143,17 @@ pub(crate) fn match_branch(stored: &Branch, list: ClientList<'_>) -> BranchMatch
     BranchMatch { case, kept, updated, appended }
 }
 
-/// Finds the path below the message `parent` that equals the client's next messages, so that a
-/// client that returns to a branch continues it, and no copy is stored.
+/// Finds the path below the message `parent` that equals the next messages, so that a client that
+/// returns to a branch continues it, and no copy is stored.
 pub(crate) fn find_existing_branch<'n>(
     nodes: &'n [MessageNode],
     parent: MessageNumber,
-    client: &[&Message],
+    next: &[&Message],
 ) -> Vec<&'n MessageNode> {
     let mut children: HashMap<MessageNumber, Vec<&MessageNode>> = HashMap::new();
     nodes.iter().for_each(|node| children.entry(node.parent).or_default().push(node));
     let (mut found, mut last) = (Vec::new(), parent);
-    for message in client {
+    for message in next {
         let is_same = |node: &&MessageNode| {
             let is_unchanged =
                 || node.message == **message || !takes_client_text(&node.message, node.origin);

@@ -10,7 +10,7 @@ use super::{
     match_branch::{
         AppendedMessage, BranchCase, BranchMatch, ClientList, find_existing_branch, match_branch,
     },
-    resume::{ResumeDecision, check_resume},
+    resume::{ResumeRefusal, check_resume},
 };
 use crate::measured_store::MeasuredStore;
 use agui_protocol::{Interrupt, Message, MessageId, Messages, ResumeEntry, RunAgentInput};
@@ -64,27 +64,33 @@ pub(crate) fn name_messages(messages: &mut Messages) -> Vec<usize> {
     anonymous
 }
 
-/// The result of a call that a person decided on, and the run that made the result or the call.
-pub(crate) struct KnownResult {
-    pub(super) message: Message,
-    pub(super) run: RunNumber,
+/// What a request leads to.
+pub(crate) enum Planned {
+    /// A run begins.
+    Begin(Box<Plan>),
+    /// No run begins, because the request resolves no open interrupt: the client gets the stored
+    /// thread, and these replies, which were given before. They are empty if the request repeats
+    /// them.
+    Restate(Vec<ResumeEntry>),
 }
 
 pub(crate) struct Plan {
     /// The branch that `matched` refers to; `None` is the thread's current branch.
     pub branch: Option<Branch>,
     pub matched: BranchMatch,
-    /// Stored messages of another branch that the client returns to. They follow the kept messages.
-    pub(crate) rejoined: Vec<MessageNode>,
-    /// Results of calls that a person decided on, and that have no results on the branch.
-    pub(crate) known_results: Vec<KnownResult>,
+    /// The client's list.
+    client: Messages,
+    /// Stored messages of another branch that the client returns to. They stand between the kept
+    /// and the appended messages.
+    pub(super) rejoined: Vec<MessageNode>,
     pub state: Option<Value>,
     /// The number of the state in the store; `None` if it has to be stored.
     pub state_number: Option<StateNumber>,
     pub open_interrupts: Vec<Interrupt>,
     /// The first run of the branch that the run continues; `None` if it begins one.
     pub first_run: Option<RunNumber>,
-    pub resume: ResumeDecision,
+    /// The agent runs with these replies, one for each open interrupt, or does not run.
+    pub resume: Result<Vec<ResumeEntry>, ResumeRefusal>,
 }
 
 impl Plan {
@@ -96,75 +102,67 @@ impl Plan {
             && self.state.as_ref().is_some_and(|state| !is_empty(state))
     }
 
-    pub(crate) fn adds_messages(&self) -> bool {
-        self.matched.appended.len() > self.rejoined.len()
+    /// Returns whether the branch gets the result of a call that a person decided on.
+    pub(crate) fn has_known_results(&self) -> bool {
+        let is_known = |new: &AppendedMessage| matches!(new, AppendedMessage::Known(..));
+        self.matched.appended.iter().any(is_known)
     }
 
-    /// Returns the number of the message that the new ones follow.
-    pub(crate) fn base(&self, loaded: Option<&LoadedThread>) -> MessageNumber {
-        let stored = self.stored(loaded);
-        self.rejoined.last().map_or_else(
-            || stored.map_or(MessageNumber::ROOT, |branch| branch.number_before(self.matched.kept)),
-            |node| node.number,
-        )
-    }
-
-    pub(crate) fn branch_write<'a>(
+    /// Returns the messages of the run's branch, each with its origin.
+    pub(super) fn messages<'a>(
         &'a self,
-        loaded: Option<&'a LoadedThread>,
-        client: &'a [Message],
-    ) -> BranchWrite<'a> {
+        stored: &'a Branch,
+    ) -> impl Iterator<Item = (&'a Message, MessageOrigin)> {
+        let kept = stored.messages().iter().take(self.matched.kept).enumerate();
+        let kept = kept.map(|(position, message)| (message, stored.origin(position)));
+        let rejoined = self.rejoined.iter().map(|node| (&node.message, node.origin));
+        kept.chain(rejoined).chain(self.new_messages(Some(stored)))
+    }
+
+    /// Returns the messages that are not stored yet.
+    fn new_messages<'a>(
+        &'a self,
+        stored: Option<&'a Branch>,
+    ) -> impl Iterator<Item = (&'a Message, MessageOrigin)> {
+        self.matched.appended.iter().filter_map(move |new| new.read(stored, &self.client))
+    }
+
+    pub(crate) fn branch_write<'a>(&'a self, loaded: Option<&'a LoadedThread>) -> BranchWrite<'a> {
         let stored = self.stored(loaded);
-        let new = self.matched.appended.iter().skip(self.rejoined.len()).filter_map(|appended| {
-            match *appended {
-                AppendedMessage::Client(at) => Some((&client[at], None)),
-                AppendedMessage::Stored(position) => {
-                    stored.map(|from| (&from.messages()[position], from.origin(position).run()))
-                }
-                AppendedMessage::Known(at) => {
-                    self.known_results.get(at).map(|known| (&known.message, Some(known.run)))
-                }
-            }
-        });
-        let number =
-            |position: usize| stored.map_or(MessageNumber::ROOT, |stored| stored.number(position));
-        let updated = self.matched.updated.iter().map(|(position, text)| (number(*position), text));
-        BranchWrite { base: self.base(loaded), new: new.collect(), updated: updated.collect() }
+        let base = self.rejoined.last().map(|node| node.number);
+        let number = |position: usize| {
+            stored.map_or(MessageNumber::ROOT, |branch| branch.number_before(position))
+        };
+        let new = self.new_messages(stored);
+        let updated = self.matched.updated.iter();
+        BranchWrite {
+            base: base.unwrap_or_else(|| number(self.matched.kept)),
+            new: new.map(|(message, origin)| (message, origin.run())).collect(),
+            updated: updated.map(|(position, text)| (number(position + 1), text)).collect(),
+        }
     }
 
     /// Returns the branch after the begin of the run. The number of its last new message is `last_message`.
     pub(crate) fn into_branch(
-        self,
+        mut self,
         loaded: Option<Branch>,
-        client: Messages,
         last_message: MessageNumber,
     ) -> Branch {
-        let Self { branch, matched, rejoined, known_results, .. } = self;
-        let mut branch = branch.or(loaded).unwrap_or_default();
-        let added = &matched.appended[rejoined.len()..];
-        if branch.len() == 0 && added.len() == client.len() {
+        let mut branch = self.branch.take().or(loaded).unwrap_or_default();
+        if branch.len() == 0 && self.matched.appended.len() == self.client.len() {
             // A new thread. The messages are moved, not copied.
-            return Branch::from_client(client, last_message);
+            return Branch::from_client(self.client, last_message);
         }
-        let copy = |appended: &AppendedMessage| match *appended {
-            AppendedMessage::Client(at) => (client[at].clone(), MessageOrigin::Client),
-            AppendedMessage::Stored(position) => {
-                (branch.messages()[position].clone(), branch.origin(position))
-            }
-            AppendedMessage::Known(at) => {
-                let KnownResult { message, run } = &known_results[at];
-                (message.clone(), MessageOrigin::Run { run: *run, delivered: true })
-            }
-        };
-        let added: Vec<_> = added.iter().map(copy).collect();
-        let count = added.len();
-        branch.truncate(matched.kept);
-        matched.updated.into_iter().for_each(|(position, text)| branch.replace(position, text));
+        let new = self.new_messages(Some(&branch));
+        let new: Vec<_> = new.map(|(message, origin)| (message.clone(), origin)).collect();
+        let Self { rejoined, matched: BranchMatch { kept, updated, .. }, .. } = self;
+        branch.truncate(kept);
+        updated.into_iter().for_each(|(position, text)| branch.replace(position, text));
         rejoined.into_iter().for_each(|node| branch.push(node.message, node.number, node.origin));
-        added
-            .into_iter()
-            .zip(last_message.newest(count))
-            .for_each(|((message, origin), number)| branch.push(message, number, origin));
+        let numbers = last_message.newest(new.len());
+        for ((message, origin), number) in new.into_iter().zip(numbers) {
+            branch.push(message, number, origin);
+        }
         branch
     }
 
@@ -179,36 +177,33 @@ impl Plan {
         key: &ThreadKey,
         loaded: Option<&LoadedThread>,
         client: ClientInput<'_>,
-    ) -> Result<Option<Self>, StoreError> {
+    ) -> Result<Option<Planned>, StoreError> {
         let Some(loaded) = loaded else {
             let matched = match_branch(&Branch::default(), client.list(&[]));
             return Ok(Some(Self::new(matched, StartingPoint::default(), client).await));
         };
         let mut reader = PlanReader { store, key, loaded, nodes: None };
-        let Some(before) = reader.starting_point(client.input).await? else { return Ok(None) };
-        if let Some(resume) = reader.already_answered(client, &before.open_interrupts).await? {
-            return Ok(Some(Self::unchanged(loaded, resume)));
+        let Some(mut before) = reader.starting_point(client.input).await? else { return Ok(None) };
+        if let Some(replies) = reader.already_answered(client, &before.open_interrupts).await? {
+            return Ok(Some(Planned::Restate(replies)));
         }
         let stored = before.branch.as_ref().unwrap_or(&loaded.branch);
-        let matched = match_branch(stored, client.list(&before.open_interrupts));
-        if matched.case != BranchCase::Branches {
-            let plan = Self::new(matched, before, client).await;
-            return plan.with_known_results(&mut reader, &client.input.messages).await;
+        let mut matched = match_branch(stored, client.list(&before.open_interrupts));
+        if matched.case == BranchCase::Branches {
+            let rejoined = reader.rejoined(stored, &matched, &client.input.messages).await?;
+            let Some(rejoined) = rejoined else { return Ok(None) };
+            matched.appended.drain(..rejoined.len());
+            let (open_interrupts, first_run) =
+                reader.branching_point(stored, &matched, &rejoined).await?;
+            before = StartingPoint { rejoined, open_interrupts, first_run, ..before };
         }
-        let rejoined = reader.rejoined(stored, &matched, &client.input.messages).await?;
-        let Some(rejoined) = rejoined else { return Ok(None) };
-        let (open_interrupts, first_run) =
-            reader.branching_point(stored, &matched, &rejoined).await?;
-        let plan = Self::new(
-            matched,
-            StartingPoint { rejoined, open_interrupts, first_run, ..before },
-            client,
-        )
-        .await;
-        plan.with_known_results(&mut reader, &client.input.messages).await
+        match Self::new(matched, before, client).await {
+            Planned::Begin(plan) => plan.with_known_results(&mut reader).await,
+            restate => Ok(Some(restate)),
+        }
     }
 
-    async fn new(matched: BranchMatch, before: StartingPoint, client: ClientInput<'_>) -> Self {
+    async fn new(matched: BranchMatch, before: StartingPoint, client: ClientInput<'_>) -> Planned {
         let StartingPoint { branch, rejoined, state, open_interrupts, first_run } = before;
         let (number, stored_state) = state.unzip();
         let is_new_state = |state: &&Value| match &stored_state {
@@ -223,26 +218,24 @@ impl Plan {
         };
         let new_state = client.input.state.as_ref().filter(is_new_state).cloned();
         let state_number = number.filter(|_| new_state.is_none());
-        let has_replies_only = client.is_reply() && matched.appended.len() == rejoined.len();
         let (replies, now) = (client.input.resume.clone(), jiff::Timestamp::now());
-        let resume = match check_resume(client.owner, &open_interrupts, replies, now).await {
-            ResumeDecision::Proceed(answers) if answers.is_empty() && has_replies_only => {
-                ResumeDecision::Repeated
-            }
-            resume => resume,
-        };
-        let (known_results, state) = (Vec::new(), new_state.or(stored_state));
-        Self {
+        let resume = check_resume(client.owner, &open_interrupts, replies, now).await;
+        let has_replies_only = client.is_reply() && matched.appended.is_empty();
+        if has_replies_only && resume.as_ref().is_ok_and(Vec::is_empty) {
+            return Planned::Restate(Vec::new());
+        }
+        let state = new_state.or(stored_state);
+        Planned::Begin(Box::new(Self {
             branch,
             matched,
+            client: client.input.messages.clone(),
             rejoined,
-            known_results,
             state,
             state_number,
             open_interrupts,
             first_run,
             resume,
-        }
+        }))
     }
 }
 
@@ -310,16 +303,11 @@ impl PlanReader<'_> {
             return Ok(Some(Vec::new()));
         }
         let parent = stored.number_before(matched.kept);
-        let next = matched.appended.iter().filter_map(|appended| match *appended {
-            AppendedMessage::Client(at) => Some(&client[at]),
-            AppendedMessage::Stored(position) => Some(&stored.messages()[position]),
-            // Known results are added later.
-            AppendedMessage::Known(_) => None,
-        });
-        let next: Vec<_> = next.collect();
-        let nodes = self.nodes().await?;
-        Ok(nodes
-            .map(|nodes| find_existing_branch(nodes, parent, &next).into_iter().cloned().collect()))
+        let next = matched.appended.iter().filter_map(|new| new.read(Some(stored), client));
+        let next: Vec<_> = next.map(|(message, _)| message).collect();
+        let Some(nodes) = self.nodes().await? else { return Ok(None) };
+        let found = find_existing_branch(nodes, parent, &next);
+        Ok(Some(found.into_iter().cloned().collect()))
     }
 
     /// Returns the open interrupts and the first run at the message where a new branch begins:

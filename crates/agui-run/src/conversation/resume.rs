@@ -17,28 +17,22 @@ use agui_base::{
 };
 use agui_protocol::{Interrupt, ResumeEntry, ResumeStatus};
 
+/// The reason why the agent does not run. All interrupts stay open.
 #[derive(Debug, PartialEq)]
-pub(crate) enum ResumeDecision {
-    /// The agent runs with these replies, one for each open interrupt.
-    Proceed(Vec<ResumeEntry>),
-    /// All replies were given before: the request is repeated because its response was lost.
-    Repeated,
-    /// The interrupts were answered before, with these other replies.
-    AlreadyAnswered(Vec<ResumeEntry>),
+pub(crate) enum ResumeRefusal {
     /// An open interrupt has no entry. The interrupts are reported again.
     StillOpen,
     /// An entry breaks a rule. The run fails with this code and message.
-    Refused(RunErrorCode, String),
+    Invalid(RunErrorCode, String),
 }
 
-/// Checks the entries of a request. Never returns [`ResumeDecision::Repeated`] or
-/// [`ResumeDecision::AlreadyAnswered`].
+/// Checks the entries of a request. Returns one reply for each open interrupt.
 pub(crate) async fn check_resume(
     owner: &Arc<str>,
     open: &[Interrupt],
     entries: Vec<ResumeEntry>,
     now: Timestamp,
-) -> ResumeDecision {
+) -> Result<Vec<ResumeEntry>, ResumeRefusal> {
     let (entries, unknown): (Vec<_>, Vec<_>) = entries
         .into_iter()
         .partition(|entry| open.iter().any(|interrupt| interrupt.id == entry.interrupt_id));
@@ -54,18 +48,17 @@ pub(crate) async fn check_resume(
     let mut replies = Vec::with_capacity(open.len());
     for interrupt in open {
         let mut own = entries.iter().filter(|entry| entry.interrupt_id == interrupt.id);
-        let Some(entry) = own.next() else { return ResumeDecision::StillOpen };
+        let entry = own.next().ok_or(ResumeRefusal::StillOpen)?;
         if own.any(|other| other != entry) {
             let message =
                 format!("the interrupt {:?} has contradictory replies", short_name(&interrupt.id));
-            return ResumeDecision::Refused(RunErrorCode::ContradictoryResume, message);
+            return Err(ResumeRefusal::Invalid(RunErrorCode::ContradictoryResume, message));
         }
-        if let Err((code, message)) = check_entry(owner, interrupt, entry, now).await {
-            return ResumeDecision::Refused(code, message);
-        }
+        let checked = check_entry(owner, interrupt, entry, now).await;
+        checked.map_err(|(code, message)| ResumeRefusal::Invalid(code, message))?;
         replies.push(entry.clone());
     }
-    ResumeDecision::Proceed(replies)
+    Ok(replies)
 }
 
 async fn check_entry(
@@ -149,7 +142,7 @@ mod tests {
         open: &[Interrupt],
         entries: Vec<ResumeEntry>,
         now: Timestamp,
-    ) -> ResumeDecision {
+    ) -> Result<Vec<ResumeEntry>, ResumeRefusal> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
         runtime.block_on(super::check_resume(&"key:ann".into(), open, entries, now))
     }
@@ -164,32 +157,29 @@ mod tests {
 
     #[test]
     fn entries_for_interrupts_that_are_not_open_are_ignored() {
-        assert_eq!(check_resume(&[], vec![resolved("x")], now()), ResumeDecision::Proceed(vec![]));
+        assert_eq!(check_resume(&[], vec![resolved("x")], now()), Ok(vec![]));
         let decision = check_resume(&[interrupt("a")], vec![resolved("x"), resolved("a")], now());
-        assert_eq!(decision, ResumeDecision::Proceed(vec![resolved("a")]));
+        assert_eq!(decision, Ok(vec![resolved("a")]));
     }
 
     #[test]
     fn every_open_interrupt_needs_an_entry() {
         let open = [interrupt("a"), interrupt("b")];
-        assert_eq!(check_resume(&open, vec![], now()), ResumeDecision::StillOpen);
-        assert_eq!(check_resume(&open, vec![resolved("a")], now()), ResumeDecision::StillOpen);
+        assert_eq!(check_resume(&open, vec![], now()), Err(ResumeRefusal::StillOpen));
+        assert_eq!(check_resume(&open, vec![resolved("a")], now()), Err(ResumeRefusal::StillOpen));
         let cancelled = entry("b", ResumeStatus::Cancelled, json!(null));
         let decision = check_resume(&open, vec![cancelled.clone(), resolved("a")], now());
-        assert_eq!(decision, ResumeDecision::Proceed(vec![resolved("a"), cancelled]));
+        assert_eq!(decision, Ok(vec![resolved("a"), cancelled]));
     }
 
     #[test]
     fn equal_entries_count_once_and_contradictory_entries_are_refused() {
         let open = [interrupt("a")];
-        assert_eq!(
-            check_resume(&open, vec![resolved("a"); 2], now()),
-            ResumeDecision::Proceed(vec![resolved("a")])
-        );
+        assert_eq!(check_resume(&open, vec![resolved("a"); 2], now()), Ok(vec![resolved("a")]));
         let other = entry("a", ResumeStatus::Resolved, json!({ "approved": false }));
         let decision = check_resume(&open, vec![resolved("a"), other], now());
         assert!(
-            matches!(decision, ResumeDecision::Refused(RunErrorCode::ContradictoryResume, _)),
+            matches!(decision, Err(ResumeRefusal::Invalid(RunErrorCode::ContradictoryResume, _))),
             "{decision:?}"
         );
     }
@@ -205,13 +195,13 @@ mod tests {
             let open = [Interrupt { expires_at: Some(over.into()), ..interrupt("a") }];
             let decision = check_resume(&open, vec![resolved("a")], now());
             assert!(
-                matches!(decision, ResumeDecision::Refused(RunErrorCode::InterruptExpired, _)),
+                matches!(decision, Err(ResumeRefusal::Invalid(RunErrorCode::InterruptExpired, _))),
                 "{over}: {decision:?}"
             );
             let cancelled = entry("a", ResumeStatus::Cancelled, json!(null));
             assert_eq!(
                 check_resume(&open, vec![cancelled.clone()], now()),
-                ResumeDecision::Proceed(vec![cancelled]),
+                Ok(vec![cancelled]),
                 "{over}"
             );
         }
@@ -219,7 +209,7 @@ mod tests {
             let open = [Interrupt { expires_at: Some(fine.into()), ..interrupt("a") }];
             assert_eq!(
                 check_resume(&open, vec![resolved("a")], now()),
-                ResumeDecision::Proceed(vec![resolved("a")]),
+                Ok(vec![resolved("a")]),
                 "{fine}"
             );
         }
@@ -229,10 +219,7 @@ mod tests {
     fn a_payload_must_match_the_schema() {
         let schema = json!({ "type": "object", "properties": { "approved": { "type": "boolean" } }, "required": ["approved"] });
         let open = [Interrupt { response_schema: schema.as_object().cloned(), ..interrupt("a") }];
-        assert_eq!(
-            check_resume(&open, vec![resolved("a")], now()),
-            ResumeDecision::Proceed(vec![resolved("a")])
-        );
+        assert_eq!(check_resume(&open, vec![resolved("a")], now()), Ok(vec![resolved("a")]));
         for payload in [json!({}), json!({ "approved": "yes" }), json!(true), json!(null)] {
             let decision = check_resume(
                 &open,
@@ -240,7 +227,10 @@ mod tests {
                 now(),
             );
             assert!(
-                matches!(decision, ResumeDecision::Refused(RunErrorCode::InvalidResumePayload, _)),
+                matches!(
+                    decision,
+                    Err(ResumeRefusal::Invalid(RunErrorCode::InvalidResumePayload, _))
+                ),
                 "{payload}: {decision:?}"
             );
         }
@@ -250,15 +240,12 @@ mod tests {
             vec![entry("a", ResumeStatus::Resolved, json!({ "approved": "yes" }))],
             now(),
         );
-        let ResumeDecision::Refused(_, message) = decision else { panic!("{decision:?}") };
+        let Err(ResumeRefusal::Invalid(_, message)) = decision else { panic!("{decision:?}") };
         let begin =
             r#"the reply to the interrupt "a" does not match its schema: payload/approved: "#;
         assert!(message.starts_with(begin), "{message}");
         let cancelled = entry("a", ResumeStatus::Cancelled, json!({}));
-        assert_eq!(
-            check_resume(&open, vec![cancelled.clone()], now()),
-            ResumeDecision::Proceed(vec![cancelled])
-        );
+        assert_eq!(check_resume(&open, vec![cancelled.clone()], now()), Ok(vec![cancelled]));
     }
 
     #[test]
@@ -267,7 +254,7 @@ mod tests {
         let open = [Interrupt { response_schema: schema.as_object().cloned(), ..interrupt("a") }];
         let decision = check_resume(&open, vec![resolved("a")], now());
         assert!(
-            matches!(decision, ResumeDecision::Refused(RunErrorCode::InvalidResponseSchema, _)),
+            matches!(decision, Err(ResumeRefusal::Invalid(RunErrorCode::InvalidResponseSchema, _))),
             "{decision:?}"
         );
     }
@@ -285,7 +272,7 @@ mod tests {
         let begin = std::time::Instant::now();
         let decision = check_resume(&open, vec![resolved("a")], now());
         assert!(
-            matches!(decision, ResumeDecision::Refused(RunErrorCode::InvalidResponseSchema, _)),
+            matches!(decision, Err(ResumeRefusal::Invalid(RunErrorCode::InvalidResponseSchema, _))),
             "{decision:?}"
         );
         assert!(begin.elapsed() < std::time::Duration::from_secs(10));
@@ -298,10 +285,10 @@ mod tests {
         let reply = |text: &str| {
             check_resume(&open, vec![entry("a", ResumeStatus::Resolved, json!(text))], now())
         };
-        assert!(matches!(reply("xyz"), ResumeDecision::Proceed(_)));
+        assert!(matches!(reply("xyz"), Ok(_)));
         assert!(matches!(
             reply("a"),
-            ResumeDecision::Refused(RunErrorCode::InvalidResumePayload, _)
+            Err(ResumeRefusal::Invalid(RunErrorCode::InvalidResumePayload, _))
         ));
     }
 }

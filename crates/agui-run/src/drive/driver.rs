@@ -59,11 +59,43 @@ pub struct Run {
 }
 
 enum RunStage {
-    Opening(Arc<dyn Agent>, Box<RunAgentInput>),
+    Opening(RunSource, Box<RunAgentInput>),
     /// `RUN_STARTED` was sent; the agent was not called yet.
-    Opened(Arc<dyn Agent>, Box<RunAgentInput>),
+    Opened(RunSource, Box<RunAgentInput>),
     Running(EventStream, Option<Box<dyn Drawing>>),
     Ended,
+}
+
+/// The source of a run's events between the first and the last one.
+pub(crate) enum RunSource {
+    Agent(Arc<dyn Agent>),
+    /// The agent's response to a request of an MCP app.
+    App(Arc<dyn Agent>),
+    /// These events: no agent is called.
+    Events(Vec<Event>),
+}
+
+impl RunSource {
+    /// Calls the agent.
+    fn open(
+        self,
+        mut input: RunAgentInput,
+        mut cx: RunContext,
+        begin_drawing: Option<BeginDrawing>,
+    ) -> RunStage {
+        match self {
+            Self::Agent(agent) => {
+                let drawing = begin_drawing.and_then(|begin| begin(&*agent, &mut input, &mut cx));
+                let events = agent.run(input, cx);
+                match drawing {
+                    None => RunStage::Running(events, None),
+                    Some(mut begun) => RunStage::Running(begun.draw(events), Some(begun)),
+                }
+            }
+            Self::App(agent) => RunStage::Running(agent.respond_to_app(input, cx), None),
+            Self::Events(events) => RunStage::Running(agui_agent::events(events), None),
+        }
+    }
 }
 
 /// Returns the first event of a run.
@@ -84,7 +116,7 @@ impl fmt::Debug for Run {
 impl Run {
     /// Creates a run. `permit` is `None` for a run without a server.
     pub(crate) fn new(
-        agent: Arc<dyn Agent>,
+        source: RunSource,
         input: RunAgentInput,
         cx: RunContext,
         limits: RunLimits,
@@ -107,7 +139,7 @@ impl Run {
             guard: Guard::new(&input),
             parent_run_id: input.parent_run_id.clone(),
             end_reason: None,
-            stage: RunStage::Opening(agent, Box::new(input)),
+            stage: RunStage::Opening(source, Box::new(input)),
             cx,
             clock: Clock::start(limits),
             control: permit
@@ -157,7 +189,7 @@ impl Run {
     /// Leaves out `RUN_STARTED`, which another server sent.
     pub(crate) fn skip_start(&mut self) {
         self.stage = match std::mem::replace(&mut self.stage, RunStage::Ended) {
-            RunStage::Opening(agent, input) => RunStage::Opened(agent, input),
+            RunStage::Opening(source, input) => RunStage::Opened(source, input),
             stage => stage,
         };
     }
@@ -243,24 +275,16 @@ impl Run {
     /// Advances to the next stage. Returns `None` if the agent has to be polled.
     fn advance_stage(&mut self, sink: &mut impl EventSink) -> Option<Progress> {
         match std::mem::replace(&mut self.stage, RunStage::Ended) {
-            RunStage::Opening(agent, input) => {
+            RunStage::Opening(source, input) => {
                 self.events += 1;
                 sink.emit(&run_started(&input));
                 self.clock.note_event();
-                self.stage = RunStage::Opened(agent, input);
+                self.stage = RunStage::Opened(source, input);
                 Some(Progress::Moved)
             }
-            RunStage::Opened(agent, mut input) => {
-                let (mut cx, begin_drawing) = (self.cx.clone(), self.begin_drawing);
-                let call = move || {
-                    let mut drawing =
-                        begin_drawing.and_then(|begin| begin(&*agent, &mut input, &mut cx));
-                    let events = agent.run(*input, cx);
-                    match &mut drawing {
-                        None => RunStage::Running(events, None),
-                        Some(begun) => RunStage::Running(begun.draw(events), drawing),
-                    }
-                };
+            RunStage::Opened(source, input) => {
+                let (cx, begin_drawing) = (self.cx.clone(), self.begin_drawing);
+                let call = move || source.open(*input, cx, begin_drawing);
                 match catch_unwind(AssertUnwindSafe(call)) {
                     Ok(running) => {
                         self.stage = running;

@@ -5,7 +5,10 @@ use std::sync::Arc;
 use agui_agent::{Agent, RunContext, surfaces};
 use agui_protocol::RunAgentInput;
 
-use super::{clock::RunLimits, driver::Run};
+use super::{
+    clock::RunLimits,
+    driver::{Run, RunSource},
+};
 
 impl Run {
     /// Creates a run without a server and without limits, for tests of an agent.
@@ -26,7 +29,7 @@ impl Run {
     pub fn alone(agent: Arc<dyn Agent>, input: RunAgentInput) -> Self {
         let cx = RunContext::new(input.thread_id.clone(), input.run_id.clone(), "agent");
         Self::new(
-            agent,
+            RunSource::Agent(agent),
             input,
             cx,
             RunLimits::default(),

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use uuid::Uuid;
 
-use crate::conversation::{plan::Plan, resume::ResumeDecision};
+use crate::conversation::plan::Plan;
 use agui_agent::{Principal, host::Forwarded};
 use agui_base::trace::TraceContext;
 use agui_protocol::{
@@ -63,17 +63,13 @@ impl<'a> StoredRequest<'a> {
         let RunAgentInput {
             protocol_version, parent_run_id, tools, context, forwarded_props, ..
         } = input;
-        let resume = match &plan.resume {
-            ResumeDecision::Proceed(replies) => &replies[..],
-            _ => &[],
-        };
         Self {
             protocol_version: protocol_version.as_deref().map(Cow::Borrowed),
             parent_run_id: parent_run_id.as_ref().map(Cow::Borrowed),
             tools: Cow::Borrowed(tools),
             context: Cow::Borrowed(context),
             forwarded_props: forwarded_props.as_ref().map(Cow::Borrowed),
-            resume: Cow::Borrowed(resume),
+            resume: Cow::Borrowed(plan.resume.as_deref().unwrap_or_default()),
             adds_state: plan.lacks_state(input),
             had_inline_media,
             ends_with_clients: false,

@@ -8,7 +8,6 @@ use agui_protocol::{
     ActivityMessage, AssistantMessage, JsonObject, ReasoningMessage, SystemMessage, ToolCall,
     ToolMessage,
 };
-use agui_store::RunNumber;
 
 const DELIVERED: MessageOrigin = MessageOrigin::Run { run: RunNumber(1), delivered: true };
 const UNDELIVERED: MessageOrigin = MessageOrigin::Run { run: RunNumber(2), delivered: false };
@@ -61,11 +60,8 @@ fn two_turns() -> Branch {
 fn list(stored: &Branch, client: &[Message], matched: &BranchMatch) -> Vec<Message> {
     let mut list = stored.messages()[..matched.kept].to_vec();
     matched.updated.iter().for_each(|(position, text)| list[*position] = text.clone());
-    list.extend(matched.appended.iter().map(|appended| match *appended {
-        AppendedMessage::Client(at) => client[at].clone(),
-        AppendedMessage::Stored(position) => stored.messages()[position].clone(),
-        AppendedMessage::Known(_) => unreachable!("the plan adds them"),
-    }));
+    let appended = matched.appended.iter().filter_map(|new| new.read(Some(stored), client));
+    list.extend(appended.map(|(message, _)| message.clone()));
     list
 }
 
