@@ -10,7 +10,6 @@ use reqwest::header;
 use serde_json::{Value, json};
 
 use crate::support::{
-    conversation::{ask_detached, puppet},
     running::{Running, input},
     server::Process,
     tokens::{self, by_secret, claims, es256, fixture, from_now, hs256, rs256, sign, with},
@@ -223,40 +222,4 @@ async fn the_example_configuration_accepts_tokens_of_a_provider() {
     let (code, log) = process.ended();
     assert_eq!(code, Some(0));
     assert!(!log.contains("eyJ"), "a token is in the log: {log}");
-}
-
-/// A client must be able to tell the cut from the run's end. The response that starts the run ends with the run.
-#[tokio::test]
-async fn streams_break_when_their_token_expires() {
-    let (agent, strings, _) = puppet();
-    let server = Running::start(Server::new().agent("puppet", agent).jwt(by_hs256())).await;
-    let run = server.post("/send-message").json(&ask_detached("t", "r"));
-    let mut started = run.bearer_auth(hs256(&claims("ada"))).send().await.unwrap();
-    assert_eq!(started.status(), 200);
-    // The leeway of 30 seconds is not over yet.
-    let short = hs256(&with(claims("ada"), "exp", from_now(-26)));
-    let get = |path: &str| server.client.get(server.url(path));
-    let mut cut = Vec::new();
-    for request in [
-        get("/threads/t/runs/r/events"),
-        get("/threads/t/runs/r/events").header(header::ACCEPT, "application/vnd.ag-ui.event+proto"),
-        get("/send-message?runId=r&offset=-1"),
-        server.post("/threads/t/connect"),
-        get("/threads/events"),
-    ] {
-        let response = request.bearer_auth(&short).send().await.unwrap();
-        assert_eq!(response.status(), 200, "{}", response.url());
-        cut.push(response);
-    }
-    for response in cut {
-        let url = response.url().to_string();
-        let body = response.bytes().await;
-        assert!(body.is_err(), "{url}: {body:?}");
-    }
-    strings.send("end".to_owned()).unwrap();
-    let mut last = String::new();
-    while let Some(chunk) = started.chunk().await.unwrap() {
-        last = String::from_utf8_lossy(&chunk).into_owned();
-    }
-    assert!(last.contains("RUN_FINISHED"), "{last}");
 }

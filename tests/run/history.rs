@@ -175,7 +175,7 @@ async fn a_client_that_shows_the_begin_of_a_stored_answer_gets_a_snapshot_with_i
 async fn an_activity_that_is_a_whole_answer_stays_although_a_page_does_not_send_it() {
     let agent = |input: RunAgentInput, _: RunContext| {
         let is_first = input.messages.len() == 1;
-        let picture = ActivitySnapshot::new("picture", "picture", Default::default());
+        let picture = ActivitySnapshot::new("picture", "picture", serde_json::Map::new());
         known(if is_first { vec![picture.into()] } else { TextMessage::whole("It is a cat.") })
     };
     let server = Running::start(Server::new().agent("painter", agent)).await;

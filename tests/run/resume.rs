@@ -219,7 +219,7 @@ async fn a_parameter_of_the_query_stands_for_last_event_id_and_an_empty_one_is_a
     let server = Running::start(Server::new().agent("puppet", agent)).await;
     strings.send("a".to_owned()).unwrap();
     strings.send("end".to_owned()).unwrap();
-    let whole = numbered(server.run(&ask_detached("t", "r")).await).await;
+    numbered(server.run(&ask_detached("t", "r")).await).await;
     let first = |after: &str, header: Option<&str>| {
         let request = server.client.get(server.url(&format!("/threads/t/runs/r/events{after}")));
         let request = match header {
@@ -248,5 +248,4 @@ async fn a_parameter_of_the_query_stands_for_last_event_id_and_an_empty_one_is_a
     strings.send("end".to_owned()).unwrap();
     let begun = numbered(resume(&server, &ask("t", "r2", "m2", "go"), "").await).await;
     assert_eq!(begun[0].1["type"], "RUN_STARTED");
-    assert_eq!(whole.len(), 6);
 }

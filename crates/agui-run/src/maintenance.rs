@@ -30,6 +30,8 @@ const SWEEPS_BETWEEN_CHECKS: u32 = 60;
 /// The number of lost runs that are read at once. One owner has fewer, so they hide no others.
 const MAX_LOST_RUNS: usize = 10_000;
 const MAX_CONCURRENT_CONTINUATIONS: usize = 4;
+/// The time for a renewal that begins when the leases have ended already.
+const RENEWAL_TIMEOUT: Duration = Duration::from_secs(2);
 /// No process has this name, so all runs belong to other holders.
 const ALL_HOLDERS: &str = "";
 
@@ -121,7 +123,7 @@ async fn stop_deleted(threads: Weak<ThreadCore>, key: ThreadKey) {
     if let Some(active) = threads.queue.active(&key)
         && threads.store.is_deleted(&key, active.lease.thread).await.is_ok_and(|deleted| deleted)
     {
-        active.control.stop(Stop::LeaseLost);
+        active.control.cancel();
     }
 }
 
@@ -242,10 +244,12 @@ impl LeaseRenewal {
         let active = threads.queue.all_active();
         let stop_all = || active.iter().for_each(|run| run.control.stop(Stop::LeaseLost));
         let lease_end = self.renewed + threads.options.lease;
+        // A renewal that comes late, on a busy machine, has a chance.
+        let deadline = lease_end.max(begin + RENEWAL_TIMEOUT);
         let mut renewal = shared.renew(&threads.holder, threads.lease_until(now()));
-        let renewed = match timeout_at(lease_end, &mut renewal).await {
+        let renewed = match timeout_at(deadline, &mut renewal).await {
             Ok(renewed) => renewed,
-            // Other servers may take over the runs now. Their clients ask again there.
+            // Other servers may have taken over the runs. Their clients ask again there.
             Err(_) => {
                 stop_all();
                 renewal.await

@@ -6,7 +6,6 @@ use tokio::time::{Instant, sleep};
 
 use super::{ThreadError, Threads};
 use crate::{
-    control::Stop,
     events::thread_event_hub::{ChangedThread, ThreadChange, ThreadChanges},
     log::{Follower, mark::is_mark},
 };
@@ -313,7 +312,7 @@ impl Threads {
             active.filter(|active| active.lease.thread == thread.number)
         };
         while let Some(active) = active().filter(|_| Instant::now() < deadline) {
-            active.control.stop(Stop::LeaseLost);
+            active.control.cancel();
             sleep(RUN_END_POLL).await;
         }
     }
