@@ -10,12 +10,11 @@ use async_stream::stream;
 use axum::{
     Extension,
     body::Body,
-    extract::State,
-    http::{HeaderMap, StatusCode},
+    extract::{FromRequestParts, State},
+    http::{HeaderMap, StatusCode, Uri, request::Parts},
     response::{IntoResponse as _, Response},
 };
 use bytes::Bytes;
-use futures::StreamExt as _;
 use serde::Deserialize;
 use utoipa::{
     IntoParams, PartialSchema as _,
@@ -25,23 +24,54 @@ use utoipa::{
 use super::{
     ApiError, ApiResult, App, Caller, ClientEncoder, Path, Query, accepted, refuse, response,
     response_budget::ResponsePermit,
-    sse_response::{expiry, respond, with_timeout},
+    sse_response::{break_at_expiry, broken, respond, with_timeout},
 };
 use agui_agent::Principal;
-use agui_base::RunErrorCode;
-use agui_protocol::{Event, RunId, ThreadId, encode::Encoder, event::RunError};
-use agui_run::host::{FollowError, Follower};
+use agui_protocol::{Event, RunId, ThreadId, encode::Encoder};
+use agui_run::host::{FollowError, Follower, thread_deleted};
 
-/// The header `Last-Event-ID`.
-pub(crate) enum LastEventId {}
+/// The parameters of the query that stand for `Last-Event-ID`: `event-source-polyfill` sends no headers of its own. The first one
+/// is in the reference.
+const LAST_EVENT_ID_PARAMETERS: [&str; 2] = ["lastEventId", "lastEventID"];
+
+/// The number of the last event that a reconnecting client has; `None` if it names none.
+pub(crate) struct LastEventId(pub(crate) Option<u64>);
+
+impl LastEventId {
+    /// Reads the header, or else the query. An empty one is absent.
+    pub(crate) fn read(headers: &HeaderMap, uri: &Uri) -> ApiResult<Self> {
+        let header = headers.get("last-event-id");
+        let header = header.map(|value| String::from_utf8_lossy(value.as_bytes()).into_owned());
+        let query = axum::extract::Query::<Vec<(String, String)>>::try_from_uri(uri);
+        let query = query.map(|query| query.0).unwrap_or_default().into_iter();
+        let is_named = |(name, _): &(String, String)| LAST_EVENT_ID_PARAMETERS.contains(&&**name);
+        let named = query.filter(is_named).map(|(_, value)| value);
+        let number = header.into_iter().chain(named).find(|value| !value.trim().is_empty());
+        let number = number.map(|value| event_number("Last-Event-ID", value.trim()));
+        number.transpose().map(Self)
+    }
+}
+
+impl<S: Sync> FromRequestParts<S> for LastEventId {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> ApiResult<Self> {
+        Self::read(&parts.headers, &parts.uri)
+    }
+}
 
 impl IntoParams for LastEventId {
     fn into_params(_: impl Fn() -> Option<ParameterIn>) -> Vec<Parameter> {
-        let header =
-            ParameterBuilder::new().name("Last-Event-ID").parameter_in(ParameterIn::Header);
         let about =
             "The number of the last event that the client has. The response continues after it.";
-        vec![header.schema(Some(u64::schema())).description(Some(about)).build()]
+        let named = |name: &str, place| {
+            let parameter = ParameterBuilder::new().name(name).parameter_in(place);
+            parameter.schema(Some(u64::schema())).description(Some(about)).build()
+        };
+        vec![
+            named("Last-Event-ID", ParameterIn::Header),
+            named(LAST_EVENT_ID_PARAMETERS[0], ParameterIn::Query),
+        ]
     }
 }
 
@@ -71,21 +101,16 @@ pub(crate) async fn follow_run(
     Path((thread, run)): Path<(ThreadId, RunId)>,
     Query(query): Query<FollowQuery>,
     Extension(caller): Extension<Caller>,
+    LastEventId(last): LastEventId,
     headers: HeaderMap,
 ) -> ApiResult {
-    // The header wins: a reconnecting `EventSource` adds it to its URL.
-    let after = match last_event_id(&headers)? {
+    // A reconnecting `EventSource` adds the last event to the URL that it began with.
+    let after = match last {
         Some(number) => number,
         None => query.after.map_or(Ok(0), |after| event_number("after", &after))?,
     };
     let encoder = ClientEncoder::new(&app, &caller, Encoder::negotiate(accepted(&headers))).await;
     follow_after(&app, &caller, thread, &run, after, encoder).await
-}
-
-/// Returns the number of the last event that a reconnecting client has.
-pub(crate) fn last_event_id(headers: &HeaderMap) -> ApiResult<Option<u64>> {
-    let value = headers.get("last-event-id").map(|value| String::from_utf8_lossy(value.as_bytes()));
-    value.map(|value| event_number("Last-Event-ID", value.trim())).transpose()
 }
 
 pub(crate) fn event_number(name: &'static str, value: &str) -> ApiResult<u64> {
@@ -124,7 +149,7 @@ pub(crate) struct FollowedRun {
     /// Sent to this client after the run's first event.
     pub(crate) after_first: Vec<Event>,
     pub(crate) follower: Follower,
-    /// The stream ends when its credential expires. `None` for the response that starts the run, whose time is limited.
+    /// The stream breaks when its credential expires. `None` for the response that starts the run, whose time is limited.
     pub(crate) caller: Option<Principal>,
 }
 
@@ -171,15 +196,16 @@ impl FollowedRun {
                         threads.delivered(&follower).await;
                         break;
                     }
-                    // Without a terminal event, the connection has to break: the client then reconnects.
-                    Some(Err(FollowError::HandedOver)) => {
-                        yield Err(io::ErrorKind::ConnectionAborted.into());
+                    // An end, so that no client asks for the rest.
+                    Some(Err(FollowError::ThreadDeleted)) => {
+                        encoder.event(&thread_deleted(), &mut out);
+                        yield chunk(&mut out);
                         break;
                     }
+                    // The client has to be able to tell the cut from the run's end. It then asks again.
                     Some(Err(error)) => {
-                        tracing::warn!(run = follower.run_id.as_str(), ?error, "cannot follow a run to its end");
-                        encoder.event(&error_event(&error), &mut out);
-                        yield chunk(&mut out);
+                        tracing::info!(run = follower.run_id.as_str(), ?error, "a followed stream breaks");
+                        yield Err(broken());
                         break;
                     }
                 }
@@ -188,7 +214,7 @@ impl FollowedRun {
                 }
             }
         };
-        respond(media_type, Body::from_stream(events.take_until(expiry(caller.as_ref()))))
+        respond(media_type, Body::from_stream(break_at_expiry(caller.as_ref(), events)))
     }
 }
 
@@ -209,18 +235,4 @@ fn write_with_number(
 
 fn chunk(out: &mut Vec<u8>) -> io::Result<Bytes> {
     Ok(std::mem::take(out).into())
-}
-
-fn error_event(error: &FollowError) -> Event {
-    match error {
-        FollowError::Store(_) => RunError::new(
-            RunErrorCode::StoreUnavailable,
-            "the run cannot be followed now; try again later",
-        ),
-        _ => RunError::new(
-            RunErrorCode::LogGone,
-            "the thread of this run was deleted, or its log removed",
-        ),
-    }
-    .into()
 }

@@ -382,7 +382,8 @@ impl Admission {
             answered: plan.stored_replies(loaded.as_ref()),
             asked: self.place.run.asked.as_ref().map(Asked::as_str),
             known: self.known,
-            continues: self.retries || (!input.resume.is_empty() && plan.matched.appended.is_empty()),
+            continues: self.retries
+                || (!input.resume.is_empty() && plan.matched.appended.is_empty()),
             request: stored,
             started: started.as_deref(),
             max_size: ThreadSize {

@@ -4,6 +4,7 @@ pub use crate::{
     conversation::resume::has_expired,
     drive::{
         clock::RunLimits,
+        ending::thread_deleted,
         progress::{Drive, Progress},
     },
     events::{

@@ -33,7 +33,10 @@ impl From<Stop> for RunEnding {
                 RunErrorCode::ServerShutdown,
                 "the server is shutting down; please try again",
             )),
-            Stop::LeaseLost => Self::Failed(lease_lost()),
+            Stop::LeaseLost => Self::Failed(RunError::new(
+                RunErrorCode::LeaseLost,
+                "the server could not keep its lease of the thread; please try again",
+            )),
             Stop::TooLong => Self::Failed(RunError::new(
                 RunErrorCode::RunTooLong,
                 "the run added more bytes than the server stores for a run",
@@ -42,11 +45,9 @@ impl From<Stop> for RunEnding {
     }
 }
 
-pub(crate) fn lease_lost() -> RunError {
-    RunError::new(
-        RunErrorCode::LeaseLost,
-        "the run was taken over by another server, or its thread was deleted",
-    )
+/// Returns the end of a stream whose thread was deleted. It is an end, so that no client asks for the rest.
+pub fn thread_deleted() -> Event {
+    RunError::new(RunErrorCode::ThreadDeleted, "the thread of this run was deleted").into()
 }
 
 // The functions below are cold, so that a run's end does not displace the code of its events from the instruction cache.

@@ -32,7 +32,7 @@ pub enum Progress {
     Heartbeat,
     /// The run has ended. No event follows.
     Ended,
-    /// The run cannot be read further, and its end is not known here: the connection has to break.
+    /// The events end here without the run's end. The response has to break, so that its client can tell.
     Broken,
 }
 

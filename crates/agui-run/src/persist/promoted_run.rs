@@ -11,7 +11,10 @@ use futures::{FutureExt as _, future::BoxFuture};
 use tokio::time::{Instant, Sleep, sleep};
 
 use crate::{
-    drive::progress::{EventSink, Progress},
+    drive::{
+        ending::thread_deleted,
+        progress::{EventSink, Progress},
+    },
     log::{FollowError, Follower, LiveLog, live::LogChunk},
     turn::{live_run::LiveRun, thread_core::ThreadCore},
 };
@@ -79,6 +82,11 @@ impl PromotedRun {
                 }
                 Poll::Ready((follower, Ok(None))) => {
                     (self.next, self.follower) = (None, Some(follower));
+                }
+                Poll::Ready((_, Err(FollowError::ThreadDeleted))) => {
+                    self.next = None;
+                    sink.emit(&thread_deleted());
+                    return Poll::Ready(Progress::Moved);
                 }
                 Poll::Ready((_, Err(error))) => {
                     tracing::warn!(?error, "cannot follow a promoted run to its end");

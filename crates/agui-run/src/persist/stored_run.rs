@@ -16,11 +16,12 @@ use tokio::time::{Sleep, sleep};
 use super::{
     polled_run::{Polled, PolledRun, PromotedLog},
     promoted_run::PromotedRun,
-    transcribed_run::{Committed, TranscribedRun},
+    transcribed_run::{Committed, EndCommit, TranscribedRun},
 };
 use crate::{
+    control::Stop,
     drive::{
-        ending::lease_lost,
+        ending::thread_deleted,
         progress::{Drive, EventSink, Progress},
     },
     turn::{
@@ -31,11 +32,13 @@ use crate::{
 };
 use agui_base::RunErrorCode;
 use agui_protocol::{Event, event::RunError};
-use agui_store::{StoreError, ThreadKey};
+use agui_store::ThreadKey;
 
 /// The time that the last events are held back until the end is stored, so that they are sent
 /// together with the terminal event.
 const MAX_HOLD: Duration = Duration::from_millis(50);
+/// The time in which the store can say that a run has lost its lease because its thread was deleted. Then the response breaks.
+const LEASE_CHECK_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// A run on a stored thread. Dropping it cancels the run, unless other clients have it, and stores its messages so far.
 pub struct StoredRun {
@@ -63,6 +66,8 @@ enum StoredStage {
         /// Set if the end was stored as delivered, and the client has not read the response to its end yet.
         undelivered: Option<HeldLease>,
     },
+    /// Another server has the thread, and stores the end of the run.
+    Lost,
 }
 
 impl StoredRun {
@@ -94,24 +99,44 @@ impl StoredRun {
     }
 
     fn poll_end(&mut self, cx: &mut Context<'_>, sink: &mut impl EventSink) -> Poll<Progress> {
-        let StoredStage::Committing { commit, terminal, hold_timer } = &mut self.stage else {
-            return Poll::Ready(Progress::Ended);
-        };
-        let Poll::Ready(Committed { stored, held, snapshot }) = commit.as_mut().poll(cx) else {
-            if terminal.is_some() {
-                let hold_timer = hold_timer.get_or_insert_with(|| Box::pin(sleep(MAX_HOLD)));
-                // The timer only wakes the task, which then calls `is_ending` again.
-                let _ = hold_timer.is_elapsed() || hold_timer.poll_unpin(cx).is_ready();
+        let (commit, terminal, hold_timer) = match &mut self.stage {
+            StoredStage::Committing { commit, terminal, hold_timer } => {
+                (commit, terminal, hold_timer)
             }
-            return Poll::Pending;
+            StoredStage::Lost => return Poll::Ready(Progress::Broken),
+            _ => return Poll::Ready(Progress::Ended),
+        };
+        let Poll::Ready(Committed { end, held, snapshot }) = commit.as_mut().poll(cx) else {
+            if terminal.is_none() {
+                return Poll::Pending;
+            }
+            let is_lost = self.run.control.poll_requested(cx) == Some(Stop::LeaseLost);
+            let hold = if is_lost { LEASE_CHECK_TIMEOUT } else { MAX_HOLD };
+            let hold_timer = hold_timer.get_or_insert_with(|| Box::pin(sleep(hold)));
+            let is_elapsed = hold_timer.is_elapsed() || hold_timer.poll_unpin(cx).is_ready();
+            // Storing the end goes on after the response. Otherwise the timer only wakes the task, which then calls
+            // `is_ending` again.
+            return if is_lost && is_elapsed {
+                Poll::Ready(Progress::Broken)
+            } else {
+                Poll::Pending
+            };
         };
         let terminal = terminal.take();
-        self.stage = StoredStage::Over { undelivered: stored.is_ok().then_some(held) };
+        self.stage = StoredStage::Over { undelivered: (end == EndCommit::Stored).then_some(held) };
         let Some(terminal) = terminal else { return Poll::Ready(Progress::Ended) };
-        if let Some(snapshot) = snapshot.filter(|_| stored.is_ok()) {
-            sink.emit(&snapshot);
+        match end {
+            EndCommit::Stored => {
+                snapshot.into_iter().for_each(|snapshot| sink.emit(&snapshot));
+                sink.emit(&terminal);
+            }
+            EndCommit::ThreadDeleted => sink.emit(&thread_deleted()),
+            EndCommit::LeaseLost => {
+                self.stage = StoredStage::Lost;
+                return Poll::Ready(Progress::Broken);
+            }
+            EndCommit::Failed => sink.emit(&end_not_stored()),
         }
-        sink.emit(&with_store_result(*terminal, stored));
         Poll::Ready(Progress::Moved)
     }
 }
@@ -161,7 +186,10 @@ impl Drop for StoredRun {
         // Ends the run if this was its last client.
         self.client = None;
         let stage = mem::replace(&mut self.stage, StoredStage::Over { undelivered: None });
-        if matches!(stage, StoredStage::Over { undelivered: None } | StoredStage::Promoted(_)) {
+        if matches!(
+            stage,
+            StoredStage::Over { undelivered: None } | StoredStage::Promoted(_) | StoredStage::Lost
+        ) {
             return;
         }
         // Without a runtime the process is ending. The next start or another server closes the run.
@@ -175,10 +203,10 @@ async fn abandon(stage: StoredStage) {
     // The transcribed run has logged an end that could not be stored.
     let undelivered = match stage {
         StoredStage::Over { undelivered } => undelivered,
-        StoredStage::Promoted(_) => None,
+        StoredStage::Promoted(_) | StoredStage::Lost => None,
         StoredStage::Committing { commit, .. } => {
-            let Committed { stored, held, .. } = commit.await;
-            stored.is_ok().then_some(held)
+            let Committed { end, held, .. } = commit.await;
+            (end == EndCommit::Stored).then_some(held)
         }
         StoredStage::Polled(polled) => {
             let ended = poll_fn(|cx| {
@@ -208,14 +236,10 @@ fn is_shutdown(terminal: &Event) -> bool {
     matches!(terminal, Event::RunError(error) if error.code.as_deref() == Some(RunErrorCode::ServerShutdown.as_str()))
 }
 
-fn with_store_result(terminal: Event, stored: Result<(), StoreError>) -> Event {
-    match stored {
-        Ok(()) => terminal,
-        Err(StoreError::LeaseLost) => lease_lost().into(),
-        Err(_) => RunError::new(
-            RunErrorCode::StoreUnavailable,
-            "the end of the run could not be stored; please try again",
-        )
-        .into(),
-    }
+fn end_not_stored() -> Event {
+    RunError::new(
+        RunErrorCode::StoreUnavailable,
+        "the end of the run could not be stored; please try again",
+    )
+    .into()
 }
