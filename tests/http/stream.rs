@@ -266,8 +266,11 @@ async fn busy_runs_do_not_delay_others() {
 async fn an_old_sdk_gets_an_outcome_that_it_accepts() {
     let agent = |_: RunAgentInput, _: RunContext| known(ToolCallEvents::new("f").whole(&json!({})));
     let server = Running::start(Server::new().agent("caller", agent)).await;
-    let outcome = async |input: &Value, accept: &str| {
-        let request = server.post("/send-message").header(header::ACCEPT, accept).json(input);
+    let outcome = async |asked: &Value, accept: &str| {
+        // Each one is a request of its own.
+        let mut asked = asked.clone();
+        asked["threadId"] = input("")["threadId"].clone();
+        let request = server.post("/send-message").header(header::ACCEPT, accept).json(&asked);
         let body = request.send().await.unwrap().text().await.unwrap();
         events(&body).pop().unwrap()["outcome"].clone()
     };

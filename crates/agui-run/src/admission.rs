@@ -292,7 +292,10 @@ impl Admission {
         let stored = StoredEnd { view: &view, run: &attempt, head, state, open };
         let shown = self.request.input.messages.iter().map(Message::id).collect();
         let events = stored.events(&shown);
-        let Self { request: RunRequest { permit, .. }, .. } = *self;
+        let Self { threads, key, request: RunRequest { permit, .. }, loaded, .. } = *self;
+        if let Some(loaded) = loaded {
+            threads.cache.put(key, loaded);
+        }
         Ok(Repetition::Restated(RestatedRun { events, permit }))
     }
 

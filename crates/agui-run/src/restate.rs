@@ -10,7 +10,7 @@ use super::{
 };
 use agui_base::RunErrorCode;
 use agui_protocol::{
-    Event, Interrupt, Message, MessageId, Messages, RunId, ThreadId,
+    Event, Interrupt, Message, MessageId, Messages, RunId, ThreadId, ToolCallId,
     event::{
         Custom, MessagesSnapshot, RunError, RunFinished, RunOutcome, RunStarted, StateSnapshot,
     },
@@ -77,6 +77,19 @@ impl StoredEnd<'_> {
             .into()
     }
 
+    /// Returns the calls of the run that have no result: they are for the page.
+    fn pending_calls(&self) -> Vec<ToolCallId> {
+        let results = self.view.nodes.iter().filter_map(|node| match &node.message {
+            Message::Tool(result) => Some(&result.tool_call_id),
+            _ => None,
+        });
+        let results: HashSet<_> = results.collect();
+        let own =
+            self.view.nodes.iter().filter(|node| node.origin.run() == Some(self.run.number));
+        let calls = own.flat_map(|node| node.message.tool_calls()).map(|call| &call.id);
+        calls.filter(|call| !results.contains(call)).cloned().collect()
+    }
+
     fn terminal(&self, thread: &ThreadId, id: &RunId) -> Event {
         let outcome = match self.run.status {
             RunStatus::Failed => {
@@ -87,7 +100,9 @@ impl StoredEnd<'_> {
                 return RunError::new(code, message).into();
             }
             RunStatus::Cancelled => RunOutcome::Cancelled,
-            _ if self.open.is_empty() => RunOutcome::success(),
+            _ if self.open.is_empty() => {
+                RunOutcome::Success { pending_tool_call_ids: self.pending_calls() }
+            }
             _ => RunOutcome::Interrupt { interrupts: self.open.clone() },
         };
         RunFinished::new(thread.clone(), id.clone(), outcome).into()

@@ -128,6 +128,7 @@ async fn runs_that_wait_or_are_detached_and_their_followers_are_shown() {
     stream.chunk().await.unwrap();
     let mut second = first.clone();
     (second["runId"], second["forwardedProps"]) = ("second".into(), json!({}));
+    second["messages"][0]["id"] = "m2".into();
     let queued = server.raw_run(&second).await;
     eventually_async("the second run waits for the first one", async || {
         let text = metrics(&server).await;

@@ -220,19 +220,12 @@ impl Follower {
                         (true, true) if self.followed.is_some() => return Ok(NextChunk::Older),
                         // The log in memory is older than the stored one.
                         (true, true) => failing_since = None,
-                        // Retention removes the logs of ended runs.
-                        (true, false) if !is_newest => return Err(FollowError::Gone),
+                        // Retention removes the logs of ended runs, and a deletion the rows of a log in steps.
+                        (true, false) if !is_newest => return Err(self.removed(thread).await?),
                         (true, false) => return Ok(NextChunk::End(LogEnd::Complete)),
                     }
                 }
-                Ok(None) => {
-                    let is_deleted = self.logs.store.is_deleted(&self.key, thread).await?;
-                    return Err(if is_deleted {
-                        FollowError::ThreadDeleted
-                    } else {
-                        FollowError::Gone
-                    });
-                }
+                Ok(None) => return Err(self.removed(thread).await?),
                 Err(error) if error.is_transient() && !self.is_lost => {
                     let since = *failing_since.get_or_insert_with(Instant::now);
                     if since.elapsed() > STORE_TIMEOUT {
@@ -243,6 +236,12 @@ impl Follower {
             }
             sleep(POLL).await;
         }
+    }
+
+    /// Returns why the log cannot be read any more.
+    async fn removed(&self, thread: ThreadNumber) -> Result<FollowError, StoreError> {
+        let is_deleted = self.logs.store.is_deleted(&self.key, thread).await?;
+        Ok(if is_deleted { FollowError::ThreadDeleted } else { FollowError::Gone })
     }
 
     async fn read(&self, run: RunNumber) -> Result<Option<EventPage>, StoreError> {
