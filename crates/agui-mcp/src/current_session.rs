@@ -93,8 +93,12 @@ impl CurrentSession {
 
     /// Waits until so many calls wait.
     pub(super) async fn has_waiting(&self, calls: usize) {
-        while self.waiting.available_permits() != MAX_WAITING - calls {
-            tokio::task::yield_now().await;
-        }
+        let has_waiting = async {
+            while self.waiting.available_permits() != MAX_WAITING - calls {
+                tokio::task::yield_now().await;
+            }
+        };
+        let limit = std::time::Duration::from_secs(30);
+        tokio::time::timeout(limit, has_waiting).await.expect("the calls do not wait");
     }
 }

@@ -4,6 +4,7 @@ use std::{
     collections::HashSet,
     net::SocketAddr,
     sync::{Arc, Mutex},
+    time::Duration,
 };
 
 use axum::{
@@ -116,7 +117,9 @@ impl FakeServer {
     /// Waits until a message was received.
     pub(super) async fn until(&self, method: &str) {
         let mut received = self.shared.received.subscribe();
-        received.wait_for(|all| all.iter().any(|received| received == method)).await.unwrap();
+        let has_come = received.wait_for(|all| all.iter().any(|received| received == method));
+        let come = tokio::time::timeout(Duration::from_secs(30), has_come).await;
+        come.unwrap_or_else(|_| panic!("{method} does not come")).unwrap();
     }
 
     /// Lets the calls of `wait` and `stream` end.
