@@ -97,6 +97,7 @@ const LAYERS: &[Layers] = &[
             "response_budget",
             "store_probe",
             "allow",
+            "own_path",
             "error",
         ],
         between: &[

@@ -85,9 +85,9 @@ pub trait Agent: Send + Sync + 'static {
     }
 
     /// What its runs change outside their conversation: whether a request that comes twice may run twice, and whether the task of
-    /// a subagent starts again if its server was lost. [`Effects::Unknown`] by default.
-    fn effects(&self) -> Effects {
-        Effects::Unknown
+    /// a subagent starts again if its server was lost. [`AgentEffects::Unknown`] by default.
+    fn effects(&self) -> AgentEffects {
+        AgentEffects::Unknown
     }
 
     /// Returns whether the agent runs at another server. Then it gets public URLs of files, or less
@@ -105,7 +105,7 @@ pub trait Agent: Send + Sync + 'static {
 
 /// What the runs of an agent change outside their conversation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Effects {
+pub enum AgentEffects {
     /// Nothing: a run may be repeated at any time.
     None,
     /// The agent awaits [`RunContext::written`] before each call that must not be repeated, and changes nothing else.
@@ -132,7 +132,7 @@ macro_rules! delegate_agent {
             self.$($agent)+.can_continue()
         }
 
-        fn effects(&self) -> $crate::macros::Effects {
+        fn effects(&self) -> $crate::macros::AgentEffects {
             self.$($agent)+.effects()
         }
 
@@ -203,6 +203,6 @@ pub mod host;
 /// The types that [`delegate_agent`] names.
 #[doc(hidden)]
 pub mod macros {
-    pub use crate::{Effects, EventStream, RunContext};
+    pub use crate::{AgentEffects, EventStream, RunContext};
     pub use agui_protocol::{AgentCapabilities, RunAgentInput};
 }

@@ -3,7 +3,7 @@
 use async_stream::stream;
 
 use super::identity;
-use agui_agent::{Agent, Effects, EventStream, RunContext, emit::TextMessage, event_stream};
+use agui_agent::{Agent, AgentEffects, EventStream, RunContext, emit::TextMessage, event_stream};
 use agui_protocol::{AgentCapabilities, RunAgentInput};
 
 /// An agent that answers with the newest user message, one word for each event.
@@ -34,8 +34,8 @@ impl Agent for Echo {
         true
     }
 
-    fn effects(&self) -> Effects {
-        Effects::None
+    fn effects(&self) -> AgentEffects {
+        AgentEffects::None
     }
 }
 

@@ -8,7 +8,7 @@ use tokio::time::{Instant, sleep, timeout};
 use super::{
     control::Stop,
     conversation::{
-        asked::Asked,
+        asked::RequestDigest,
         branch::LoadedThread,
         plan::{ClientInput, Plan, Planned, name_messages},
         repeated::{Repeated, newest_continuing},
@@ -24,12 +24,9 @@ use super::{
     request::{RunRequest, StartedRun},
     restate::{RestatedRun, StoredEnd},
     runs::Runs,
-    turn::{
-        queue::{RunPlace, RunTrigger},
-        thread_core::ThreadCore,
-    },
+    turn::{live_run::RunTrigger, queue::RunPlace, thread_core::ThreadCore},
 };
-use agui_agent::Effects;
+use agui_agent::AgentEffects;
 use agui_base::complete_on_drop::CompleteOnDrop;
 use agui_protocol::Message;
 use agui_store::{
@@ -242,7 +239,7 @@ impl Admission {
     /// Follows a run of another process that has the id of this one. Returns `None` if its end has to be awaited.
     fn follow_or_reject(&self, run: &RunRecord) -> Result<Option<StartedRun>, StartError> {
         let Self { threads, key, place, .. } = self;
-        let asked = place.run.asked.as_ref().map(Asked::as_str);
+        let asked = place.run.asked.as_ref().map(RequestDigest::as_str);
         if asked.is_none() || run.asked.as_deref() != asked {
             let is_reply = self.request.trigger() == RunTrigger::Reply;
             return if is_reply { Ok(None) } else { Err(StartError::RunIsRunning) };
@@ -383,7 +380,7 @@ impl Admission {
             state_number: plan.state_number,
             interrupts,
             answered: plan.stored_replies(loaded.as_ref()),
-            asked: self.place.run.asked.as_ref().map(Asked::as_str),
+            asked: self.place.run.asked.as_ref().map(RequestDigest::as_str),
             known: self.known,
             continues: self.retries
                 || (!input.resume.is_empty() && plan.matched.appended.is_empty()),
@@ -406,7 +403,7 @@ impl Admission {
         let agent = &request.agent.agent;
         let is_needed = request.permit.detached.is_none()
             && agent.can_continue()
-            && agent.effects() != Effects::None
+            && agent.effects() != AgentEffects::None
             && threads.store.store.is_durable();
         is_needed.then(|| stored_request(request, plan, *had_inline_media))
     }

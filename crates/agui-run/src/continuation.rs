@@ -11,11 +11,13 @@ use serde_json::json;
 use tokio::time::timeout;
 
 use super::{
-    conversation::asked::Asked,
+    control::RunControl,
+    conversation::asked::RequestDigest,
     drive::{
         clock::RunLimits, driver::RunSource, guard::RunClosing, progress::Drive as _,
         transcript::Transcript,
     },
+    launch::unsafe_unless_in,
     limits::{memory::RequestSize, run_permit::RunPermit},
     log::{LiveLog, live::to_line, mark::LogMark, restored_run::RestoredRun},
     persist::{
@@ -27,7 +29,7 @@ use super::{
     turn::{held_lease::HeldLease, thread_core::ThreadCore},
 };
 use agui_agent::{
-    Continuation, Effects, Principal,
+    Continuation, Principal,
     host::{AgentEntry, RunJournal},
 };
 use agui_base::{RunErrorCode, json_values::count_values};
@@ -226,15 +228,11 @@ impl Runs {
         let continuation =
             Continuation { attempt: restored.attempt, marks: restored.marks, retracted };
         let control = request.permit.live.control.clone();
-        if restored.has_unsafe_calls {
-            control.note_unsafe_call();
-        }
-        let is_durable = threads.store.store.is_durable();
-        let journal = AgentJournal::new(control.clone(), is_durable);
+        control.restore_unsafe_calls(restored.has_unsafe_calls);
+        let journal = AgentJournal::new(control.clone(), threads.store.store.is_durable());
         let of_agent = RunJournal { log: journal.clone(), continuation: Some(continuation) };
-        let asked = record.asked.as_deref().map(Asked::stored);
-        let watched = (request.agent.agent.effects() == Effects::Unknown)
-            .then(|| request.input.tools.iter().map(|tool| tool.name.clone()).collect());
+        let asked = record.asked.as_deref().map(RequestDigest::stored);
+        let watched = unsafe_unless_in(&*request.agent.agent, &request.input);
         let max = threads.options.runs.detached_max.map(|max| max.saturating_sub(elapsed));
         let limits = RunLimits { max, heartbeat: None, ..self.limits };
         let unverified = thread.branch.unverified_messages();
@@ -258,14 +256,21 @@ impl Runs {
         span.in_scope(
             || tracing::warn!(cause, attempt = restored.attempt, holder = %threads.holder, "the run continues here"),
         );
-        let driven = async move {
-            // A stop of the run ends the pause: at shutdown the run is handed over.
-            let _ = timeout(backoff, control.stopped()).await;
-            detached::drive(transcribed, log).await;
-        };
+        let driven = drive_after(backoff, control, transcribed, log);
         tokio::spawn(tracing::Instrument::instrument(driven, span));
         Ok(())
     }
+}
+
+async fn drive_after(
+    pause: Duration,
+    control: Arc<RunControl>,
+    transcribed: TranscribedRun,
+    log: Arc<LiveLog>,
+) {
+    // A stop of the run ends the pause: at shutdown the run is handed over.
+    let _ = timeout(pause, control.stopped()).await;
+    detached::drive(transcribed, log).await;
 }
 
 impl ContinuableRun {

@@ -77,6 +77,11 @@ impl RunControl {
         !self.has_unsafe_calls.swap(true, Ordering::AcqRel)
     }
 
+    /// Notes what an earlier server of the run has done.
+    pub(crate) fn restore_unsafe_calls(&self, has_unsafe_calls: bool) {
+        self.has_unsafe_calls.store(has_unsafe_calls, Ordering::Release);
+    }
+
     /// Notes that all calls have their results.
     pub(crate) fn settle(&self) {
         self.has_open_calls.store(false, Ordering::Release);

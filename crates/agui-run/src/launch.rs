@@ -25,10 +25,10 @@ use super::{
     },
     request::{RunRequest, StartedRun},
     runs::Runs,
-    turn::held_lease::HeldLease,
+    turn::{held_lease::HeldLease, thread_core::ThreadCore},
 };
 use agui_agent::{
-    Effects,
+    Agent, AgentEffects,
     files::{RunFiles, names_files},
     host::{ContextParts, Conversation, RunIdentity, RunJournal, owner_of},
 };
@@ -198,17 +198,7 @@ impl Admission {
         } else {
             runs.limits
         };
-        let is_durable = threads.store.store.is_durable();
-        let agent = match &source {
-            RunSource::Agent(agent) => Some(agent),
-            RunSource::App(_) | RunSource::Events(_) => None,
-        };
-        let journal = agent
-            .filter(|agent| agent.can_continue())
-            .map(|_| AgentJournal::new(request.permit.live.control.clone(), is_durable));
-        let watched = agent
-            .filter(|agent| agent.effects() == Effects::Unknown)
-            .map(|_| request.input.tools.iter().map(|tool| tool.name.clone()).collect());
+        let (journal, watched) = watch_of(&source, &request, &threads);
         let of_agent = journal.clone().map(|log| RunJournal { log, continuation: None });
         let (version, state) = (ThreadVersion { number, version }, state_number.zip(state));
         let thread =
@@ -278,4 +268,27 @@ impl RunRequest {
         };
         (RunSource::Events(vec![reason]), open)
     }
+}
+
+/// Returns the journal of an agent that can continue, and the page's tools for one that does not announce what it changes.
+fn watch_of(
+    source: &RunSource,
+    request: &RunRequest,
+    threads: &ThreadCore,
+) -> (Option<Arc<AgentJournal>>, Option<HashSet<String>>) {
+    let RunSource::Agent(agent) = source else { return (None, None) };
+    let is_durable = threads.store.store.is_durable();
+    let journal = agent
+        .can_continue()
+        .then(|| AgentJournal::new(request.permit.live.control.clone(), is_durable));
+    (journal, unsafe_unless_in(&**agent, &request.input))
+}
+
+/// Returns the names of the page's tools, if all other calls of the agent may change something.
+pub(super) fn unsafe_unless_in(
+    agent: &dyn Agent,
+    input: &RunAgentInput,
+) -> Option<HashSet<String>> {
+    (agent.effects() == AgentEffects::Unknown)
+        .then(|| input.tools.iter().map(|tool| tool.name.clone()).collect())
 }

@@ -84,8 +84,7 @@ impl StoredEnd<'_> {
             _ => None,
         });
         let results: HashSet<_> = results.collect();
-        let own =
-            self.view.nodes.iter().filter(|node| node.origin.run() == Some(self.run.number));
+        let own = self.view.nodes.iter().filter(|node| node.origin.run() == Some(self.run.number));
         let calls = own.flat_map(|node| node.message.tool_calls()).map(|call| &call.id);
         calls.filter(|call| !results.contains(call)).cloned().collect()
     }

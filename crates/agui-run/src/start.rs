@@ -8,7 +8,7 @@ use tokio::time::{sleep, timeout};
 
 use super::{
     control::Stop,
-    conversation::{asked::Asked, branch::is_agent_only},
+    conversation::{asked::RequestDigest, branch::is_agent_only},
     drive::driver::RunSource,
     limits::start_error::StartError,
     log::Follower,
@@ -16,8 +16,8 @@ use super::{
     request::{RunRequest, StartedRun},
     runs::Runs,
     turn::{
-        live_run::{LiveRun, RunClient, RunStage},
-        queue::{Arrival, Entered, RunPlace, RunTrigger},
+        live_run::{LiveRun, LiveStage, RunClient, RunTrigger},
+        queue::{Arrival, Entered, RunPlace},
         thread_core::ThreadCore,
     },
 };
@@ -60,7 +60,7 @@ impl Runs {
             request.permit.detached = Some(threads.reserve_detached(request.principal.as_ref())?);
         }
         let key = threads.key(request.principal.as_ref(), &request.input.thread_id);
-        let asked = Asked::of(request.agent.name(), &request.input, &request.forwarded);
+        let asked = RequestDigest::of(request.agent.name(), &request.input, &request.forwarded);
         let place = loop {
             match threads.enter(&key, &request, asked.as_ref())? {
                 Entered::Place(_) if threads.is_stopping() => return Err(StartError::ShuttingDown),
@@ -133,7 +133,7 @@ impl ThreadCore {
         &self,
         key: &ThreadKey,
         request: &RunRequest,
-        asked: Option<&Asked>,
+        asked: Option<&RequestDigest>,
     ) -> Result<Entered, StartError> {
         let max_queued = match self.options.concurrent_runs {
             ConcurrentRuns::Reject => 0,
@@ -158,7 +158,7 @@ impl ThreadCore {
     async fn wait_for_turn(&self, place: &RunPlace) -> Result<Option<Stop>, StartError> {
         let run = &place.run;
         tokio::select! {
-            () = run.reached(RunStage::HasTurn) => Ok(run.control.requested()),
+            () = run.reached(LiveStage::HasTurn) => Ok(run.control.requested()),
             () = run.control.stopped() => Ok(run.control.requested()),
             () = sleep(self.options.queue_timeout) => Err(StartError::QueueFull),
         }
@@ -174,9 +174,9 @@ impl ThreadCore {
     ) -> Result<Option<StartedRun>, StartError> {
         // Counted from here on, so that the end of another connection does not end the run.
         let client = RunClient::of(run);
-        let began = timeout(self.options.queue_timeout, run.reached(RunStage::Running)).await;
+        let began = timeout(self.options.queue_timeout, run.reached(LiveStage::Running)).await;
         began.map_err(|_| StartError::QueueFull)?;
-        if run.stage() == RunStage::Running {
+        if run.stage() == LiveStage::Running {
             let permit =
                 self.followers.try_take(&key.owner, 1).map_err(|_| StartError::TooManyFollowers)?;
             if let Some(place) = request.permit.detached.take() {
@@ -198,7 +198,7 @@ impl ThreadCore {
                 return Ok(Some(StartedRun::Detached { follower, snapshots: Vec::new() }));
             }
         }
-        let ended = timeout(END_TIMEOUT, run.reached(RunStage::Over)).await;
+        let ended = timeout(END_TIMEOUT, run.reached(LiveStage::Over)).await;
         ended.map(|()| None).map_err(|_| StartError::RunIsEnding)
     }
 }

@@ -32,55 +32,6 @@ macro_rules! row_numbers {
                 self.0.fmt(f)
             }
         }
-
-        #[cfg(feature = "sqlite")]
-        impl rusqlite::ToSql for $name {
-            fn to_sql(&self) -> rusqlite::Result<rusqlite::types::ToSqlOutput<'_>> {
-                self.0.to_sql()
-            }
-        }
-
-        #[cfg(feature = "sqlite")]
-        impl rusqlite::types::FromSql for $name {
-            fn column_result(
-                value: rusqlite::types::ValueRef<'_>,
-            ) -> rusqlite::types::FromSqlResult<Self> {
-                i64::column_result(value).map(Self)
-            }
-        }
-
-        #[cfg(feature = "postgres")]
-        impl sqlx::Type<sqlx::Postgres> for $name {
-            fn type_info() -> sqlx::postgres::PgTypeInfo {
-                <i64 as sqlx::Type<sqlx::Postgres>>::type_info()
-            }
-        }
-
-        #[cfg(feature = "postgres")]
-        impl sqlx::postgres::PgHasArrayType for $name {
-            fn array_type_info() -> sqlx::postgres::PgTypeInfo {
-                <i64 as sqlx::postgres::PgHasArrayType>::array_type_info()
-            }
-        }
-
-        #[cfg(feature = "postgres")]
-        impl sqlx::Encode<'_, sqlx::Postgres> for $name {
-            fn encode_by_ref(
-                &self,
-                buffer: &mut sqlx::postgres::PgArgumentBuffer,
-            ) -> Result<sqlx::encode::IsNull, sqlx::error::BoxDynError> {
-                <i64 as sqlx::Encode<'_, sqlx::Postgres>>::encode_by_ref(&self.0, buffer)
-            }
-        }
-
-        #[cfg(feature = "postgres")]
-        impl sqlx::Decode<'_, sqlx::Postgres> for $name {
-            fn decode(
-                value: sqlx::postgres::PgValueRef<'_>,
-            ) -> Result<Self, sqlx::error::BoxDynError> {
-                <i64 as sqlx::Decode<'_, sqlx::Postgres>>::decode(value).map(Self)
-            }
-        }
     )+};
 }
 

@@ -10,7 +10,7 @@ use super::{
     conversation::Conversations,
     options::{ReplayFault, ReplayOptions},
 };
-use agui_agent::{Agent, AgentError, Effects, EventStream, RunContext, event_stream};
+use agui_agent::{Agent, AgentEffects, AgentError, EventStream, RunContext, event_stream};
 use agui_base::{RunErrorCode, deadline::deadline};
 use agui_observe::recording::{RecordingError, read_folder};
 use agui_protocol::{
@@ -109,8 +109,8 @@ impl Agent for Replay {
         true
     }
 
-    fn effects(&self) -> Effects {
-        Effects::None
+    fn effects(&self) -> AgentEffects {
+        AgentEffects::None
     }
 }
 

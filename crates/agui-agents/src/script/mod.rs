@@ -119,7 +119,7 @@ use self::{
     matcher::Matcher,
     questions::Questions,
 };
-use agui_agent::{Agent, Effects, EventStream, RunContext, event_stream};
+use agui_agent::{Agent, AgentEffects, EventStream, RunContext, event_stream};
 use agui_protocol::{AgentCapabilities, RunAgentInput};
 
 /// An agent that plays a script.
@@ -172,8 +172,8 @@ impl Agent for Script {
         true
     }
 
-    fn effects(&self) -> Effects {
-        Effects::None
+    fn effects(&self) -> AgentEffects {
+        AgentEffects::None
     }
 }
 

@@ -45,7 +45,9 @@ use super::{
     transport::SetupError,
     window::{FittedModel, MediaRetryModel, WindowOptions},
 };
-use agui_agent::{Agent, AppRequest, Effects, EventStream, RunContext, app_request, event_stream};
+use agui_agent::{
+    Agent, AgentEffects, AppRequest, EventStream, RunContext, app_request, event_stream,
+};
 use agui_protocol::{AgentCapabilities, JsonObject, RunAgentInput, ToolCallId};
 use agui_tools::{OfferedTool, Repeat, Tool, ToolContext, Toolbox};
 
@@ -265,11 +267,15 @@ impl Agent for LlmAgent {
     }
 
     /// None if all tools and subagents are safe to repeat.
-    fn effects(&self) -> Effects {
+    fn effects(&self) -> AgentEffects {
         let is_safe = |tool: &OfferedTool| tool.tool.repeat(&JsonObject::new()) == Repeat::Safe;
         let is_repeatable = self.0.tools.tools().iter().all(is_safe)
-            && self.0.subagents.iter().all(|subagent| subagent.agent.effects() == Effects::None);
-        if is_repeatable { Effects::None } else { Effects::Announced }
+            && self
+                .0
+                .subagents
+                .iter()
+                .all(|subagent| subagent.agent.effects() == AgentEffects::None);
+        if is_repeatable { AgentEffects::None } else { AgentEffects::Announced }
     }
 }
 

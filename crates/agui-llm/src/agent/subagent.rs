@@ -13,7 +13,7 @@ use super::{
     task_ids::TaskIds,
     tool_meter::{CallOutcome, MeteredCall},
 };
-use agui_agent::{Agent, AgentError, Effects, RunContext};
+use agui_agent::{Agent, AgentEffects, AgentError, RunContext};
 use agui_base::RunErrorCode;
 use agui_observe::{
     metrics::ToolOutcome,
@@ -73,7 +73,7 @@ impl SubagentTask {
     }
 
     pub(super) fn is_repeatable(&self) -> bool {
-        self.subagent.agent.effects() == Effects::None
+        self.subagent.agent.effects() == AgentEffects::None
     }
 
     /// Streams the task's events and ends with the outcome of the call. `input` has no messages.

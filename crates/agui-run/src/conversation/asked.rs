@@ -19,13 +19,13 @@ const AUTHORIZATION: &str = "authorization";
 
 /// The digest of what a request asks, before the server has changed the request.
 #[derive(Debug, Clone)]
-pub(crate) struct Asked {
+pub(crate) struct RequestDigest {
     digest: Arc<str>,
     /// True if all asking messages have ids, so that the same digest under another run id is the same request.
     pub(crate) has_ids: bool,
 }
 
-impl Asked {
+impl RequestDigest {
     /// Returns `None` for a request without a message and a reply: it equals no other one.
     pub(crate) fn of(agent: &str, input: &RunAgentInput, headers: &Forwarded) -> Option<Self> {
         let asking = asking_messages(input);
@@ -63,7 +63,7 @@ impl Asked {
     }
 }
 
-impl PartialEq for Asked {
+impl PartialEq for RequestDigest {
     fn eq(&self, other: &Self) -> bool {
         self.digest == other.digest
     }
@@ -123,16 +123,19 @@ mod tests {
 
     use super::*;
 
-    fn asked(input: Value) -> Option<Asked> {
+    fn asked(input: Value) -> Option<RequestDigest> {
         asked_with(input, [])
     }
 
-    fn asked_with<const N: usize>(mut input: Value, headers: [(&str, &str); N]) -> Option<Asked> {
+    fn asked_with<const N: usize>(
+        mut input: Value,
+        headers: [(&str, &str); N],
+    ) -> Option<RequestDigest> {
         let headers = headers.map(|(name, value)| (name.to_owned(), value.to_owned()));
         input["threadId"] = "t".into();
         input["runId"] = "r".into();
         let input: RunAgentInput = serde_json::from_value(input).unwrap();
-        Asked::of("agent", &input, &Forwarded::new(headers))
+        RequestDigest::of("agent", &input, &Forwarded::new(headers))
     }
 
     fn user(id: &str, text: &str) -> Value {

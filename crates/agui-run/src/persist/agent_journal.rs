@@ -10,11 +10,10 @@ use parking_lot::Mutex;
 use serde_json::Value;
 use tokio::sync::Notify;
 
-use super::polled_run::PolledRun;
 use crate::{
     control::RunControl,
     log::{LiveLog, mark::LogMark},
-    turn::live_run::LiveRun,
+    turn::live_run::{LiveRun, PolledByResponse},
 };
 use agui_agent::host::Journal;
 
@@ -25,7 +24,7 @@ pub(crate) struct AgentJournal {
     /// True if a log outlives this process.
     is_durable: bool,
     run: OnceLock<Arc<LiveRun>>,
-    response: OnceLock<Weak<PolledRun>>,
+    response: OnceLock<Weak<dyn PolledByResponse>>,
     log: OnceLock<Arc<LiveLog>>,
     has_log: Notify,
     early: Mutex<EarlyMarks>,
@@ -60,8 +59,8 @@ impl AgentJournal {
         let _ = self.run.set(run);
     }
 
-    pub(crate) fn polled_by(&self, response: &Arc<PolledRun>) {
-        let _ = self.response.set(Arc::downgrade(response));
+    pub(crate) fn polled_by(&self, response: Weak<dyn PolledByResponse>) {
+        let _ = self.response.set(response);
     }
 
     /// The run has a log from now on.
@@ -96,7 +95,7 @@ impl AgentJournal {
                 return log;
             }
             if let Some(response) = self.response.get().and_then(Weak::upgrade) {
-                response.want_log();
+                response.promote();
             }
             changed.await;
         }

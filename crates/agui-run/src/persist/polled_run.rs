@@ -72,7 +72,8 @@ impl PolledRun {
         });
         run.held.run.polled_by(polled.clone());
         if let Some(journal) = &run.journal {
-            journal.polled_by(&polled);
+            let response: Arc<dyn PolledByResponse> = polled.clone();
+            journal.polled_by(Arc::downgrade(&response));
         }
         *polled.slot.lock() = Slot::Polled(Box::new(run));
         polled
@@ -110,12 +111,6 @@ impl PolledRun {
             Poll::Ready(Some(polled)) => Poll::Ready(polled),
             _ => Poll::Pending,
         }
-    }
-
-    /// Begins a log between two events.
-    pub(crate) fn want_log(&self) {
-        self.is_log_wanted.store(true, Ordering::SeqCst);
-        self.promote_if_wanted();
     }
 
     fn promote_if_wanted(&self) {
@@ -179,7 +174,8 @@ impl PolledRun {
 
 impl PolledByResponse for PolledRun {
     fn promote(&self) {
-        self.want_log();
+        self.is_log_wanted.store(true, Ordering::SeqCst);
+        self.promote_if_wanted();
     }
 }
 

@@ -19,10 +19,9 @@ use std::{
 use parking_lot::Mutex;
 use tokio::{sync::Notify, time::timeout};
 
-use super::queue::RunTrigger;
 use crate::{
     control::{RunControl, Stop},
-    conversation::asked::Asked,
+    conversation::asked::RequestDigest,
     log::LiveLog,
 };
 use agui_base::permits::Permit;
@@ -35,7 +34,7 @@ const MAX_OPEN_CALL: Duration = Duration::from_secs(5);
 /// The stages only follow each other; a stage can be left out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(u8)]
-pub(crate) enum RunStage {
+pub(crate) enum LiveStage {
     Queued,
     /// It is the first of its thread in this process, and is being begun in the store.
     HasTurn,
@@ -44,6 +43,15 @@ pub(crate) enum RunStage {
     Left,
     /// Its end is stored, or it never began.
     Over,
+}
+
+/// The reason for a run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum RunTrigger {
+    Message,
+    /// A reply to an interrupt. It supersedes no run: no interrupt is open during a run, so the
+    /// reply is late or repeated.
+    Reply,
 }
 
 /// The response that polls a run, and can give it away.
@@ -65,7 +73,7 @@ pub struct LiveRun {
     pub run_id: RunId,
     pub control: Arc<RunControl>,
     /// What its request asked; `None` if it equals no other request.
-    pub(crate) asked: Option<Asked>,
+    pub(crate) asked: Option<RequestDigest>,
     pub(super) trigger: RunTrigger,
     stage: AtomicU8,
     changed: Notify,
@@ -93,7 +101,7 @@ impl fmt::Debug for LiveRun {
 impl LiveRun {
     pub(crate) fn new(
         run_id: RunId,
-        asked: Option<Asked>,
+        asked: Option<RequestDigest>,
         trigger: RunTrigger,
         control: Arc<RunControl>,
     ) -> Self {
@@ -102,7 +110,7 @@ impl LiveRun {
             control,
             asked,
             trigger,
-            stage: AtomicU8::new(RunStage::Queued as u8),
+            stage: AtomicU8::new(LiveStage::Queued as u8),
             changed: Notify::new(),
             lease: OnceLock::new(),
             log: OnceLock::new(),
@@ -115,27 +123,27 @@ impl LiveRun {
         }
     }
 
-    pub(crate) fn stage(&self) -> RunStage {
+    pub(crate) fn stage(&self) -> LiveStage {
         match self.stage.load(Ordering::Acquire) {
-            0 => RunStage::Queued,
-            1 => RunStage::HasTurn,
-            2 => RunStage::Running,
-            3 => RunStage::Left,
-            _ => RunStage::Over,
+            0 => LiveStage::Queued,
+            1 => LiveStage::HasTurn,
+            2 => LiveStage::Running,
+            3 => LiveStage::Left,
+            _ => LiveStage::Over,
         }
     }
 
     /// Enters a stage. A run never returns to an earlier one.
-    pub(crate) fn enter(&self, stage: RunStage) {
+    pub(crate) fn enter(&self, stage: LiveStage) {
         self.stage.fetch_max(stage as u8, Ordering::AcqRel);
-        if stage == RunStage::Over {
+        if stage == LiveStage::Over {
             // A slow client can hold the run for longer.
             *self.place.lock() = None;
         }
         self.changed.notify_waiters();
     }
 
-    pub(crate) async fn reached(&self, stage: RunStage) {
+    pub(crate) async fn reached(&self, stage: LiveStage) {
         self.until(|| self.stage() >= stage).await;
     }
 
@@ -155,11 +163,11 @@ impl LiveRun {
     }
 
     /// Lets a running run have another id if the same request comes under it, once. Returns whether it has it now.
-    pub(super) fn takes_alias(&self, asked: &Asked, run_id: &RunId) -> bool {
+    pub(super) fn takes_alias(&self, asked: &RequestDigest, run_id: &RunId) -> bool {
         let is_same = asked.has_ids && self.asked.as_ref() == Some(asked);
         if !is_same
             || self.run_id == *run_id
-            || self.stage() != RunStage::Running
+            || self.stage() != LiveStage::Running
             || self.control.requested().is_some()
         {
             return false;
@@ -188,7 +196,7 @@ impl LiveRun {
             self.continues.store(true, Ordering::Relaxed);
             let _ = self.log.set(log);
         }
-        self.enter(RunStage::Running);
+        self.enter(LiveStage::Running);
     }
 
     /// The log of a detached run.
@@ -213,7 +221,7 @@ impl LiveRun {
         {
             response.promote();
         }
-        self.until(|| self.log().is_some() || self.stage() > RunStage::Running).await;
+        self.until(|| self.log().is_some() || self.stage() > LiveStage::Running).await;
         self.log().cloned()
     }
 
@@ -248,9 +256,9 @@ impl LiveRun {
     /// Waits until the end of the run is stored, for at most `max`, if its last client has left or leaves within `notice`. A client
     /// that returns to a thread would otherwise read it before the run that it left has ended.
     pub(crate) async fn wait_if_abandoned(&self, notice: Duration, max: Duration) {
-        if timeout(notice, self.reached(RunStage::Left)).await.is_ok() {
+        if timeout(notice, self.reached(LiveStage::Left)).await.is_ok() {
             // After the timeout the caller reads the thread without the end of the run.
-            let _ = timeout(max, self.reached(RunStage::Over)).await;
+            let _ = timeout(max, self.reached(LiveStage::Over)).await;
         }
     }
 }
@@ -279,8 +287,8 @@ impl Drop for RunClient {
         clients.count -= 1;
         let is_last = clients.count == 0;
         drop(clients);
-        if is_last && !self.run.continues() && self.run.stage() <= RunStage::Running {
-            self.run.enter(RunStage::Left);
+        if is_last && !self.run.continues() && self.run.stage() <= LiveStage::Running {
+            self.run.enter(LiveStage::Left);
             stop_left(&self.run);
         }
     }
@@ -296,7 +304,7 @@ fn stop_left(run: &Arc<LiveRun>) {
     runtime.spawn(async move {
         let is_settled = || {
             let has_waiter = run.has_waiter.load(Ordering::Acquire);
-            has_waiter || !run.control.has_open_calls() || run.stage() == RunStage::Over
+            has_waiter || !run.control.has_open_calls() || run.stage() == LiveStage::Over
         };
         let _ = timeout(MAX_OPEN_CALL, run.until(is_settled)).await;
         run.control.stop(Stop::Left);

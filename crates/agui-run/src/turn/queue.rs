@@ -7,10 +7,10 @@ use std::{collections::HashMap, sync::Arc};
 
 use parking_lot::Mutex;
 
-use super::live_run::{LiveRun, RunStage};
+use super::live_run::{LiveRun, LiveStage, RunTrigger};
 use crate::{
     control::{RunControl, Stop},
-    conversation::asked::Asked,
+    conversation::asked::RequestDigest,
     limits::start_error::StartError,
 };
 use agui_protocol::RunId;
@@ -21,20 +21,11 @@ use agui_store::ThreadKey;
 #[derive(Debug, Default)]
 pub struct ThreadQueue(Mutex<HashMap<ThreadKey, Vec<Arc<LiveRun>>>>);
 
-/// The reason for a run.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum RunTrigger {
-    Message,
-    /// A reply to an interrupt. It supersedes no run: no interrupt is open during a run, so the
-    /// reply is late or repeated.
-    Reply,
-}
-
 /// A request as the queue sees it.
 pub(crate) struct Arrival<'a> {
     pub(crate) key: &'a ThreadKey,
     pub(crate) run_id: &'a RunId,
-    pub(crate) asked: Option<&'a Asked>,
+    pub(crate) asked: Option<&'a RequestDigest>,
     pub(crate) trigger: RunTrigger,
     /// True if the client asks for another answer to the same messages.
     pub(crate) regenerates: bool,
@@ -83,7 +74,7 @@ impl ThreadQueue {
                 return Ok(Entered::Same(run.clone()));
             }
             // An ending run is waited for, as by any message. A reply waits even for a queued message.
-            if *trigger == RunTrigger::Message && run.stage() < RunStage::Left {
+            if *trigger == RunTrigger::Message && run.stage() < LiveStage::Left {
                 return Err(StartError::RunIsRunning);
             }
         }
@@ -98,7 +89,7 @@ impl ThreadQueue {
         let run = Arc::new(run);
         match runs.first() {
             Some(first) => first.note_waiter(),
-            None => run.enter(RunStage::HasTurn),
+            None => run.enter(LiveStage::HasTurn),
         }
         runs.push(run.clone());
         Ok(Entered::Place(RunPlace { queue: self.clone(), key: (*key).clone(), run }))
@@ -110,12 +101,12 @@ impl ThreadQueue {
         self: &Arc<Self>,
         key: &ThreadKey,
         run_id: &RunId,
-        asked: Option<Asked>,
+        asked: Option<RequestDigest>,
         control: &Arc<RunControl>,
     ) -> RunPlace {
         let run = LiveRun::new(run_id.clone(), asked, RunTrigger::Message, control.clone());
         let run = Arc::new(run);
-        run.enter(RunStage::HasTurn);
+        run.enter(LiveStage::HasTurn);
         self.0.lock().entry(key.clone()).or_default().insert(0, run.clone());
         RunPlace { queue: self.clone(), key: key.clone(), run }
     }
@@ -164,11 +155,11 @@ impl ThreadQueue {
 impl Drop for RunPlace {
     fn drop(&mut self) {
         let mut threads = self.queue.0.lock();
-        self.run.enter(RunStage::Over);
+        self.run.enter(LiveStage::Over);
         let Some(runs) = threads.get_mut(&self.key) else { return };
         runs.retain(|run| !Arc::ptr_eq(run, &self.run));
         match runs.first() {
-            Some(next) => next.enter(RunStage::HasTurn),
+            Some(next) => next.enter(LiveStage::HasTurn),
             None => drop(threads.remove(&self.key)),
         }
     }
@@ -188,16 +179,16 @@ mod tests {
         ThreadKey { owner: ThreadKey::ANONYMOUS.into(), id: thread.into() }
     }
 
-    fn asked(text: &str) -> Asked {
+    fn asked(text: &str) -> RequestDigest {
         let input = RunAgentInput::new("t", "r", vec![Message::user("m", text)]);
-        Asked::of("a", &input, &Forwarded::new([])).unwrap()
+        RequestDigest::of("a", &input, &Forwarded::new([])).unwrap()
     }
 
     fn enter(
         queue: &Arc<ThreadQueue>,
         key: &ThreadKey,
         run: &str,
-        (asked, trigger): (Option<&Asked>, RunTrigger),
+        (asked, trigger): (Option<&RequestDigest>, RunTrigger),
         max_queued: usize,
     ) -> Result<Entered, StartError> {
         let (run_id, control) = (run.into(), Arc::default());
@@ -215,7 +206,7 @@ mod tests {
     }
 
     fn has_turn(place: &RunPlace) -> bool {
-        place.run.reached(RunStage::HasTurn).now_or_never().is_some()
+        place.run.reached(LiveStage::HasTurn).now_or_never().is_some()
     }
 
     #[test]
@@ -249,15 +240,16 @@ mod tests {
     fn the_same_request_finds_its_run_and_another_one_of_the_id_waits_only_for_an_ending_run() {
         let queue = Arc::new(ThreadQueue::default());
         let (pay, stop) = (asked("Pay"), asked("Stop"));
-        let enter =
-            |asked: &Asked, trigger| enter(&queue, &key("t"), "1", (Some(asked), trigger), 2);
+        let enter = |asked: &RequestDigest, trigger| {
+            enter(&queue, &key("t"), "1", (Some(asked), trigger), 2)
+        };
         let first = place(enter(&pay, RunTrigger::Message));
         assert!(
             matches!(enter(&pay, RunTrigger::Message), Ok(Entered::Same(run)) if Arc::ptr_eq(&run, &first.run))
         );
         assert!(matches!(enter(&stop, RunTrigger::Message), Err(StartError::RunIsRunning)));
         drop(place(enter(&stop, RunTrigger::Reply)));
-        first.run.enter(RunStage::Left);
+        first.run.enter(LiveStage::Left);
         drop(place(enter(&stop, RunTrigger::Message)));
     }
 

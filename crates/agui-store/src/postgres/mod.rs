@@ -13,6 +13,7 @@ mod file_rows;
 mod list;
 mod listen;
 mod notify;
+mod numbers;
 mod open;
 mod pool;
 mod reader;

@@ -15,6 +15,7 @@ mod file_rows;
 mod files;
 mod finish;
 mod log_copier;
+mod numbers;
 mod open;
 mod pending;
 mod reader;

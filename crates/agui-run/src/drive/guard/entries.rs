@@ -31,7 +31,7 @@ pub(crate) struct ImplicitMessage {
 
 /// A subagent that was started.
 #[derive(Debug)]
-pub(crate) struct Subagent {
+pub(crate) struct StartedSubagent {
     pub started: SubagentStarted,
     pub is_active: bool,
 }

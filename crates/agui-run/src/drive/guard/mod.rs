@@ -25,7 +25,7 @@ use std::collections::{HashMap, HashSet};
 use indexmap::{IndexMap, IndexSet};
 
 use self::{
-    entries::{CallDetails, ChunkedItem, ImplicitMessage, Subagent, TextDetails},
+    entries::{CallDetails, ChunkedItem, ImplicitMessage, StartedSubagent, TextDetails},
     history::History,
     items::{ItemTable, MAX_OPEN_ITEMS},
     violation::{Owner, check_patch},
@@ -49,7 +49,7 @@ pub struct Guard {
     reasoning_messages: ItemTable<MessageId, ()>,
     steps: IndexSet<(Owner, String)>,
     /// The subagents that were started.
-    subagents: IndexMap<SubagentRunId, Subagent>,
+    subagents: IndexMap<SubagentRunId, StartedSubagent>,
     /// Subagents that events named before a start event. A start event must not follow.
     unannounced: IndexSet<SubagentRunId>,
     activities: HashMap<MessageId, Owner>,

@@ -1,6 +1,6 @@
 //! Subagents: each is started before its first event, and ends once. Its id is not used again.
 
-use super::{Guard, entries::Subagent, violation::Violation};
+use super::{Guard, entries::StartedSubagent, violation::Violation};
 use crate::drive::progress::EventSink;
 use agui_protocol::{EventType, SubagentRunId, event::SubagentStarted};
 
@@ -9,7 +9,7 @@ impl Guard {
         let refuse = |problem: String| Err(Violation::new(EventType::SubagentStarted, problem));
         let id = &event.subagent_run_id;
         match self.subagents.get(id) {
-            Some(Subagent { is_active: true, .. }) => {
+            Some(StartedSubagent { is_active: true, .. }) => {
                 return refuse(format!("subagent {id:?} is already active"));
             }
             Some(_) => {
@@ -25,7 +25,7 @@ impl Guard {
         {
             return refuse(format!("its parent, subagent {parent:?}, has not started"));
         }
-        let subagent = Subagent { started: event.clone(), is_active: true };
+        let subagent = StartedSubagent { started: event.clone(), is_active: true };
         self.subagents.insert(id.clone(), subagent);
         Ok(true)
     }
