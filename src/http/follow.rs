@@ -15,7 +15,6 @@ use axum::{
     response::{IntoResponse as _, Response},
 };
 use bytes::Bytes;
-use futures::StreamExt as _;
 use serde::Deserialize;
 use utoipa::{
     IntoParams, PartialSchema as _,
@@ -25,12 +24,11 @@ use utoipa::{
 use super::{
     ApiError, ApiResult, App, Caller, ClientEncoder, Path, Query, accepted, refuse, response,
     response_budget::ResponsePermit,
-    sse_response::{expiry, respond, with_timeout},
+    sse_response::{break_at_expiry, broken, respond, with_timeout},
 };
 use agui_agent::Principal;
-use agui_base::RunErrorCode;
-use agui_protocol::{Event, RunId, ThreadId, encode::Encoder, event::RunError};
-use agui_run::host::{FollowError, Follower};
+use agui_protocol::{Event, RunId, ThreadId, encode::Encoder};
+use agui_run::host::{FollowError, Follower, thread_deleted};
 
 /// The header `Last-Event-ID`.
 pub(crate) enum LastEventId {}
@@ -124,7 +122,7 @@ pub(crate) struct FollowedRun {
     /// Sent to this client after the run's first event.
     pub(crate) after_first: Vec<Event>,
     pub(crate) follower: Follower,
-    /// The stream ends when its credential expires. `None` for the response that starts the run, whose time is limited.
+    /// The stream breaks when its credential expires. `None` for the response that starts the run, whose time is limited.
     pub(crate) caller: Option<Principal>,
 }
 
@@ -171,15 +169,16 @@ impl FollowedRun {
                         threads.delivered(&follower).await;
                         break;
                     }
-                    // Without a terminal event, the connection has to break: the client then reconnects.
-                    Some(Err(FollowError::HandedOver)) => {
-                        yield Err(io::ErrorKind::ConnectionAborted.into());
+                    // An end, so that no client asks for the rest.
+                    Some(Err(FollowError::ThreadDeleted)) => {
+                        encoder.event(&thread_deleted(), &mut out);
+                        yield chunk(&mut out);
                         break;
                     }
+                    // The client has to be able to tell the cut from the run's end. It then asks again.
                     Some(Err(error)) => {
-                        tracing::warn!(run = follower.run_id.as_str(), ?error, "cannot follow a run to its end");
-                        encoder.event(&error_event(&error), &mut out);
-                        yield chunk(&mut out);
+                        tracing::info!(run = follower.run_id.as_str(), ?error, "a followed stream breaks");
+                        yield Err(broken());
                         break;
                     }
                 }
@@ -188,7 +187,7 @@ impl FollowedRun {
                 }
             }
         };
-        respond(media_type, Body::from_stream(events.take_until(expiry(caller.as_ref()))))
+        respond(media_type, Body::from_stream(break_at_expiry(caller.as_ref(), events)))
     }
 }
 
@@ -209,18 +208,4 @@ fn write_with_number(
 
 fn chunk(out: &mut Vec<u8>) -> io::Result<Bytes> {
     Ok(std::mem::take(out).into())
-}
-
-fn error_event(error: &FollowError) -> Event {
-    match error {
-        FollowError::Store(_) => RunError::new(
-            RunErrorCode::StoreUnavailable,
-            "the run cannot be followed now; try again later",
-        ),
-        _ => RunError::new(
-            RunErrorCode::LogGone,
-            "the thread of this run was deleted, or its log removed",
-        ),
-    }
-    .into()
 }

@@ -29,7 +29,7 @@ use agui_protocol::{
 };
 use agui_run::{
     Transcript,
-    host::{Drive, Progress, StartedRun},
+    host::{Drive, Progress, StartedRun, thread_deleted},
     log::{FollowError, Follower},
     threads::Threads,
 };
@@ -167,8 +167,12 @@ fn events(
             }
             loop {
                 match next_events(&mut follower).await {
+                    Err(FollowError::ThreadDeleted) => {
+                        yield Ok(Some(thread_deleted()));
+                        return;
+                    }
                     // The connection breaks, so the client does not take a part for the whole.
-                    Err(_) => yield Err(io::ErrorKind::ConnectionAborted.into()),
+                    Err(_) => yield Err(sse_response::broken()),
                     Ok(None) => break,
                     Ok(Some(events)) => {
                         for event in events {
@@ -197,6 +201,7 @@ fn polled<R: Drive + Send>(
                 Progress::Moved => {}
                 Progress::Heartbeat => yield Ok(None),
                 Progress::Ended => break,
+                Progress::Broken => yield Err(sse_response::broken()),
             }
         }
         run.delivered();

@@ -19,7 +19,10 @@ use http_body::{Body as HttpBody, Frame};
 use tracing::Span;
 
 use super::{
-    client_encoder::ClientEncoder, follow::FollowedRun, sse_response::respond, state::App,
+    client_encoder::ClientEncoder,
+    follow::FollowedRun,
+    sse_response::{broken, respond},
+    state::App,
 };
 use agui_agents::cuts_connection;
 use agui_protocol::Event;
@@ -130,7 +133,7 @@ impl<R: Drive> RunBody<R> {
             match self.run.poll_progress(cx, &mut encode) {
                 // hyper closes the connection.
                 Poll::Ready(_) if is_cut => {
-                    return Poll::Ready(Some(Err(io::ErrorKind::ConnectionAborted.into())));
+                    return Poll::Ready(Some(Err(broken())));
                 }
                 Poll::Ready(Progress::Moved)
                     if self.buffer.len() < usize::from(self.chunk_bytes) =>
@@ -144,6 +147,9 @@ impl<R: Drive> RunBody<R> {
                     self.run.delivered();
                     return Poll::Ready(None);
                 }
+                Poll::Ready(Progress::Broken) if self.buffer.is_empty() => {
+                    return Poll::Ready(Some(Err(broken())));
+                }
                 Poll::Pending if self.buffer.is_empty() || self.run.is_ending() => {
                     self.turn_bytes = BYTES_PER_TURN;
                     return Poll::Pending;
@@ -155,7 +161,8 @@ impl<R: Drive> RunBody<R> {
                     cx.waker().wake_by_ref();
                     return Poll::Pending;
                 }
-                Poll::Ready(Progress::Moved | Progress::Ended) | Poll::Pending => {
+                Poll::Ready(Progress::Moved | Progress::Ended | Progress::Broken)
+                | Poll::Pending => {
                     return Poll::Ready(Some(Ok(self.take())));
                 }
             }

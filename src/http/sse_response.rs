@@ -1,8 +1,8 @@
 //! Responses that are streams of events.
 
 use std::{
-    convert::Infallible,
     future::pending,
+    io,
     pin::pin,
     time::{Duration, SystemTime},
 };
@@ -35,8 +35,8 @@ pub(crate) fn respond(media_type: &'static str, body: Body) -> Response {
     (headers, body).into_response()
 }
 
-/// Responds with the frames of new events, until the caller's credential expires. After each
-/// silence of `keep_alive` the client gets a comment.
+/// Responds with the frames of new events. The response has no end: it breaks when the caller's credential expires, or the
+/// server stops. After each silence of `keep_alive` the client gets a comment.
 pub(crate) fn respond_live(
     keep_alive: Option<Duration>,
     caller: Option<&Principal>,
@@ -44,16 +44,48 @@ pub(crate) fn respond_live(
 ) -> Response {
     let body = stream! {
         let mut frames = pin!(frames);
-        yield Ok::<_, Infallible>(Bytes::from_static(CONNECTED));
+        yield Ok(Bytes::from_static(CONNECTED));
         loop {
             match with_timeout(keep_alive, frames.next()).await {
                 None => yield Ok(Bytes::from_static(KEEP_ALIVE)),
                 Some(Some(frame)) => yield Ok(frame),
-                Some(None) => break,
+                Some(None) => {
+                    yield Err(broken());
+                    break;
+                }
             }
         }
     };
-    respond(SSE_MEDIA_TYPE, Body::from_stream(body.take_until(expiry(caller))))
+    respond(SSE_MEDIA_TYPE, Body::from_stream(break_at_expiry(caller, body)))
+}
+
+/// Returns the error of a body that is cut: over HTTP/1.1 the last chunk is absent, over HTTP/2 the stream is reset.
+pub(crate) fn broken() -> io::Error {
+    io::ErrorKind::ConnectionAborted.into()
+}
+
+/// Breaks a stream when the caller's credential expires.
+pub(crate) fn break_at_expiry<S: Stream<Item = io::Result<Bytes>> + Send>(
+    caller: Option<&Principal>,
+    frames: S,
+) -> impl Stream<Item = io::Result<Bytes>> + Send + use<S> {
+    let expiry = expiry(caller);
+    stream! {
+        let (mut frames, mut expiry) = (pin!(frames), pin!(expiry));
+        loop {
+            let frame = tokio::select! {
+                biased;
+                () = &mut expiry => Some(Err(broken())),
+                frame = frames.next() => frame,
+            };
+            let Some(frame) = frame else { break };
+            let is_broken = frame.is_err();
+            yield frame;
+            if is_broken {
+                break;
+            }
+        }
+    }
 }
 
 /// Returns the frame of an event without a name.

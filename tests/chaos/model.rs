@@ -101,7 +101,7 @@ impl RunFacts {
 
 /// The codes with which a run ends for its client while the stored end may be another one.
 const OWN_ERRORS: [&str; 5] =
-    ["store_unavailable", "lease_lost", "server_shutdown", "server_lost", "log_gone"];
+    ["store_unavailable", "lease_lost", "server_shutdown", "server_lost", "thread_deleted"];
 
 /// True if the run's end is stored as its terminal event says.
 pub(crate) fn is_stored_end(terminal: &Value) -> bool {
@@ -253,9 +253,9 @@ impl Thread {
                 format!("{} has {stored:?} as event {number}, a client has read {json}", place())
             });
         }
-        // A follower gets an error of its own when the log cannot be read.
+        // A client gets an error of its own when the end of the run cannot be stored, and when the thread is deleted.
         let own_error = |json: &&String| {
-            json.contains("\"store_unavailable\"") || json.contains("\"log_gone\"")
+            json.contains("\"store_unavailable\"") || json.contains("\"thread_deleted\"")
         };
         let stored: Vec<_> =
             log.iter().filter(|event| !event.is_snapshot()).map(|event| &event.json).collect();

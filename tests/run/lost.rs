@@ -211,3 +211,18 @@ async fn more_runs_than_a_page_of_the_store_are_closed_at_once() {
     }
     assert!(begin.elapsed() < Duration::from_secs(4), "{:?}", begin.elapsed());
 }
+
+/// The client must not take the part for the whole: it gets no end and no last chunk.
+#[tokio::test]
+async fn a_stream_breaks_whose_lease_another_server_has() {
+    let (agent, strings, _) = puppet();
+    let store = Arc::new(MemoryStore::new());
+    let server = Running::start(Server::new().agent("puppet", agent).store(store.clone())).await;
+    let mut stream = server.raw_run(&ask("t", "r", "m", "go")).await;
+    read_until(&mut stream, |text| text.contains("TEXT_MESSAGE_START")).await;
+    let lost = store.lost_runs("another", now(), 10).await.unwrap().remove(0);
+    store.take_over(&lost.lease, "another", now(), now() + 15_000).await.unwrap().unwrap();
+    strings.send("end".to_owned()).unwrap();
+    let rest = read_until(&mut stream, |_| false).await;
+    assert!(!rest.contains("\"RUN_") && !rest.ends_with("0\r\n\r\n"), "{rest}");
+}

@@ -100,7 +100,7 @@ async fn race(store: Arc<dyn Store>) {
                     let code = last["code"].as_str();
                     assert!(
                         last["type"] == "RUN_FINISHED"
-                            || matches!(code, Some("lease_lost" | "log_gone" | "interrupts_open")),
+                            || matches!(code, Some("thread_deleted" | "interrupts_open")),
                         "{what}"
                     );
                 }
@@ -137,7 +137,7 @@ async fn on_postgres_no_request_fails_while_its_thread_is_deleted() {
 
 /// The store is told to delete the thread, as by another server.
 #[tokio::test]
-async fn the_run_of_a_thread_that_is_deleted_elsewhere_ends_with_lease_lost() {
+async fn the_run_of_a_thread_that_is_deleted_elsewhere_ends_with_thread_deleted() {
     let (agent, strings, _) = puppet();
     let store = Arc::new(MemoryStore::new());
     let server = Running::start(Server::new().agent("puppet", agent).store(store.clone())).await;
@@ -148,6 +148,39 @@ async fn the_run_of_a_thread_that_is_deleted_elsewhere_ends_with_lease_lost() {
     assert!(store.delete(number).await.unwrap());
     strings.send("end".to_owned()).unwrap();
     let end = read_until(&mut stream, |text| text.contains("RUN_")).await;
-    assert!(end.contains("RUN_ERROR") && end.contains("lease_lost"), "{end}");
+    assert!(end.contains("RUN_ERROR") && end.contains("thread_deleted"), "{end}");
     assert_eq!(server.get("/threads/t").await.status(), 404);
+}
+
+/// The streams have an end, so that no client asks for the rest.
+#[tokio::test]
+async fn all_streams_of_a_deleted_thread_end_with_thread_deleted() {
+    for (input, paths) in [
+        (ask("t", "r", "m", "go"), &[][..]),
+        (ask_detached("t", "r"), &["/threads/t/runs/r/events", "/send-message?runId=r&offset=-1"]),
+    ] {
+        let (agent, _strings, dropped) = puppet();
+        let server = Running::start(Server::new().agent("puppet", agent)).await;
+        let mut stream = server.raw_run(&input).await;
+        read_until(&mut stream, |text| text.contains("TEXT_MESSAGE_START")).await;
+        let mut followed = vec![server.post("/threads/t/connect").send().await.unwrap()];
+        for path in paths {
+            followed.push(server.get(path).await);
+        }
+        // Without a detached run, the answer has ended already.
+        let followed = followed.split_off(usize::from(paths.is_empty()));
+        let deleted = server.client.delete(server.url("/threads/t")).send().await.unwrap();
+        assert_eq!((deleted.status().as_u16(), dropped.get()), (204, 1));
+        let end = read_until(&mut stream, |text| text.ends_with("\r\n0\r\n\r\n")).await;
+        assert!(end.contains("RUN_ERROR") && end.contains("thread_deleted"), "{end}");
+        for response in followed {
+            let url = response.url().to_string();
+            let last = events(&response.text().await.unwrap()).pop().unwrap();
+            assert_eq!(
+                (&last["type"], &last["code"]),
+                (&json!("RUN_ERROR"), &json!("thread_deleted")),
+                "{url}"
+            );
+        }
+    }
 }

@@ -152,8 +152,9 @@ async fn streams_are_limited_for_one_principal_and_in_all_until_one_is_closed() 
     .await;
 }
 
+/// A client must be able to tell the cut from an end.
 #[tokio::test]
-async fn streams_end_when_the_credential_of_their_request_expires() {
+async fn streams_break_when_the_credential_of_their_request_expires() {
     let start = Instant::now();
     let expiring = Authenticator::from_fn(|_| async {
         Ok(Principal::new("test", "ann")
@@ -162,23 +163,35 @@ async fn streams_end_when_the_credential_of_their_request_expires() {
     let (agent, _) = silent();
     let server = Running::start(Server::new().agent("silent", agent).authenticator(expiring)).await;
     ask_and_leave(&server, &ask_detached("t", "r")).await;
-    for path in ["/threads/events", "/copilotkit/cpk-debug-events", "/threads/t/runs/r/events"] {
-        let stream = server.client.get(server.url(path)).send().await.unwrap();
-        assert_eq!(stream.status(), 200, "{path}");
-        // Returns when the stream ends.
-        stream.text().await.unwrap();
+    let get = |path: &str| server.client.get(server.url(path));
+    let requests = [
+        get("/threads/events"),
+        get("/copilotkit/cpk-debug-events"),
+        get("/threads/t/runs/r/events"),
+        get("/threads/t/runs/r/events").header("accept", "application/vnd.ag-ui.event+proto"),
+        get("/send-message?runId=r&offset=-1"),
+        server.post("/threads/t/connect"),
+        server.post("/send-message").json(&ask_detached("t", "r")).header("last-event-id", "1"),
+    ];
+    for request in requests {
+        let stream = request.send().await.unwrap();
+        let url = stream.url().to_string();
+        assert_eq!(stream.status(), 200, "{url}");
+        let body = stream.bytes().await;
+        assert!(body.is_err(), "{url}: {body:?}");
     }
-    assert!(start.elapsed() >= Duration::from_millis(900));
+    assert!(start.elapsed() >= Duration::from_millis(2_100));
 }
 
 #[tokio::test]
-async fn streams_of_changes_end_when_the_server_stops() {
+async fn streams_of_changes_break_when_the_server_stops() {
     let server = Running::start(Server::new().agent("echo", Echo)).await;
     let mut stream = follow(&server, "none").await;
     drop(server);
     // Returns when the connection closes.
     let rest = read_until(&mut stream, |_| false).await;
     assert_eq!(events(&rest), [] as [Value; 0]);
+    assert!(!rest.ends_with("0\r\n\r\n"), "{rest}");
 }
 
 #[tokio::test]

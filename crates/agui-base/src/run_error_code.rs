@@ -21,7 +21,6 @@ named_enum! {
         InvalidResponseSchema = "invalid_response_schema",
         InvalidResumePayload = "invalid_resume_payload",
         LeaseLost = "lease_lost",
-        LogGone = "log_gone",
         MaxSteps = "max_steps",
         ModelCallMalformed = "model_call_malformed",
         ModelEmpty = "model_empty",
@@ -54,6 +53,7 @@ named_enum! {
         ServerLost = "server_lost",
         ServerShutdown = "server_shutdown",
         StoreUnavailable = "store_unavailable",
+        ThreadDeleted = "thread_deleted",
     }
 }
 

@@ -18,7 +18,7 @@ use tokio::sync::Notify;
 pub enum Stop {
     Cancel = 1,
     Shutdown = 2,
-    /// Another process took over the lease, or the thread was deleted.
+    /// The lease could not be renewed, another process took it over, or the thread was deleted.
     LeaseLost = 3,
     /// The run has added more bytes than allowed.
     TooLong = 4,

@@ -16,6 +16,7 @@ pub use crate::{
         start_error::StartError,
     },
     log::{FollowError, Follower},
+    persist::stored_run::thread_deleted,
     request::{RunRequest, StartedRun},
     runs::{Runs, RunsBuilder},
     turn::thread_core::{ThreadCore, ThreadData},

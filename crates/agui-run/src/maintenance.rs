@@ -9,7 +9,7 @@ use std::{
 
 use futures::{StreamExt as _, stream};
 use parking_lot::Mutex;
-use tokio::time::{Instant, Interval, MissedTickBehavior, interval, timeout};
+use tokio::time::{Instant, Interval, MissedTickBehavior, interval, timeout, timeout_at};
 
 use super::{
     control::Stop,
@@ -18,7 +18,7 @@ use super::{
     runs::Runs,
     turn::{active::ActiveRun, thread_core::ThreadCore},
 };
-use agui_store::{LostRun, SharedStore, StoreError, Topic, host::now};
+use agui_store::{LostRun, SharedStore, StoreError, ThreadKey, Topic, host::now};
 
 /// The interval of polling for cancel requests of other processes: without signals, and with
 /// signals, which can be lost.
@@ -30,6 +30,8 @@ const SWEEPS_BETWEEN_CHECKS: u32 = 60;
 /// The number of lost runs that are read at once. One owner has fewer, so they hide no others.
 const MAX_LOST_RUNS: usize = 10_000;
 const MAX_CONCURRENT_CONTINUATIONS: usize = 4;
+/// The time for a renewal that begins when the leases have ended already.
+const RENEWAL_TIMEOUT: Duration = Duration::from_secs(2);
 /// No process has this name, so all runs belong to other holders.
 const ALL_HOLDERS: &str = "";
 
@@ -110,9 +112,19 @@ async fn maintain(runs: Weak<Runs>, threads: Weak<ThreadCore>) {
         renew_regularly(threads.clone(), lease),
         continue_lost_regularly(runs, threads.clone(), lease),
         forward_cancels(threads.clone()),
-        receive_announcements(store, events),
-        sweep_regularly(threads)
+        receive_announcements(store, events, |key| stop_deleted(threads.clone(), key)),
+        sweep_regularly(threads.clone())
     );
+}
+
+/// Stops the run of this process on a thread that another process has deleted. The key may have a newer thread.
+async fn stop_deleted(threads: Weak<ThreadCore>, key: ThreadKey) {
+    let Some(threads) = threads.upgrade() else { return };
+    if let Some(active) = threads.queue.active(&key)
+        && threads.store.is_deleted(&key, active.lease.thread).await.is_ok_and(|deleted| deleted)
+    {
+        active.control.cancel();
+    }
 }
 
 async fn sweep_regularly(threads: Weak<ThreadCore>) {
@@ -230,16 +242,28 @@ impl LeaseRenewal {
     ) -> Result<(), StoreError> {
         let begin = Instant::now();
         let active = threads.queue.all_active();
-        match shared.renew(&threads.holder, threads.lease_until(now())).await {
+        let stop_all = || active.iter().for_each(|run| run.control.stop(Stop::LeaseLost));
+        let lease_end = self.renewed + threads.options.lease;
+        // A renewal that comes late, on a busy machine, has a chance.
+        let deadline = lease_end.max(begin + RENEWAL_TIMEOUT);
+        let mut renewal = shared.renew(&threads.holder, threads.lease_until(now()));
+        let renewed = match timeout_at(deadline, &mut renewal).await {
+            Ok(renewed) => renewed,
+            // Other servers may have taken over the runs. Their clients ask again there.
+            Err(_) => {
+                stop_all();
+                renewal.await
+            }
+        };
+        match renewed {
             Ok(held) => {
                 self.renewed = begin;
                 stop_lost(&active, &held);
                 self.close_unlaunched(threads, held).await
             }
             Err(error) => {
-                // The leases have ended, and other servers may have closed the runs.
-                if self.renewed.elapsed() > threads.options.lease {
-                    active.iter().for_each(|run| run.control.stop(Stop::LeaseLost));
+                if Instant::now() >= lease_end {
+                    stop_all();
                 }
                 Err(error)
             }

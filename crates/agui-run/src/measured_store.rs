@@ -70,6 +70,16 @@ impl MeasuredStore {
         Ok(appended)
     }
 
+    /// Returns whether the thread of this number was deleted. Its key may have a newer thread.
+    pub(crate) async fn is_deleted(
+        &self,
+        key: &ThreadKey,
+        number: i64,
+    ) -> Result<bool, StoreError> {
+        let view = self.thread(key, ThreadParts::default()).await?;
+        Ok(view.is_none_or(|view| view.thread.number != number))
+    }
+
     pub fn files(&self, options: FileOptions) -> Option<Files> {
         Files::from_store(&self.store, options)
     }

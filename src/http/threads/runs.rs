@@ -129,6 +129,7 @@ async fn wait_for_end(mut follower: Follower) -> Result<bool, ThreadError> {
 fn unreadable(error: FollowError) -> ThreadError {
     match error {
         FollowError::Store(error) => error.into(),
+        FollowError::ThreadDeleted => ThreadError::NoThread,
         FollowError::Gone | FollowError::HandedOver => ThreadError::LogRemoved,
     }
 }

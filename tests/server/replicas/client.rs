@@ -215,6 +215,14 @@ impl Stream {
         events
     }
 
+    /// Reads until the connection is lost. Panics at an end, of the run or of the response.
+    pub(crate) async fn broken(mut self) {
+        while let Ok(event) = self.next_or_cut().await {
+            let event = event.expect("the response has an end").event;
+            assert!(!event["type"].as_str().unwrap().starts_with("RUN_"), "{event}");
+        }
+    }
+
     /// Returns all remaining events.
     pub(crate) async fn rest(mut self) -> Vec<Received> {
         let mut events = Vec::new();

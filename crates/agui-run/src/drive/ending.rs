@@ -26,20 +26,16 @@ impl From<Stop> for RunEnding {
                 RunErrorCode::ServerShutdown,
                 "the server is shutting down; please try again",
             )),
-            Stop::LeaseLost => Self::Failed(lease_lost()),
+            Stop::LeaseLost => Self::Failed(RunError::new(
+                RunErrorCode::LeaseLost,
+                "the server could not keep its lease of the thread; please try again",
+            )),
             Stop::TooLong => Self::Failed(RunError::new(
                 RunErrorCode::RunTooLong,
                 "the run added more bytes than the server stores for a run",
             )),
         }
     }
-}
-
-pub(crate) fn lease_lost() -> RunError {
-    RunError::new(
-        RunErrorCode::LeaseLost,
-        "the run was taken over by another server, or its thread was deleted",
-    )
 }
 
 // The functions below are cold, so that a run's end does not displace the code of its events from the instruction cache.

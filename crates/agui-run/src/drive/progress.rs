@@ -32,6 +32,8 @@ pub enum Progress {
     Heartbeat,
     /// The run has ended. No event follows.
     Ended,
+    /// The events end here without the run's end. The response has to break, so that its client can tell.
+    Broken,
 }
 
 /// Receives the events of a run in order.

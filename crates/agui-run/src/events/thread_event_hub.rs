@@ -156,8 +156,12 @@ impl ThreadEventHub {
     }
 }
 
-/// Forwards the announcements of other processes. Ends when the store has no more.
-pub(crate) async fn receive_announcements(store: MeasuredStore, hub: Arc<ThreadEventHub>) {
+/// Forwards the announcements of other processes. Ends when the store has no more. Calls `on_deleted` for each deleted thread.
+pub(crate) async fn receive_announcements<F: Future<Output = ()>>(
+    store: MeasuredStore,
+    hub: Arc<ThreadEventHub>,
+    on_deleted: impl Fn(ThreadKey) -> F,
+) {
     let Some(mut announcements) = store.shared().map(|shared| shared.signals().announcements())
     else {
         return;
@@ -167,7 +171,11 @@ pub(crate) async fn receive_announcements(store: MeasuredStore, hub: Arc<ThreadE
             Ok(Some(json)) => {
                 match serde_json::from_str(&json) {
                     Ok(Announcement::Change { owner, id, change }) => {
-                        hub.send(&ThreadKey { owner, id }, change)
+                        let key = ThreadKey { owner, id };
+                        hub.send(&key, change);
+                        if change == ThreadChange::Deleted {
+                            on_deleted(key).await;
+                        }
                     }
                     Ok(Announcement::Missed) => hub.send_missed(),
                     // A later version may announce something else.

@@ -1,8 +1,8 @@
 //! Follows the log of a run from any event to its end, in whichever process the run is.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
-use tokio::time::{Instant, sleep};
+use tokio::time::{Instant, sleep, timeout};
 
 use super::{
     followed::{FollowedLog, FollowedLogs, POLL, STORE_TIMEOUT},
@@ -11,16 +11,20 @@ use super::{
 use agui_base::permits::Permit;
 use agui_observe::metrics::GaugeCount;
 use agui_protocol::RunId;
-use agui_store::{RunRecord, RunStatus, StoreError, ThreadKey};
+use agui_store::{EventPage, RunRecord, RunStatus, StoreError, ThreadKey};
 
 /// The size of the events that are read at once. A follower keeps them until its client has read
 /// them.
 const PAGE_BYTES: usize = 64 * 1024;
+/// The time of the first read after this process has lost the log.
+const LOST_READ_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// An error of following a log.
 #[derive(Debug, thiserror::Error)]
 pub enum FollowError {
-    /// The thread was deleted, the run was replaced, or its log was removed.
+    #[error("the thread of this run was deleted")]
+    ThreadDeleted,
+    /// The run was replaced, or its log was removed.
     #[error("the log of this run was removed")]
     Gone,
     /// This process stops, and another one continues the run.
@@ -44,6 +48,8 @@ pub struct Follower {
     /// The log, if another process runs the run and this follower has read all older events.
     followed: Option<Arc<FollowedLog>>,
     is_delivered: bool,
+    /// True after this process has lost the log, until the store has been read. It may have lost the store, too.
+    is_lost: bool,
     /// Each follower has a page of its log in memory.
     _permit: Option<Permit>,
     _count: GaugeCount,
@@ -90,6 +96,7 @@ impl Follower {
             live: None,
             followed: None,
             is_delivered: false,
+            is_lost: false,
             _permit: permit,
             _count: GaugeCount::new(&logs.store.metrics().runs.followers),
         }
@@ -112,8 +119,9 @@ impl Follower {
     /// Waits for the next events. Returns `None` after the last one. Cancel-safe.
     ///
     /// # Errors
-    /// [`FollowError::Gone`] if the log was removed, [`FollowError::Store`] if the store fails or
-    /// is unavailable for a minute.
+    /// [`FollowError::ThreadDeleted`], [`FollowError::Gone`] if the log was removed, [`FollowError::HandedOver`] if this
+    /// process stops, and [`FollowError::Store`] if the store fails, is unavailable for 30 seconds, or is unavailable after
+    /// this process has lost the log.
     pub async fn next(&mut self) -> Result<Option<LogChunk>, FollowError> {
         loop {
             let next = match (&self.live, &self.followed) {
@@ -134,7 +142,9 @@ impl Follower {
                 NextChunk::End(LogEnd::Complete) => return Ok(None),
                 // The process that continues the run stores its end, or the store was unavailable
                 // for long.
-                NextChunk::End(LogEnd::Lost) => (self.live, self.followed) = (None, None),
+                NextChunk::End(LogEnd::Lost) => {
+                    (self.live, self.followed, self.is_lost) = (None, None, true)
+                }
                 NextChunk::End(LogEnd::HandedOver) => return Err(FollowError::HandedOver),
             }
         }
@@ -145,9 +155,10 @@ impl Follower {
         let mut failing_since = None;
         let (thread, run) = self.numbers;
         loop {
-            let (owner, after) = (&self.key.owner, self.after);
-            match self.logs.store.events(owner, run, after, PAGE_BYTES).await {
+            let after = self.after;
+            match self.read(run).await {
                 Ok(Some(page)) => {
+                    self.is_lost = false;
                     let last = after + page.events.len() as u64;
                     let (is_running, is_newest) =
                         (page.status == RunStatus::Running, page.count <= last);
@@ -170,8 +181,15 @@ impl Follower {
                         (true, false) => return Ok(NextChunk::End(LogEnd::Complete)),
                     }
                 }
-                Ok(None) => return Err(FollowError::Gone),
-                Err(error) if error.is_transient() => {
+                Ok(None) => {
+                    let is_deleted = self.logs.store.is_deleted(&self.key, thread).await?;
+                    return Err(if is_deleted {
+                        FollowError::ThreadDeleted
+                    } else {
+                        FollowError::Gone
+                    });
+                }
+                Err(error) if error.is_transient() && !self.is_lost => {
                     let since = *failing_since.get_or_insert_with(Instant::now);
                     if since.elapsed() > STORE_TIMEOUT {
                         return Err(error.into());
@@ -181,5 +199,14 @@ impl Follower {
             }
             sleep(POLL).await;
         }
+    }
+
+    async fn read(&self, run: i64) -> Result<Option<EventPage>, StoreError> {
+        let read = self.logs.store.events(&self.key.owner, run, self.after, PAGE_BYTES);
+        if !self.is_lost {
+            return read.await;
+        }
+        let read = timeout(LOST_READ_TIMEOUT, read).await;
+        read.map_err(|_| StoreError::Unavailable("no response after the lease was lost".into()))?
     }
 }

@@ -6,19 +6,23 @@ use std::{
     task::{Context, Poll, ready},
 };
 
-use super::transcribed_run::TranscribedRun;
+use futures::FutureExt as _;
+
+use super::transcribed_run::{EndCommit, TranscribedRun};
 use crate::{
+    control::{RunControl, Stop},
     drive::progress::Progress,
     log::{LiveLog, LogEnd, live::to_line},
 };
 use agui_protocol::Event;
-use agui_store::StoreError;
 
 const MAX_EVENTS_PER_POLL: usize = 128;
 
 pub(crate) async fn drive(mut transcribed: TranscribedRun, log: Arc<LiveLog>) {
     let threads = transcribed.held.threads.clone();
+    let control = transcribed.held.run.control.clone();
     poll_fn(|cx| {
+        leave_if_lost(&control, &log, cx);
         let polled = poll_events(&mut transcribed, &log, cx);
         if log.has_pending() {
             threads.log_writer.schedule(&log);
@@ -38,28 +42,32 @@ async fn store_end(mut transcribed: TranscribedRun, terminal: &Event, log: &Arc<
         transcribed.held.threads.log_writer.schedule(log);
     }
     let ended = log.millis();
-    let is_written = poll_fn(|cx| log.poll_written(cx)).await;
-    let last = log.terminal_batch(terminal, ended);
+    let control = transcribed.held.run.control.clone();
+    let is_written = poll_fn(|cx| {
+        leave_if_lost(&control, log, cx);
+        log.poll_written(cx)
+    })
+    .await;
     // Stored after all events before it: otherwise another process closes the run and its log.
-    let result = if is_written {
-        transcribed.commit(false, Some(last.clone())).await.stored
-    } else {
-        Err(StoreError::LeaseLost)
-    };
-    match result {
-        Ok(()) => {
+    if is_written {
+        let last = log.terminal_batch(terminal, ended);
+        let mut commit = transcribed.commit(false, Some(last.clone()));
+        let committed = poll_fn(|cx| {
+            leave_if_lost(&control, log, cx);
+            commit.poll_unpin(cx)
+        });
+        if committed.await.end == EndCommit::Stored {
             log.confirm_written(last);
-            log.end(LogEnd::Complete);
+            return log.end(LogEnd::Complete);
         }
-        Err(error) => {
-            if !matches!(error, StoreError::LeaseLost) {
-                tracing::error!(
-                    ?error,
-                    "the end of a detached run could not be stored; it will be closed as lost"
-                );
-            }
-            log.end(LogEnd::Lost);
-        }
+    }
+    log.end(LogEnd::Lost);
+}
+
+/// Ends the log in this process if the lease is lost. Its followers do not wait for a store that this process may not reach.
+fn leave_if_lost(control: &RunControl, log: &LiveLog, cx: &mut Context<'_>) {
+    if control.poll_requested(cx) == Some(Stop::LeaseLost) {
+        log.end(LogEnd::Lost);
     }
 }
 
@@ -99,7 +107,7 @@ fn poll_events(
             }
         };
         match ready!(transcribed.poll_progress(cx, &mut push)) {
-            Progress::Ended => return Poll::Ready(()),
+            Progress::Ended | Progress::Broken => return Poll::Ready(()),
             Progress::Moved | Progress::Heartbeat => {}
         }
     }

@@ -12,22 +12,20 @@ use std::{
 use futures::{FutureExt as _, future::BoxFuture};
 use tokio::time::{Sleep, sleep};
 
-use super::transcribed_run::{Committed, TranscribedRun};
+use super::transcribed_run::{Committed, EndCommit, TranscribedRun};
 use crate::{
     control::Stop,
-    drive::{
-        ending::lease_lost,
-        progress::{Drive, EventSink, Progress},
-    },
+    drive::progress::{Drive, EventSink, Progress},
     turn::{active::ActiveRun, held_lease::HeldLease},
 };
 use agui_base::RunErrorCode;
 use agui_protocol::{Event, event::RunError};
-use agui_store::StoreError;
 
 /// The time that the last events are held back until the end is stored, so that they are sent
 /// together with the terminal event.
 const MAX_HOLD: Duration = Duration::from_millis(50);
+/// The time in which the store can say that a run has lost its lease because its thread was deleted. Then the response breaks.
+const LEASE_CHECK_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// A run on a stored thread. Dropping it cancels the run and stores its messages so far.
 pub struct StoredRun {
@@ -51,6 +49,8 @@ enum StoredStage {
         /// Set if the end was stored as delivered, and the client has not read the response to its end yet.
         undelivered: Option<HeldLease>,
     },
+    /// Another server has the thread, and stores the end of the run.
+    Lost,
 }
 
 impl StoredRun {
@@ -73,24 +73,44 @@ impl StoredRun {
                 return Poll::Ready(Progress::Moved);
             }
         }
-        let StoredStage::Committing { commit, terminal, hold_timer } = &mut self.stage else {
-            return Poll::Ready(Progress::Ended);
-        };
-        let Poll::Ready(Committed { stored, held, snapshot }) = commit.as_mut().poll(cx) else {
-            if terminal.is_some() {
-                let hold_timer = hold_timer.get_or_insert_with(|| Box::pin(sleep(MAX_HOLD)));
-                // The timer only wakes the task, which then calls `is_ending` again.
-                let _ = hold_timer.is_elapsed() || hold_timer.poll_unpin(cx).is_ready();
+        let (commit, terminal, hold_timer) = match &mut self.stage {
+            StoredStage::Committing { commit, terminal, hold_timer } => {
+                (commit, terminal, hold_timer)
             }
-            return Poll::Pending;
+            StoredStage::Lost => return Poll::Ready(Progress::Broken),
+            _ => return Poll::Ready(Progress::Ended),
+        };
+        let Poll::Ready(Committed { end, held, snapshot }) = commit.as_mut().poll(cx) else {
+            if terminal.is_none() {
+                return Poll::Pending;
+            }
+            let is_lost = self.active.control.poll_requested(cx) == Some(Stop::LeaseLost);
+            let hold = if is_lost { LEASE_CHECK_TIMEOUT } else { MAX_HOLD };
+            let hold_timer = hold_timer.get_or_insert_with(|| Box::pin(sleep(hold)));
+            let is_elapsed = hold_timer.is_elapsed() || hold_timer.poll_unpin(cx).is_ready();
+            // Storing the end goes on after the response. Otherwise the timer only wakes the task, which then calls
+            // `is_ending` again.
+            return if is_lost && is_elapsed {
+                Poll::Ready(Progress::Broken)
+            } else {
+                Poll::Pending
+            };
         };
         let terminal = terminal.take();
-        self.stage = StoredStage::Over { undelivered: stored.is_ok().then_some(held) };
+        self.stage = StoredStage::Over { undelivered: (end == EndCommit::Stored).then_some(held) };
         let Some(terminal) = terminal else { return Poll::Ready(Progress::Ended) };
-        if let Some(snapshot) = snapshot.filter(|_| stored.is_ok()) {
-            sink.emit(&snapshot);
+        match end {
+            EndCommit::Stored => {
+                snapshot.into_iter().for_each(|snapshot| sink.emit(&snapshot));
+                sink.emit(&terminal);
+            }
+            EndCommit::ThreadDeleted => sink.emit(&thread_deleted()),
+            EndCommit::LeaseLost => {
+                self.stage = StoredStage::Lost;
+                return Poll::Ready(Progress::Broken);
+            }
+            EndCommit::Failed => sink.emit(&end_not_stored()),
         }
-        sink.emit(&with_store_result(*terminal, stored));
         Poll::Ready(Progress::Moved)
     }
 
@@ -131,7 +151,7 @@ impl Drive for StoredRun {
 impl Drop for StoredRun {
     fn drop(&mut self) {
         let stage = self.take_stage();
-        if matches!(stage, StoredStage::Over { undelivered: None }) {
+        if matches!(stage, StoredStage::Over { undelivered: None } | StoredStage::Lost) {
             return;
         }
         self.active.client_left();
@@ -146,9 +166,10 @@ async fn abandon(stage: StoredStage) {
     // The transcribed run has logged an end that could not be stored.
     let undelivered = match stage {
         StoredStage::Over { undelivered } => undelivered,
+        StoredStage::Lost => None,
         StoredStage::Committing { commit, .. } => {
-            let Committed { stored, held, .. } = commit.await;
-            stored.is_ok().then_some(held)
+            let Committed { end, held, .. } = commit.await;
+            (end == EndCommit::Stored).then_some(held)
         }
         StoredStage::Running(mut transcribed) => {
             tracing::debug!("the client left");
@@ -169,14 +190,15 @@ fn is_shutdown(terminal: &Event) -> bool {
     matches!(terminal, Event::RunError(error) if error.code.as_deref() == Some(RunErrorCode::ServerShutdown.as_str()))
 }
 
-fn with_store_result(terminal: Event, stored: Result<(), StoreError>) -> Event {
-    match stored {
-        Ok(()) => terminal,
-        Err(StoreError::LeaseLost) => lease_lost().into(),
-        Err(_) => RunError::new(
-            RunErrorCode::StoreUnavailable,
-            "the end of the run could not be stored; please try again",
-        )
-        .into(),
-    }
+/// Returns the end of a stream whose thread was deleted. It is an end, so that no client asks for the rest.
+pub fn thread_deleted() -> Event {
+    RunError::new(RunErrorCode::ThreadDeleted, "the thread of this run was deleted").into()
+}
+
+fn end_not_stored() -> Event {
+    RunError::new(
+        RunErrorCode::StoreUnavailable,
+        "the end of the run could not be stored; please try again",
+    )
+    .into()
 }

@@ -54,9 +54,20 @@ struct Transcription {
     has_files: bool,
 }
 
+/// Whether the end of a run is stored.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum EndCommit {
+    Stored,
+    ThreadDeleted,
+    /// Another server has the thread, or is about to have it.
+    LeaseLost,
+    /// The store failed. Another process or the next start closes the run.
+    Failed,
+}
+
 /// The result of storing the end of a run.
 pub(crate) struct Committed {
-    pub stored: Result<(), StoreError>,
+    pub end: EndCommit,
     pub held: HeldLease,
     /// The snapshot before the terminal event: with it, the client has files in place of data.
     pub snapshot: Option<Box<Event>>,
@@ -174,21 +185,34 @@ impl TranscribedRun {
                 Some(batch) => result.with_last_events(batch),
                 None => result,
             };
-            let stored = held.store_end(result).await;
-            match &stored {
-                Ok(()) => {}
-                Err(StoreError::LeaseLost) => {
-                    tracing::info!(
-                        "the run was not stored: its thread was deleted, or another server took over its lease"
-                    );
-                }
-                Err(error) => tracing::error!(?error, "the end of the run could not be stored"),
-            }
+            let end = held.commit(result).await;
             drop(permit);
             held.end_turn();
-            Committed { stored, held, snapshot }
+            Committed { end, held, snapshot }
         };
         Box::pin(tracing::Instrument::instrument(future, span))
+    }
+}
+
+impl HeldLease {
+    async fn commit(&self, result: RunResult) -> EndCommit {
+        match self.store_end(result).await {
+            Ok(()) => EndCommit::Stored,
+            Err(StoreError::LeaseLost) => {
+                let store = &self.threads.store;
+                let is_deleted = store.is_deleted(&self.key, self.run.lease.thread).await;
+                let end = match is_deleted {
+                    Ok(true) => EndCommit::ThreadDeleted,
+                    _ => EndCommit::LeaseLost,
+                };
+                tracing::info!(reason = ?end, "the end of the run was not stored");
+                end
+            }
+            Err(error) => {
+                tracing::error!(?error, "the end of the run could not be stored");
+                EndCommit::Failed
+            }
+        }
     }
 }
 

@@ -6,7 +6,6 @@ use tokio::time::{Instant, sleep};
 
 use super::{ThreadError, Threads};
 use crate::{
-    control::Stop,
     events::thread_event_hub::{ChangedThread, ThreadChange, ThreadChanges},
     log::{Follower, mark::is_mark},
 };
@@ -255,40 +254,12 @@ impl Threads {
         }
     }
 
-    /// Deletes a thread with all its runs. A running run is cancelled first.
+    /// Deletes a thread with all its runs. Stops the running one: the streams of its clients end with `thread_deleted`.
     ///
     /// # Errors
     /// A [`ThreadError`].
     pub async fn delete(&self, key: &ThreadKey) -> Result<(), ThreadError> {
-        self.delete_found(self.thread(key).await?).await
-    }
-
-    async fn delete_found(&self, thread: Thread) -> Result<(), ThreadError> {
-        if thread.is_running {
-            match self
-                .core
-                .queue
-                .active(&thread.key)
-                .filter(|active| active.lease.run == thread.run)
-            {
-                Some(active) => active.control.cancel(),
-                None => match self.cancel_stored(&thread, &thread.run_id).await {
-                    // `NoRun`: another request has deleted the thread, or replaced the run.
-                    Ok(_) | Err(ThreadError::NoRun) => {}
-                    Err(error) => return Err(error),
-                },
-            }
-            let deadline = Instant::now() + RUN_END_TIMEOUT;
-            while Instant::now() < deadline {
-                match self.run(&thread, &thread.run_id).await {
-                    Ok(run) if run.number == thread.run && run.status == RunStatus::Running => {
-                        sleep(RUN_END_POLL).await;
-                    }
-                    Ok(_) | Err(ThreadError::NoRun) => break,
-                    Err(error) => return Err(error),
-                }
-            }
-        }
+        let thread = self.thread(key).await?;
         // Completes even if the client leaves.
         CompleteOnDrop::new(self.clone().delete_stored(thread)).await
     }
@@ -312,7 +283,7 @@ impl Threads {
                     return Ok(deleted);
                 }
                 for thread in page {
-                    match threads.delete_found(thread).await {
+                    match threads.clone().delete_stored(thread).await {
                         Ok(()) => deleted += 1,
                         Err(ThreadError::NoThread) => {}
                         Err(error) => return Err(error),
@@ -326,19 +297,24 @@ impl Threads {
     async fn delete_stored(self, thread: Thread) -> Result<(), ThreadError> {
         self.core.cache.take(&thread.key);
         let existed = self.core.store.delete(thread.number).await?;
-        // A run that did not end in time, or that began in the meantime.
-        if let Some(active) = self
-            .core
-            .queue
-            .active(&thread.key)
-            .filter(|active| active.lease.thread == thread.number)
-        {
-            active.control.stop(Stop::LeaseLost);
-        }
+        self.core.publish(&thread.key, ThreadChange::Deleted);
+        self.stop_run_of_deleted(&thread).await;
         self.core.stored_bytes.forget(&thread.key.owner);
         self.core.remove_data(&thread.key).await;
-        self.core.publish(&thread.key, ThreadChange::Deleted);
         if existed { Ok(()) } else { Err(ThreadError::NoThread) }
+    }
+
+    /// Stops the running run of this process, and waits for its end: it may use the data of the thread.
+    async fn stop_run_of_deleted(&self, thread: &Thread) {
+        let deadline = Instant::now() + RUN_END_TIMEOUT;
+        let active = || {
+            let active = self.core.queue.active(&thread.key);
+            active.filter(|active| active.lease.thread == thread.number)
+        };
+        while let Some(active) = active().filter(|_| Instant::now() < deadline) {
+            active.control.cancel();
+            sleep(RUN_END_POLL).await;
+        }
     }
 
     /// Stores that a follower's client received its run to the end.
