@@ -10,8 +10,8 @@ use async_stream::stream;
 use axum::{
     Extension,
     body::Body,
-    extract::State,
-    http::{HeaderMap, StatusCode},
+    extract::{FromRequestParts, State},
+    http::{HeaderMap, StatusCode, Uri, request::Parts},
     response::{IntoResponse as _, Response},
 };
 use bytes::Bytes;
@@ -30,16 +30,48 @@ use agui_agent::Principal;
 use agui_protocol::{Event, RunId, ThreadId, encode::Encoder};
 use agui_run::host::{FollowError, Follower, thread_deleted};
 
-/// The header `Last-Event-ID`.
-pub(crate) enum LastEventId {}
+/// The parameters of the query that stand for `Last-Event-ID`: `event-source-polyfill` sends no headers of its own. The first one
+/// is in the reference.
+const LAST_EVENT_ID_PARAMETERS: [&str; 2] = ["lastEventId", "lastEventID"];
+
+/// The number of the last event that a reconnecting client has; `None` if it names none.
+pub(crate) struct LastEventId(pub(crate) Option<u64>);
+
+impl LastEventId {
+    /// Reads the header, or else the query. An empty one is absent.
+    pub(crate) fn read(headers: &HeaderMap, uri: &Uri) -> ApiResult<Self> {
+        let header = headers.get("last-event-id");
+        let header = header.map(|value| String::from_utf8_lossy(value.as_bytes()).into_owned());
+        let query = axum::extract::Query::<Vec<(String, String)>>::try_from_uri(uri);
+        let query = query.map(|query| query.0).unwrap_or_default().into_iter();
+        let is_named = |(name, _): &(String, String)| LAST_EVENT_ID_PARAMETERS.contains(&&**name);
+        let named = query.filter(is_named).map(|(_, value)| value);
+        let number = header.into_iter().chain(named).find(|value| !value.trim().is_empty());
+        let number = number.map(|value| event_number("Last-Event-ID", value.trim()));
+        number.transpose().map(Self)
+    }
+}
+
+impl<S: Sync> FromRequestParts<S> for LastEventId {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> ApiResult<Self> {
+        Self::read(&parts.headers, &parts.uri)
+    }
+}
 
 impl IntoParams for LastEventId {
     fn into_params(_: impl Fn() -> Option<ParameterIn>) -> Vec<Parameter> {
-        let header =
-            ParameterBuilder::new().name("Last-Event-ID").parameter_in(ParameterIn::Header);
         let about =
             "The number of the last event that the client has. The response continues after it.";
-        vec![header.schema(Some(u64::schema())).description(Some(about)).build()]
+        let named = |name: &str, place| {
+            let parameter = ParameterBuilder::new().name(name).parameter_in(place);
+            parameter.schema(Some(u64::schema())).description(Some(about)).build()
+        };
+        vec![
+            named("Last-Event-ID", ParameterIn::Header),
+            named(LAST_EVENT_ID_PARAMETERS[0], ParameterIn::Query),
+        ]
     }
 }
 
@@ -69,21 +101,16 @@ pub(crate) async fn follow_run(
     Path((thread, run)): Path<(ThreadId, RunId)>,
     Query(query): Query<FollowQuery>,
     Extension(caller): Extension<Caller>,
+    LastEventId(last): LastEventId,
     headers: HeaderMap,
 ) -> ApiResult {
-    // The header wins: a reconnecting `EventSource` adds it to its URL.
-    let after = match last_event_id(&headers)? {
+    // A reconnecting `EventSource` adds the last event to the URL that it began with.
+    let after = match last {
         Some(number) => number,
         None => query.after.map_or(Ok(0), |after| event_number("after", &after))?,
     };
     let encoder = ClientEncoder::new(&app, &caller, Encoder::negotiate(accepted(&headers))).await;
     follow_after(&app, &caller, thread, &run, after, encoder).await
-}
-
-/// Returns the number of the last event that a reconnecting client has.
-pub(crate) fn last_event_id(headers: &HeaderMap) -> ApiResult<Option<u64>> {
-    let value = headers.get("last-event-id").map(|value| String::from_utf8_lossy(value.as_bytes()));
-    value.map(|value| event_number("Last-Event-ID", value.trim())).transpose()
 }
 
 pub(crate) fn event_number(name: &'static str, value: &str) -> ApiResult<u64> {

@@ -22,7 +22,7 @@ use super::{
     connect::RestatedThread,
     dialects::tanstack::TanStackEncoder,
     error::ApiError,
-    follow::{LastEventId, follow_after, last_event_id},
+    follow::{LastEventId, follow_after},
     read_run::{find_agent, read_run, warn_of_snake_case},
     response_budget::ResponsePermit,
     run_document::{self, DocumentReader, prefers_async, wants_document},
@@ -80,7 +80,8 @@ pub(crate) async fn run_or_reconnect(
     on_disconnect: Option<OnDisconnect>,
     request: Request,
 ) -> Result<Response, ApiError> {
-    if let Some(after) = last_event_id(request.headers())? {
+    let LastEventId(last) = LastEventId::read(request.headers(), request.uri())?;
+    if let Some(after) = last {
         return reconnect(app, &agent, after, request).await;
     }
     let (is_document, is_async) =

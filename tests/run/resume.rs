@@ -202,7 +202,7 @@ async fn a_run_that_cannot_be_continued_is_not_started_again() {
     server.events(&ask("t", "r", "m", "go")).await;
     assert_eq!(refused(&ask("t", "r", "m", "go"), "1").await, (404, "run_has_no_log".to_owned()));
     assert_eq!(refused(&ask("t", "other", "m", "go"), "1").await, (404, "unknown_run".to_owned()));
-    for wrong in ["", "x", "-1", "1, 2"] {
+    for wrong in ["x", "-1", "1, 2"] {
         assert_eq!(
             refused(&ask("t", "r", "m", "go"), wrong).await,
             (400, "invalid_parameter".to_owned()),
@@ -210,4 +210,42 @@ async fn a_run_that_cannot_be_continued_is_not_started_again() {
         );
     }
     assert_eq!(server.thread("t").await["runs"].as_array().unwrap().len(), 1);
+}
+
+/// `event-source-polyfill` sends no headers of its own, and repeats the URL that it began with.
+#[tokio::test]
+async fn a_parameter_of_the_query_stands_for_last_event_id_and_an_empty_one_is_absent() {
+    let (agent, strings, _) = puppet();
+    let server = Running::start(Server::new().agent("puppet", agent)).await;
+    strings.send("a".to_owned()).unwrap();
+    strings.send("end".to_owned()).unwrap();
+    numbered(server.run(&ask_detached("t", "r")).await).await;
+    let first = |after: &str, header: Option<&str>| {
+        let request = server.client.get(server.url(&format!("/threads/t/runs/r/events{after}")));
+        let request = match header {
+            Some(number) => request.header("last-event-id", number),
+            None => request,
+        };
+        async { numbered(request.send().await.unwrap()).await[0].0 }
+    };
+    for (query, header, expected) in [
+        ("?after=1&lastEventId=3", None, 4),
+        ("?after=1&lastEventID=3", None, 4),
+        ("?after=1&lastEventId=3", Some("2"), 3),
+        ("?after=1&lastEventId=", None, 2),
+        ("?after=1", Some(""), 2),
+        ("?lastEventId=3", Some(" "), 4),
+    ] {
+        assert_eq!(first(query, header).await, Some(expected), "{query} {header:?}");
+    }
+    assert_eq!(
+        numbered(server.get("/send-message?runId=r&offset=1&lastEventId=3").await).await[0].0,
+        Some(4)
+    );
+    let wrong = server.get("/threads/t/runs/r/events?lastEventId=x").await;
+    assert_eq!(refusal(wrong).await, (400, "invalid_parameter".to_owned()));
+    // A request that has no event begins a run.
+    strings.send("end".to_owned()).unwrap();
+    let begun = numbered(resume(&server, &ask("t", "r2", "m2", "go"), "").await).await;
+    assert_eq!(begun[0].1["type"], "RUN_STARTED");
 }

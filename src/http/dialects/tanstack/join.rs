@@ -1,7 +1,7 @@
 //! `GET /send-message` and the agents' other paths, as TanStack AI's client calls them: `?runId=…&offset=-1` joins a
 //! detached run, `?threadId=…` returns a thread for a page that was opened or reloaded.
 
-use axum::{Extension, Json, extract::State, http::HeaderMap, response::IntoResponse as _};
+use axum::{Extension, Json, extract::State, response::IntoResponse as _};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, OpenApi, ToSchema};
 
@@ -11,7 +11,7 @@ use super::{
 };
 use crate::http::{
     ApiError, ApiResult, App, Caller, ClientEncoder, ClientFiles, Path, Query,
-    follow::{LastEventId, event_number, follow_after, last_event_id},
+    follow::{LastEventId, event_number, follow_after},
     read_run::find_agent,
     refuse, response,
     threads::pages::page_size,
@@ -93,9 +93,9 @@ pub(crate) async fn join_default_agent(
     State(app): State<App>,
     Query(query): Query<JoinQuery>,
     Extension(caller): Extension<Caller>,
-    headers: HeaderMap,
+    last: LastEventId,
 ) -> ApiResult {
-    join(&app, &caller, query, &headers).await
+    join(&app, &caller, query, last).await
 }
 
 /// Joins a detached run, or returns a thread.
@@ -120,17 +120,22 @@ pub(crate) async fn join_agent(
     Path(agent): Path<String>,
     Query(query): Query<JoinQuery>,
     Extension(caller): Extension<Caller>,
-    headers: HeaderMap,
+    last: LastEventId,
 ) -> ApiResult {
     find_agent(&app, Some(&agent))?;
-    join(&app, &caller, query, &headers).await
+    join(&app, &caller, query, last).await
 }
 
-async fn join(app: &App, caller: &Caller, query: JoinQuery, headers: &HeaderMap) -> ApiResult {
+async fn join(
+    app: &App,
+    caller: &Caller,
+    query: JoinQuery,
+    LastEventId(last): LastEventId,
+) -> ApiResult {
     let threads = &app.threads;
     let Some(run) = &query.run_id else { return hydrate(app, threads, caller, query).await };
-    // The header wins: a reconnecting client adds it to the offset that it began with.
-    let after = match (last_event_id(headers)?, query.offset.as_deref()) {
+    // A reconnecting client adds the last event to the offset that it began with.
+    let after = match (last, query.offset.as_deref()) {
         (Some(number), _) => number,
         (None, None | Some(START_OFFSET)) => 0,
         (None, Some(offset)) => event_number("offset", offset)?,
