@@ -222,6 +222,20 @@ for (const [name, runtimeTransport] of Object.entries(TRANSPORTS)) {
     assert.deepEqual(statuses(stored), ["finished"], "one record for each run id");
   });
 
+  test(`${name}: an answer that the page adds as the result of the call is not its result`, async () => {
+    const tab = await open();
+    await tab.say("approve");
+    const [{ id, toolCallId }] = tab.agent.pendingInterrupts;
+    const answer = JSON.stringify({ approved: true });
+    tab.agent.addMessage({ id: randomUUID(), role: "tool", toolCallId, content: answer });
+    const resume = [entry(id, { approved: true })];
+    await tab.core.runAgent({ agent: tab.agent, runId: tab.events[0].runId, resume });
+    const stored = await tab.requireStored();
+    const results = stored.messages.filter(({ role }) => role === "tool").map(({ content }) => content);
+    assert.equal(results.length, 1);
+    assert.notEqual(results[0], answer);
+  });
+
   test(`${name}: an interrupt is still open after a reload and can be answered`, async () => {
     const before = await open();
     await before.say("approve two");

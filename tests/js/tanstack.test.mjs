@@ -263,7 +263,10 @@ for (const isReloaded of [false, true]) {
     else hotel.resolveInterrupt({ approved: false });
     await answered.kept;
     assert.deepEqual(errors, []);
-    assert.deepEqual((await readThread(server, threadId)).interrupts, []);
+    const stored = await readThread(server, threadId);
+    assert.deepEqual(stored.interrupts, []);
+    const results = stored.messages.filter(({ role }) => role === "tool").map(({ content }) => content);
+    assert.ok(results.length === 2 && results.every((text) => !text.includes("approved")), String(results));
     assert.match(shown(client).at(-1)[1], /a train to Beijing is booked; .* no hotel is booked/);
   });
 }

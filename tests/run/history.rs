@@ -10,7 +10,7 @@ use agui_server::{
         emit::{TextMessage, state},
         events as known,
     },
-    protocol::RunAgentInput,
+    protocol::{RunAgentInput, event::ActivitySnapshot},
     store::{MemoryStore, Store},
 };
 use serde_json::json;
@@ -139,4 +139,58 @@ async fn the_events_that_a_client_received_of_an_abandoned_run_are_stored() {
     assert_eq!(said(&thread), ["user: hi", "assistant: half a sen"]);
     assert_eq!(dropped.get(), 1);
     assert_eq!(thread.get("activeRunId"), None);
+}
+
+/// Its connection broke, so it has no other way to learn the rest.
+#[tokio::test]
+async fn a_client_that_shows_the_begin_of_a_stored_answer_gets_a_snapshot_with_its_next_message() {
+    let (agent, strings, _) = crate::run::puppet();
+    let server = Running::start(Server::new().agent("puppet", agent)).await;
+    for (thread, shown, has_snapshot) in [
+        ("t1", "half a sentence", false),
+        ("t2", "half", true),
+        ("t3", "", true),
+        ("t4", "another", false),
+    ] {
+        let mut stream = server.raw_run(&ask(thread, "r", "m", "hi")).await;
+        strings.send("half a sentence".to_owned()).unwrap();
+        crate::run::read_until(&mut stream, |text| text.contains("half a sentence")).await;
+        drop(stream);
+        let stored = server.until_status(thread, "cancelled").await["messages"].clone();
+        let mut input = ask(thread, "r2", "new", "go on");
+        let mut messages = stored.as_array().unwrap().clone();
+        messages[1]["content"] = json!(shown);
+        messages.extend(input["messages"].as_array().unwrap().clone());
+        input["messages"] = json!(messages);
+        strings.send("end".to_owned()).unwrap();
+        let events = server.events(&input).await;
+        let snapshots = events.iter().filter(|event| event["type"] == "MESSAGES_SNAPSHOT");
+        let last = snapshots.last().map(|snapshot| &snapshot["messages"][1]);
+        assert_eq!(last, has_snapshot.then_some(&stored[1]), "{shown:?}");
+    }
+}
+
+/// A picture that is the whole answer of a model, for example.
+#[tokio::test]
+async fn an_activity_that_is_a_whole_answer_stays_although_a_page_does_not_send_it() {
+    let agent = |input: RunAgentInput, _: RunContext| {
+        let is_first = input.messages.len() == 1;
+        let picture = ActivitySnapshot::new("picture", "picture", serde_json::Map::new());
+        known(if is_first { vec![picture.into()] } else { TextMessage::whole("It is a cat.") })
+    };
+    let server = Running::start(Server::new().agent("painter", agent)).await;
+    let mut input = ask("t", "r1", "m1", "Paint!");
+    server.events(&input).await;
+    let question = json!({ "id": "m2", "role": "user", "content": "What is it?" });
+    input["messages"].as_array_mut().unwrap().push(question);
+    input["runId"] = json!("r2");
+    let events = server.events(&input).await;
+    assert!(
+        events.iter().all(|event| event["type"] != "MESSAGES_SNAPSHOT"),
+        "the page has the picture"
+    );
+    let thread = server.thread("t").await;
+    let roles: Vec<_> =
+        thread["messages"].as_array().unwrap().iter().map(|message| &message["role"]).collect();
+    assert_eq!(roles, ["user", "activity", "user", "assistant"]);
 }

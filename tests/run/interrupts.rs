@@ -111,6 +111,46 @@ async fn an_answer_takes_effect_once() {
     assert_eq!(deleted.get(), 1);
 }
 
+/// CopilotKit and TanStack add the reply to their messages, as the result of the call, and CopilotKit resumes under the id of the
+/// run that asked.
+#[tokio::test]
+async fn a_reply_that_a_client_shows_as_the_result_of_the_call_is_left_out() {
+    for (run, is_complete) in [("r1", true), ("r2", true), ("r2", false)] {
+        let (agent, deleted) = careful(None);
+        let server = Running::start(Server::new().agent("careful", agent)).await;
+        let first = server.events(&ask("t", "r1", "m", "delete it")).await;
+        let shown = first[first.len() - 2]["messages"].clone();
+        let reply = json!({ "id": "reply", "role": "tool", "toolCallId": "call", "content": r#"{"approved":true}"# });
+        let mut input = answer(
+            run,
+            resolved(json!({ "approved": if is_complete { json!(true) } else { json!("yes") } })),
+        );
+        input["messages"] = shown.clone();
+        input["messages"].as_array_mut().unwrap().push(reply);
+        let events = server.events(&input).await;
+        let stored = server.thread("t").await["messages"].clone();
+        if !is_complete {
+            assert_eq!(
+                (stored, events[1]["code"].as_str()),
+                (shown, Some("invalid_resume_payload"))
+            );
+            continue;
+        }
+        // The client drops its own message, and shows what the call gave.
+        assert_eq!(
+            types(&events)[1..4],
+            ["MESSAGES_SNAPSHOT", "MESSAGES_SNAPSHOT", "TOOL_CALL_RESULT"]
+        );
+        assert_eq!((&events[2]["messages"], &events[3]["content"]), (&shown, &json!("deleted")));
+        let results: Vec<_> =
+            stored.as_array().unwrap().iter().filter(|message| message["role"] == "tool").collect();
+        assert_eq!(
+            (results.len(), &results[0]["content"], deleted.get()),
+            (1, &json!("deleted"), 1)
+        );
+    }
+}
+
 #[tokio::test]
 async fn a_run_without_an_answer_reports_the_interrupt_again_and_does_nothing() {
     let (agent, deleted) = careful(None);

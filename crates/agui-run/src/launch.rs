@@ -154,7 +154,8 @@ impl Admission {
         let (bytes, loaded) =
             loaded.map_or((0, None), |loaded| (loaded.bytes, Some(loaded.branch)));
         let has_stored_messages = loaded.as_ref().is_some_and(|branch| branch.len() > 0);
-        let lacks_messages = matches!(case, BranchCase::NothingKnown | BranchCase::Unseen)
+        let lacks_messages = (matches!(case, BranchCase::NothingKnown | BranchCase::Unseen)
+            || plan.matched.client_differs)
             && has_stored_messages
             || !plan.known_results.is_empty();
         let sent = std::mem::take(&mut request.input.messages);

@@ -55,6 +55,7 @@ impl Plan {
                 kept,
                 updated: Vec::new(),
                 appended: Vec::new(),
+                client_differs: false,
             },
             rejoined: Vec::new(),
             known_results: Vec::new(),

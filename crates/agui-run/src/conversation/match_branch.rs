@@ -20,7 +20,7 @@ use std::{
 
 use self::{renamed::show_renamed, without_ids::shown_without_ids};
 use super::branch::Branch;
-use agui_protocol::{Message, MessageId, Role, ToolCallId};
+use agui_protocol::{AssistantMessage, Message, MessageId, Role, ToolCallId};
 use agui_store::{MessageNode, MessageOrigin};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -40,6 +40,19 @@ pub(crate) struct BranchMatch {
     /// The new texts of kept messages, by position in the branch.
     pub updated: Vec<(usize, Message)>,
     pub appended: Vec<AppendedMessage>,
+    /// True if the client shows something that the branch does not have: the begin of an answer, or a reply as a result.
+    pub client_differs: bool,
+}
+
+impl BranchMatch {
+    /// Leaves out results that are the replies of the request, if the interrupts are of another branch than the matched one.
+    /// The first `rejoined` messages are stored.
+    pub(crate) fn leave_out_replies(&mut self, list: &ClientList<'_>, rejoined: usize) {
+        let new = self.appended.split_off(rejoined);
+        let is_reply = |new: &AppendedMessage| matches!(*new, AppendedMessage::Client(at) if list.is_reply(&list.messages[at]));
+        self.client_differs |= new.iter().any(is_reply);
+        self.appended.extend(new.into_iter().filter(|new| !is_reply(new)));
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -51,7 +64,7 @@ pub(crate) enum AppendedMessage {
     Known(usize),
 }
 
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub(crate) struct ClientList<'a> {
     pub messages: &'a [Message],
     /// The positions of the messages that came without an id, ascending.
@@ -61,13 +74,28 @@ pub(crate) struct ClientList<'a> {
     pub(crate) shows_retracted: bool,
     /// True if the request replies to an open interrupt. It then continues the branch, even if it leaves out the end.
     pub(crate) replies_to_interrupt: bool,
+    /// The calls of the open interrupts that the request replies to. A result of such a call is the reply again, which some
+    /// clients add to their messages: the call has not run.
+    pub(crate) answered_calls: Vec<&'a ToolCallId>,
 }
 
-pub(crate) fn match_branch(stored: &Branch, list: ClientList<'_>) -> BranchMatch {
-    let ClientList { messages: client, anonymous, shows_retracted, replies_to_interrupt } = list;
+impl ClientList<'_> {
+    fn is_reply(&self, message: &Message) -> bool {
+        matches!(message, Message::Tool(result) if self.answered_calls.contains(&&result.tool_call_id))
+    }
+}
+
+pub(crate) fn match_branch(stored: &Branch, list: &ClientList<'_>) -> BranchMatch {
+    let ClientList { messages: client, anonymous, .. } = *list;
     let with_all = |case| {
-        let appended = new_messages(stored, stored.len(), client, 0..client.len());
-        BranchMatch { case, kept: stored.len(), updated: Vec::new(), appended }
+        let appended = new_messages(stored, stored.len(), list, 0..client.len());
+        BranchMatch {
+            case,
+            kept: stored.len(),
+            updated: Vec::new(),
+            appended,
+            client_differs: false,
+        }
     };
     if stored.len() == 0 {
         return with_all(BranchCase::New);
@@ -78,19 +106,19 @@ pub(crate) fn match_branch(stored: &Branch, list: ClientList<'_>) -> BranchMatch
     else {
         return with_all(BranchCase::NothingKnown);
     };
-    let end = with_activities(stored, *end);
     let asks_something_new = last_shown + 1 < client.len();
+    let end = with_activities(stored, *end, asks_something_new);
+    let shows_begin =
+        shown[last_shown].is_some_and(|at| is_begin_of(&client[last_shown], stored, at));
+    let has_not_seen_rest = (list.shows_retracted || shows_begin) && asks_something_new;
     let case = match end + 1 < stored.len() {
         false => BranchCase::Continues,
-        true if replies_to_interrupt || (shows_retracted && asks_something_new) => {
-            BranchCase::Unseen
-        }
+        true if list.replies_to_interrupt || has_not_seen_rest => BranchCase::Unseen,
         true if is_unseen(stored, end, asks_something_new) => BranchCase::Unseen,
         true => BranchCase::Branches,
     };
     let stays = if case == BranchCase::Branches { end + 1 } else { stored.len() };
-    let Differences { changed, inserted } =
-        differences(stored, stays, client, &shown[..=last_shown]);
+    let Differences { changed, inserted } = differences(stored, stays, list, &shown[..=last_shown]);
     // A changed message starts a new branch there. Instructions, which applications change at any time, are updated in place.
     let starts_branch = |(position, _): &&(usize, usize)| {
         case == BranchCase::Branches && !stored.messages()[*position].is_instruction()
@@ -115,8 +143,10 @@ pub(crate) fn match_branch(stored: &Branch, list: ClientList<'_>) -> BranchMatch
                 .map_or(AppendedMessage::Stored(position), |(_, at)| AppendedMessage::Client(at)),
         );
     }
-    appended.extend(new_messages(stored, stays, client, last_shown + 1..client.len()));
-    BranchMatch { case, kept, updated, appended }
+    appended.extend(new_messages(stored, stays, list, last_shown + 1..client.len()));
+    let mut unknown = client.iter().zip(&shown).filter(|(_, position)| position.is_none());
+    let client_differs = shows_begin || unknown.any(|(message, _)| list.is_reply(message));
+    BranchMatch { case, kept, updated, appended, client_differs }
 }
 
 /// Finds the path below the message `parent` that equals the client's next messages, so that a
@@ -144,18 +174,56 @@ pub(crate) fn find_existing_branch<'n>(
     found
 }
 
-/// Returns the last of the activities that follow a message of the same run. SDKs do not send
-/// activities, so a client that shows the message counts as showing them.
-fn with_activities(stored: &Branch, end: usize) -> usize {
-    let run = stored.origin(end).run();
-    let follows = |position: &usize| {
-        let is_activity = stored
-            .messages()
-            .get(*position)
-            .is_some_and(|message| message.role() == Role::Activity);
-        is_activity && run.is_some() && stored.origin(*position).run() == run
-    };
-    (end + 1..stored.len()).take_while(follows).last().unwrap_or(end)
+/// Returns the last of the activities that follow a message of the same run, or that are the whole answers of the next runs,
+/// such as a picture. SDKs do not send activities, so a client that shows the message counts as showing them. A client that
+/// asks nothing new asks for another answer in place of a whole one.
+fn with_activities(stored: &Branch, mut end: usize, asks_something_new: bool) -> usize {
+    let role = |at: usize| stored.messages()[at].role();
+    if let Some(run) = stored.origin(end).run() {
+        let follows =
+            |at: &usize| role(*at) == Role::Activity && stored.origin(*at).run() == Some(run);
+        end = (end + 1..stored.len()).take_while(follows).last().unwrap_or(end);
+    }
+    while asks_something_new
+        && let origin @ MessageOrigin::Run { delivered: true, .. } = stored.origin(end + 1)
+    {
+        let of_run = (end + 1..stored.len()).take_while(|at| stored.origin(*at) == origin);
+        let roles: Vec<_> = of_run.map(role).collect();
+        let is_silent = |role: &Role| matches!(role, Role::Activity | Role::Reasoning);
+        if !roles.iter().all(is_silent) || !roles.contains(&Role::Activity) {
+            break;
+        }
+        end += roles.len();
+    }
+    end
+}
+
+/// Returns whether a client shows only the begin of a run's message: its connection broke.
+fn is_begin_of(client: &Message, stored: &Branch, position: usize) -> bool {
+    let is_begin = |begin: &str, whole: &str| begin.len() < whole.len() && whole.starts_with(begin);
+    if stored.origin(position).run().is_none() {
+        return false;
+    }
+    match (client, &stored.messages()[position]) {
+        (Message::Reasoning(client), Message::Reasoning(known)) => {
+            is_begin(&client.content, &known.content)
+        }
+        (Message::Assistant(client), Message::Assistant(known)) => {
+            let text = |message: &AssistantMessage| message.content.clone().unwrap_or_default();
+            let (calls, of_run) = (client.tool_calls(), known.tool_calls());
+            match calls.last() {
+                None => is_begin(&text(client), &text(known)),
+                // The last call is cut, or others follow it.
+                Some(last) => of_run.get(calls.len() - 1).is_some_and(|whole| {
+                    let (begin, all) = (&last.function.arguments, &whole.function.arguments);
+                    let is_cut =
+                        is_begin(begin, all) || (begin == all && calls.len() < of_run.len());
+                    last.id == whole.id && is_cut
+                }),
+            }
+        }
+        _ => false,
+    }
 }
 
 /// Returns whether all messages after a position come from runs whose response did not reach its
@@ -180,14 +248,15 @@ struct Differences {
 fn differences(
     stored: &Branch,
     stays: usize,
-    client: &[Message],
+    list: &ClientList<'_>,
     shown: &[Option<usize>],
 ) -> Differences {
+    let client = list.messages;
     let (mut changed, mut inserted) = (Vec::new(), Vec::new());
     let (mut new, mut left_out_from) = (Vec::new(), 0);
     for (at, position) in shown.iter().enumerate() {
         let Some(position) = *position else {
-            if !repeats_call(stored, stays, &client[at]) {
+            if !is_left_out(stored, stays, list, &client[at]) {
                 new.push(at);
             }
             continue;
@@ -264,12 +333,24 @@ fn new_text(stored: &Branch, position: usize, client: &Message) -> Option<Messag
 fn new_messages(
     stored: &Branch,
     stays: usize,
-    client: &[Message],
+    list: &ClientList<'_>,
     positions: Range<usize>,
 ) -> Vec<AppendedMessage> {
+    let client = list.messages;
     let mut ids: HashSet<&MessageId> = HashSet::with_capacity(positions.len());
-    let positions = positions.filter(|at| !repeats_call(stored, stays, &client[*at]));
+    let positions = positions.filter(|at| !is_left_out(stored, stays, list, &client[*at]));
     positions.filter(|at| ids.insert(client[*at].id())).map(AppendedMessage::Client).collect()
+}
+
+fn is_left_out(stored: &Branch, stays: usize, list: &ClientList<'_>, message: &Message) -> bool {
+    let is_reply = list.is_reply(message);
+    if is_reply {
+        tracing::info!(
+            message_id = message.id().as_str(),
+            "left out a tool's result of the client that is its reply to the interrupt of the call"
+        );
+    }
+    is_reply || repeats_call(stored, stays, message)
 }
 
 fn repeats_call(stored: &Branch, stays: usize, message: &Message) -> bool {

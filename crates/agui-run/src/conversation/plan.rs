@@ -33,7 +33,7 @@ pub(crate) struct ClientInput<'a> {
 }
 
 impl<'a> ClientInput<'a> {
-    fn list(self, open_interrupts: &[Interrupt]) -> ClientList<'a> {
+    fn list(self, open_interrupts: &'a [Interrupt]) -> ClientList<'a> {
         let Self {
             input: RunAgentInput { messages, resume, .. }, anonymous, shows_retracted, ..
         } = self;
@@ -45,7 +45,11 @@ impl<'a> ClientInput<'a> {
         } else {
             resume.iter().any(is_open)
         };
-        ClientList { messages, anonymous, shows_retracted, replies_to_interrupt }
+        let is_answered =
+            |open: &&Interrupt| resume.iter().any(|entry| entry.interrupt_id == open.id);
+        let answered = open_interrupts.iter().filter(is_answered);
+        let answered_calls = answered.filter_map(|open| open.tool_call_id.as_ref()).collect();
+        ClientList { messages, anonymous, shows_retracted, replies_to_interrupt, answered_calls }
     }
 
     fn is_reply(self) -> bool {
@@ -180,7 +184,7 @@ impl Plan {
         client: ClientInput<'_>,
     ) -> Result<Option<Self>, StoreError> {
         let Some(loaded) = loaded else {
-            let matched = match_branch(&Branch::default(), client.list(&[]));
+            let matched = match_branch(&Branch::default(), &client.list(&[]));
             return Ok(Some(Self::new(matched, StartingPoint::default(), client).await));
         };
         let mut reader = PlanReader { store, key, loaded, nodes: None };
@@ -189,7 +193,7 @@ impl Plan {
             return Ok(Some(Self::unchanged(loaded, resume)));
         }
         let stored = before.branch.as_ref().unwrap_or(&loaded.branch);
-        let matched = match_branch(stored, client.list(&before.open_interrupts));
+        let mut matched = match_branch(stored, &client.list(&before.open_interrupts));
         if matched.case != BranchCase::Branches {
             let plan = Self::new(matched, before, client).await;
             return plan.with_known_results(&mut reader, &client.input.messages).await;
@@ -198,6 +202,7 @@ impl Plan {
         let Some(rejoined) = rejoined else { return Ok(None) };
         let (open_interrupts, first_run) =
             reader.branching_point(stored, &matched, &rejoined).await?;
+        matched.leave_out_replies(&client.list(&open_interrupts), rejoined.len());
         let plan = Self::new(
             matched,
             StartingPoint { rejoined, open_interrupts, first_run, ..before },

@@ -1,4 +1,5 @@
 mod properties_tests;
+mod seen_tests;
 mod without_ids_tests;
 
 use std::time::Duration;
@@ -74,14 +75,20 @@ fn ids(messages: &[Message]) -> Vec<&str> {
 
 #[track_caller]
 fn gives(stored: &Branch, client: &[Message], case: BranchCase, expected: &[&str]) -> Vec<Message> {
-    let matched = match_branch(stored, of(client));
+    let matched = match_branch(stored, &of(client));
     let list = list(stored, client, &matched);
     assert_eq!((matched.case, ids(&list)), (case, expected.to_vec()), "{matched:?}");
     list
 }
 
 fn of(messages: &[Message]) -> ClientList<'_> {
-    ClientList { messages, anonymous: &[], shows_retracted: false, replies_to_interrupt: false }
+    ClientList {
+        messages,
+        anonymous: &[],
+        shows_retracted: false,
+        replies_to_interrupt: false,
+        answered_calls: Vec::new(),
+    }
 }
 
 #[test]
@@ -109,6 +116,8 @@ fn activities_at_the_end_of_a_run_are_shown_by_its_last_message() {
     );
     let first = branch([nodes[0].clone(), nodes[2].clone(), nodes[1].clone()]);
     gives(&first, &[user("u1")], BranchCase::Branches, &["u1"]);
+    // It is a part of the answer that the client leaves.
+    gives(&first, &[user("u1"), user("u2")], BranchCase::Branches, &["u1", "u2"]);
 }
 
 #[test]
@@ -242,7 +251,7 @@ fn an_edit_starts_a_branch() {
     let client = [user("u1"), answer("a1"), edited.clone()];
     let list = gives(&two_turns(), &client, BranchCase::Branches, &["u1", "a1", "u2"]);
     assert_eq!(list[2], edited);
-    let matched = match_branch(&two_turns(), of(&client));
+    let matched = match_branch(&two_turns(), &of(&client));
     assert_eq!((matched.kept, matched.updated), (2, vec![]));
 }
 
@@ -251,7 +260,7 @@ fn an_answer_to_an_interrupt_continues_the_branch() {
     let list = [user("u1"), user("u2"), user("u3")];
     for (client, kept, new) in [(&list[..1], 4, 0), (&list[..2], 4, 0), (&list[..], 4, 1)] {
         let matched =
-            match_branch(&two_turns(), ClientList { replies_to_interrupt: true, ..of(client) });
+            match_branch(&two_turns(), &ClientList { replies_to_interrupt: true, ..of(client) });
         assert_eq!(
             (matched.case, matched.kept, matched.appended.len()),
             (BranchCase::Unseen, kept, new)
@@ -278,7 +287,7 @@ fn changed_texts_under_known_ids_start_a_branch() {
     stored.push(answer("a"), 4, DELIVERED);
     let chinese =
         [Message::user("m1", "你好"), calling("m2", &["c2"]), result("m3", "c2", "两个文件")];
-    let matched = match_branch(&stored, of(&chinese));
+    let matched = match_branch(&stored, &of(&chinese));
     assert_eq!((matched.case, matched.kept, &matched.updated), (BranchCase::Branches, 0, &vec![]));
     assert_eq!(list(&stored, &chinese, &matched), chinese);
 }
@@ -331,7 +340,7 @@ fn messages_of_the_client_take_its_text_and_messages_of_runs_do_not() {
 #[test]
 fn a_changed_instruction_is_updated_in_place_also_on_a_new_branch() {
     let stored = stored(&[system("s", "Monday"), user("u1"), answer("a1")]);
-    let matched = match_branch(&stored, of(&[system("s", "Tuesday"), user("u1")]));
+    let matched = match_branch(&stored, &of(&[system("s", "Tuesday"), user("u1")]));
     assert_eq!((matched.kept, &matched.updated[..]), (2, &[(0, system("s", "Tuesday"))][..]));
     assert_eq!(matched.appended, []);
 }
@@ -342,7 +351,7 @@ fn an_instruction_under_a_new_id_replaces_the_one_that_is_missing() {
     let client = [system("s2", "Tuesday"), user("u1"), answer("a1"), user("u2")];
     let list = gives(&stored, &client, BranchCase::Continues, &["s1", "u1", "a1", "u2"]);
     assert_eq!(list[0], system("s1", "Tuesday"));
-    let matched = match_branch(&stored, of(&client));
+    let matched = match_branch(&stored, &of(&client));
     assert_eq!(matched.appended.len(), 1, "nothing is copied");
     // There is one more than were missing; that one is new.
     let client = [system("s2", "Tuesday"), system("s3", "more"), user("u1"), answer("a1")];
@@ -354,7 +363,7 @@ fn new_messages_between_known_ones_are_inserted_there() {
     let client = [user("start"), user("u1"), user("between"), answer("a2"), user("end")];
     let expected = ["start", "u1", "a1", "u2", "between", "a2", "end"];
     gives(&two_turns(), &client, BranchCase::Continues, &expected);
-    let matched = match_branch(&two_turns(), of(&client[2..]));
+    let matched = match_branch(&two_turns(), &of(&client[2..]));
     let copied: Vec<_> =
         matched.appended.iter().filter(|it| matches!(it, AppendedMessage::Stored(_))).collect();
     assert_eq!((matched.kept, copied), (3, vec![&AppendedMessage::Stored(3)]));
@@ -379,11 +388,11 @@ fn a_long_list_in_any_order_takes_linear_time() {
     let [first, last] = [messages[0].clone(), messages[STORED - 1].clone()];
     let alternating: Vec<_> =
         (0..SENT).map(|n| if n % 2 == 0 { first.clone() } else { last.clone() }).collect();
-    let matched = match_branch(&stored, of(&alternating));
+    let matched = match_branch(&stored, &of(&alternating));
     assert_eq!((matched.case, matched.kept), (BranchCase::Continues, STORED));
 
     let results: Vec<_> = (0..SENT).map(|n| result(&format!("t{n}"), "c", "x")).collect();
-    let matched = match_branch(&stored, of(&results));
+    let matched = match_branch(&stored, &of(&results));
     assert_eq!((matched.case, matched.appended.len()), (BranchCase::NothingKnown, SENT));
     assert!(begin.elapsed() < Duration::from_secs(20), "{:?}", begin.elapsed());
 }

@@ -45,7 +45,7 @@ proptest! {
     fn no_message_of_the_client_is_lost_and_ids_are_unique(
         (stored, client) in any_branch().prop_flat_map(|stored| (any_client(&stored), Just(stored)).prop_map(|(c, s)| (s, c)))
     ) {
-        let matched = match_branch(&stored, of(&client));
+        let matched = match_branch(&stored, &of(&client));
         let list = list(&stored, &client, &matched);
         let mut unique: HashSet<_> = ids(&list).into_iter().collect();
         prop_assert_eq!(unique.len(), list.len(), "{:?}", ids(&list));
@@ -77,7 +77,7 @@ proptest! {
     fn stored_messages_stay_reachable(
         (stored, client) in any_branch().prop_flat_map(|stored| (any_client(&stored), Just(stored)).prop_map(|(c, s)| (s, c)))
     ) {
-        let matched = match_branch(&stored, of(&client));
+        let matched = match_branch(&stored, &of(&client));
         // Messages are only added below kept ones; only those that the client may change are changed, in place.
         prop_assert!(matched.kept <= stored.len());
         for (position, text) in &matched.updated {

@@ -5,7 +5,7 @@ use super::*;
 /// Returns the case, and the ids of the messages that the agent gets, for a list without ids.
 fn match_without_ids(stored: &Branch, client: &[Message]) -> (BranchCase, Vec<String>) {
     let anonymous: Vec<usize> = (0..client.len()).collect();
-    let matched = match_branch(stored, ClientList { anonymous: &anonymous, ..of(client) });
+    let matched = match_branch(stored, &ClientList { anonymous: &anonymous, ..of(client) });
     let list = list(stored, client, &matched);
     (matched.case, list.iter().map(|message| message.id().to_string()).collect())
 }
@@ -20,7 +20,7 @@ fn messages_without_ids_are_known_by_role_and_text_in_the_same_place() {
     };
     let matched_case = |client: &[Message]| {
         let anonymous: Vec<usize> = (0..client.len()).collect();
-        let matched = match_branch(&stored, ClientList { anonymous: &anonymous, ..of(client) });
+        let matched = match_branch(&stored, &ClientList { anonymous: &anonymous, ..of(client) });
         (matched.case, list(&stored, client, &matched).len())
     };
     let new = Message::user("random", "another question");

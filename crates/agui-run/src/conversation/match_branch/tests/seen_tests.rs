@@ -1,0 +1,79 @@
+//! What a client has seen although its list does not show it, and what it shows although the branch does not have it.
+
+use super::*;
+
+#[test]
+fn activities_that_are_a_whole_answer_are_shown_by_the_message_before_them() {
+    let picture =
+        || Message::Activity(ActivityMessage::new("f1", "agui-server.file", JsonObject::new()));
+    let painted = |origin| {
+        branch([
+            (user("u1"), MessageOrigin::Client),
+            (reasoning("r1"), origin),
+            (picture(), origin),
+        ])
+    };
+    let mut stored = painted(DELIVERED);
+    let next = [user("u1"), user("u2")];
+    gives(&stored, &next, BranchCase::Continues, &["u1", "r1", "f1", "u2"]);
+    gives(&stored, &[user("u1")], BranchCase::Branches, &["u1"]);
+    gives(&painted(UNDELIVERED), &next, BranchCase::Unseen, &["u1", "r1", "f1", "u2"]);
+    stored.push(user("u3"), 4, MessageOrigin::Client);
+    gives(&stored, &next, BranchCase::Branches, &["u1", "r1", "f1", "u2"]);
+}
+
+#[test]
+fn a_client_that_shows_the_begin_of_an_answer_has_not_seen_what_follows_it() {
+    let call = |arguments: &str| {
+        let tool_calls = Some(vec![ToolCall::new("c", "f", arguments)]);
+        Message::Assistant(AssistantMessage { tool_calls, ..AssistantMessage::new("a1") })
+    };
+    let text = |text: &str| Message::assistant("a1", text);
+    let thinks = |text: &str| Message::Reasoning(ReasoningMessage::new("a1", text));
+    for (whole, begin, is_begin) in [
+        (text("Hello"), text("Hel"), true),
+        (text("Hello"), text(""), true),
+        (text("Hello"), text("Hello"), false),
+        (text("Hello"), text("Hallo"), false),
+        (thinks("Hm, well"), thinks("Hm"), true),
+        (call(r#"{"a":1}"#), call(r#"{"a""#), true),
+        (call(r#"{"a":1}"#), call(r#"{"b""#), false),
+        (calling("a1", &["c", "d"]), calling("a1", &["c"]), true),
+        (calling("a1", &["c"]), calling("a1", &["c", "d"]), false),
+    ] {
+        let nodes = [(user("u1"), MessageOrigin::Client), (whole.clone(), DELIVERED)];
+        let client = [user("u1"), begin, user("u2")];
+        let matched = match_branch(&branch(nodes.clone()), &of(&client));
+        assert_eq!(
+            (matched.case, matched.client_differs),
+            (BranchCase::Continues, is_begin),
+            "{whole:?}"
+        );
+        let more = branch(nodes.into_iter().chain([(answer("a2"), DELIVERED)]));
+        let case = if is_begin { BranchCase::Unseen } else { BranchCase::Branches };
+        assert_eq!(match_branch(&more, &of(&client)).case, case, "{whole:?}");
+    }
+}
+
+#[test]
+fn a_result_that_is_the_reply_to_an_interrupt_is_left_out() {
+    let stored = stored(&[user("u1"), calling("a1", &["c", "d"])]);
+    let reply = || result("reply", "c", "yes");
+    let c = ToolCallId::from("c");
+    let matched = |client: &[Message], call: &ToolCallId| {
+        let matched =
+            match_branch(&stored, &ClientList { answered_calls: vec![call], ..of(client) });
+        (ids(&list(&stored, client, &matched)).join(" "), matched.client_differs)
+    };
+    let client = [user("u1"), calling("a1", &["c", "d"]), reply(), result("t", "d", "done")];
+    assert_eq!(matched(&client, &c), ("u1 a1 t".to_owned(), true));
+    assert_eq!(matched(&client, &"x".into()), ("u1 a1 reply t".to_owned(), false));
+    let all: Vec<_> = (0..3).map(AppendedMessage::Client).collect();
+    let of_branch = [user("u2"), reply(), user("u3")];
+    let replied = ClientList { answered_calls: vec![&c], ..of(&of_branch) };
+    let (case, updated) = (BranchCase::Branches, Vec::new());
+    let mut other =
+        BranchMatch { case, kept: 1, updated, appended: all.clone(), client_differs: false };
+    other.leave_out_replies(&replied, 1);
+    assert_eq!((&*other.appended, other.client_differs), (&[all[0], all[2]][..], true));
+}
