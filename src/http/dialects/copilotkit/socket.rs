@@ -1,7 +1,7 @@
 //! `GET /socket/websocket`: keeps CopilotKit's lists of threads current, over the channels of the Phoenix framework. Each
 //! message is `[join_ref, ref, topic, event, payload]`, and a topic is the list of one agent's threads.
 
-use std::{pin::pin, sync::Arc, time::Duration};
+use std::{collections::VecDeque, pin::pin, sync::Arc, time::Duration};
 
 use axum::{
     Extension, Json,
@@ -22,9 +22,9 @@ use crate::http::{
     sse_response::expiry, threads::pages::time,
 };
 use agui_agent::{Principal, host::owner_of};
-use agui_protocol::ThreadId;
+use agui_protocol::{RunId, ThreadId};
 use agui_run::host::{ChangedThread, ThreadChange, ThreadEvent};
-use agui_store::host::now;
+use agui_store::{Thread, host::now};
 
 /// The path below the prefix. The client appends `/websocket`.
 pub(super) const SOCKET_PATH: &str = "/socket";
@@ -34,6 +34,8 @@ const TOPIC_PREFIX: &str = "user_meta:";
 const MAX_MESSAGE_BYTES: usize = 4 * 1024;
 /// The number of topics of a socket.
 const MAX_CHANNELS: usize = 8;
+/// The number of threads whose last notice a socket keeps.
+const MAX_NOTICES: usize = 64;
 /// A client sends a heartbeat every 30 seconds.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(90);
 
@@ -65,6 +67,42 @@ struct Channel {
     /// The client's name for the agent.
     name: String,
     agent: String,
+}
+
+/// The last notices about runs, one of a thread, the newest last.
+///
+/// A tab takes no second notice about a `runId` for 30 seconds, also of its own runs. But CopilotKit replies to an interrupt
+/// under the `runId` that asked: the notice about the reply has an id of its own, with which the other tabs read the thread.
+#[derive(Default)]
+struct Notices(VecDeque<Notice>);
+
+struct Notice {
+    thread: ThreadId,
+    run_id: RunId,
+    /// The number of the run in the store.
+    number: i64,
+    id: String,
+}
+
+impl Notices {
+    /// Returns the id of the run of a thread in a notice.
+    fn id_of(&mut self, thread: &Thread) -> String {
+        let last = self.0.iter().position(|notice| notice.thread == thread.key.id);
+        let last = last.and_then(|at| self.0.remove(at));
+        let id = match last {
+            Some(last) if last.number == thread.run => last.id,
+            Some(last) if last.run_id == thread.run_id => {
+                format!("{}.{}", thread.run_id, thread.run)
+            }
+            _ => thread.run_id.to_string(),
+        };
+        if self.0.len() >= MAX_NOTICES {
+            self.0.pop_front();
+        }
+        let (run_id, number) = (thread.run_id.clone(), thread.run);
+        self.0.push_back(Notice { thread: thread.key.id.clone(), run_id, number, id: id.clone() });
+        id
+    }
 }
 
 /// Returns a token for the WebSocket.
@@ -121,6 +159,7 @@ async fn serve(mut socket: WebSocket, app: &App, caller: Option<Principal>) {
     let owner = owner_of(caller.as_ref());
     let mut events = threads.follow_changes(owner.clone());
     let (mut channels, mut expiry) = (Vec::new(), pin!(expiry(caller.as_ref())));
+    let mut notices = Notices::default();
     // Only messages of the client move it: a client that is gone would keep its permit while its
     // threads change.
     let mut silent_until = Instant::now() + IDLE_TIMEOUT;
@@ -143,7 +182,7 @@ async fn serve(mut socket: WebSocket, app: &App, caller: Option<Principal>) {
                 Some(ThreadEvent::Changes(_)) if channels.is_empty() => continue,
                 Some(ThreadEvent::Changes(changes)) => {
                     let thread = threads.changed(&owner, &changes).await;
-                    let about = |change: &ThreadChange| messages_about(&changes.id, *change, &channels, thread);
+                    let about = |change: &ThreadChange| messages_about(&changes.id, *change, &channels, thread, &mut notices);
                     changes.kinds.iter().flat_map(about).collect()
                 }
                 // The client has no message that makes it read its list again.
@@ -194,6 +233,7 @@ fn messages_about(
     change: ThreadChange,
     channels: &[Channel],
     thread: &ChangedThread,
+    notices: &mut Notices,
 ) -> Vec<Value> {
     let metadata = |channel: &Channel, operation: &str, member: &str, value: Value| {
         let mut payload = json!({
@@ -219,12 +259,13 @@ fn messages_about(
         _ => "updated",
     };
     let mut messages = Vec::new();
+    let run = (change == ThreadChange::Begun).then(|| notices.id_of(thread));
     for channel in channels.iter().filter(|channel| channel.agent == thread.agent) {
         let record = CopilotThread::new((**thread).clone(), Some(&channel.name));
         messages.push(metadata(channel, operation, "thread", json!(record)));
-        if change == ThreadChange::Begun {
+        if let Some(run) = &run {
             // Other tabs that show the thread connect to the run.
-            let activity = json!({ "threadId": id, "agentId": channel.name, "runId": thread.run_id, "eventType": "RUN_STARTED" });
+            let activity = json!({ "threadId": id, "agentId": channel.name, "runId": run, "eventType": "RUN_STARTED" });
             messages.push(channel.push("thread_run_activity", activity));
         }
     }

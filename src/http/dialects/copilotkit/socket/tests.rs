@@ -177,3 +177,27 @@ async fn a_socket_has_at_most_eight_topics() {
     assert!(send_event(&mut client, "phx_leave", 0).await);
     assert!(send_event(&mut client, "phx_join", MAX_CHANNELS).await);
 }
+
+/// CopilotKit replies to an interrupt under the `runId` that asked, and a tab takes no second notice about a `runId`.
+#[tokio::test(start_paused = true)]
+async fn a_second_run_under_one_id_is_told_under_an_id_of_its_own() {
+    let server = TestServer::new(1, Authenticator::disabled());
+    let (mut client, _) = server.open("").await;
+    assert!(send_event(&mut client, "phx_join", 0).await);
+    let mut ids = Vec::new();
+    for (run, message) in [("r", "1"), ("r", "2"), ("r", "3"), ("s", "4")] {
+        let message = json!({ "id": message, "role": "user", "content": "Hello" });
+        let input = json!({ "threadId": "t", "runId": run, "messages": [message] });
+        server.send("POST", "/send-message", input).await;
+        let mut told = read_until(&mut client, "thread_run_activity").await;
+        while !told.rsplit("thread_run_activity").next().unwrap().contains('}') {
+            told += &read_until(&mut client, "}").await;
+        }
+        let activity = told.rsplit("thread_run_activity").next().unwrap();
+        let (_, id) = activity.split_once("\"runId\":\"").unwrap();
+        ids.push(id.split('"').next().unwrap().to_owned());
+    }
+    let [first, second, third, other] = &ids[..] else { panic!("{ids:?}") };
+    assert_eq!((&**first, &**other), ("r", "s"));
+    assert!(second.starts_with("r.") && third.starts_with("r.") && second != third, "{ids:?}");
+}
