@@ -161,11 +161,11 @@ test("after its deletion a thread is unknown, and its id starts a new thread", a
 });
 
 for (const [what, parameters] of [["a run", {}], ["a detached run", { forwardedProps: CONTINUE }]]) {
-  test(`deleting a thread during ${what} cancels the run first`, async () => {
+  test(`deleting a thread during ${what} ends its stream with an error of its own`, async () => {
     const { threadId, outcome } = await running(parameters);
     assert.equal((await request(server, "DELETE", `/threads/${threadId}`)).status, 204);
     const { finished, errors } = await outcome;
-    assert.deepEqual({ finished, errors }, { finished: ["cancelled"], errors: [] });
+    assert.deepEqual({ finished, errors }, { finished: [], errors: ["thread_deleted"] });
     assert.equal((await request(server, "GET", `/threads/${threadId}`)).status, 404);
   });
 }

@@ -244,7 +244,7 @@ async fn a_caller_deletes_all_of_its_threads_and_no_others() {
         (200, json!({ "deleted": 121 }))
     );
     let end = events(&running.text().await.unwrap());
-    assert_eq!(end.last().unwrap()["outcome"]["type"], "cancelled", "{end:?}");
+    assert_eq!(end.last().unwrap()["code"], "thread_deleted", "{end:?}");
     let left = async |key| -> Value {
         server.request(key, Method::GET, "/threads?archived=all").await.json().await.unwrap()
     };
