@@ -88,6 +88,7 @@ const LAYERS: &[Layers] = &[
             "run_response",
             "follow",
             "fallback",
+            "own_path",
             "accept",
             "playground",
             "openapi",
