@@ -164,8 +164,8 @@ async fn a_client_that_shows_the_begin_of_a_stored_answer_gets_a_snapshot_with_i
         input["messages"] = json!(messages);
         strings.send("end".to_owned()).unwrap();
         let events = server.events(&input).await;
-        let snapshots = events.iter().filter(|event| event["type"] == "MESSAGES_SNAPSHOT");
-        let last = snapshots.last().map(|snapshot| &snapshot["messages"][1]);
+        let mut snapshots = events.iter().filter(|event| event["type"] == "MESSAGES_SNAPSHOT");
+        let last = snapshots.next_back().map(|snapshot| &snapshot["messages"][1]);
         assert_eq!(last, has_snapshot.then_some(&stored[1]), "{shown:?}");
     }
 }
