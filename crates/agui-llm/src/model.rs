@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use super::{
     call_trace::CallTrace, form::RequestForm, known_models::MediaLimits, options::ToolChoice,
-    refusal::Refusal,
+    refusal::ProviderRefusal,
 };
 use agui_agent::AgentError;
 use agui_protocol::{
@@ -325,6 +325,8 @@ pub enum StopReason {
     Refused,
     /// The provider could not read a call that the model wrote, and dropped it.
     MalformedCall,
+    /// The provider stopped the answer for a reason that is not known, such as `abort`.
+    Aborted,
 }
 
 /// A part of a message that a model cannot read.
@@ -346,15 +348,22 @@ pub struct SkippedAttachment {
 pub struct ModelError {
     code: &'static str,
     error: AgentError,
-    refusal: Option<Box<Refusal>>,
+    refusal: Option<Box<ProviderRefusal>>,
     is_final: bool,
+    has_no_access: bool,
 }
 
 impl ModelError {
     /// Creates an error with a stable code and a message. Clients see both, so they must contain no
     /// secrets.
     pub fn new(code: &'static str, message: impl Into<Cow<'static, str>>) -> Self {
-        Self { code, error: AgentError::new(code, message), refusal: None, is_final: false }
+        Self {
+            code,
+            error: AgentError::new(code, message),
+            refusal: None,
+            is_final: false,
+            has_no_access: false,
+        }
     }
 
     /// Adds a cause, for the log alone.
@@ -365,9 +374,20 @@ impl ModelError {
     }
 
     /// Adds the refusal of the request, which another form may mend.
-    pub(crate) fn with_refusal(mut self, refusal: Option<Box<Refusal>>) -> Self {
+    pub(crate) fn with_refusal(mut self, refusal: Option<Box<ProviderRefusal>>) -> Self {
         self.refusal = refusal;
         self
+    }
+
+    /// Marks an error as the provider's refusal to let the key use the model.
+    pub(crate) fn without_access(mut self) -> Self {
+        self.has_no_access = true;
+        self
+    }
+
+    /// Returns whether the key may not use the model. The key itself is accepted.
+    pub(crate) fn has_no_access(&self) -> bool {
+        self.has_no_access
     }
 
     /// Marks an error after which no other form of the request is tried.
@@ -378,13 +398,13 @@ impl ModelError {
 
     /// Returns the refusal that another form may mend. A model without a transport says by its code
     /// that it refuses a request.
-    pub(crate) fn refusal(&self) -> Option<Cow<'_, Refusal>> {
+    pub(crate) fn refusal(&self) -> Option<Cow<'_, ProviderRefusal>> {
         if self.is_final {
             return None;
         }
         match &self.refusal {
             Some(refusal) => Some(Cow::Borrowed(refusal)),
-            None => Refusal::from_error(self.code, self.message()).map(Cow::Owned),
+            None => ProviderRefusal::from_error(self.code, self.message()).map(Cow::Owned),
         }
     }
 

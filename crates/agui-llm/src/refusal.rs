@@ -32,7 +32,7 @@ pub(crate) enum FailureKind {
 
 /// A refusal that another form of the request may mend.
 #[derive(Debug, Clone)]
-pub(crate) struct Refusal {
+pub(crate) struct ProviderRefusal {
     pub(crate) kind: FailureKind,
     /// The body of the response, or the error within a stream.
     pub(crate) body: String,
@@ -42,7 +42,7 @@ pub(crate) struct Refusal {
     pub(crate) fixed: Arc<[String]>,
 }
 
-impl Refusal {
+impl ProviderRefusal {
     /// Returns the refusal that an error of a model without a transport stands for.
     pub(crate) fn from_error(code: &str, message: &str) -> Option<Self> {
         let kind = match code {
@@ -98,8 +98,12 @@ impl ProviderMessage {
         let said = said.to_lowercase();
         // A gateway that knows no model for the content of a request.
         let is_about_content = status == 404 && CONTENT.iter().any(|word| said.contains(word));
-        let kind = match (own, is_about_content && !is_page) {
-            (FailureKind::Other, true) => own,
+        let is_template = status == 500 && TEMPLATE.iter().any(|word| said.contains(word));
+        let kind = match own {
+            FailureKind::Other if is_about_content && !is_page => own,
+            FailureKind::Other | FailureKind::Unavailable if is_template && !is_page => {
+                FailureKind::Other
+            }
             _ => of_status.with(own, is_page),
         };
         Self { text: message, kind }
@@ -123,6 +127,8 @@ const WORD_MEMBERS: &[&str] = &[
 
 /// The members of a refusal that have its places.
 const PLACE_MEMBERS: &[&str] = &["param", "loc", "field", "fieldViolations"];
+/// The words of a 500 that is a refusal by the model's chat template.
+const TEMPLATE: &[&str] = &["jinja", "chat template", "chat_template"];
 /// The words of a 404 that is about the content of a request.
 const CONTENT: &[&str] = &["image", "audio", "video", "document", "media", "vision"];
 

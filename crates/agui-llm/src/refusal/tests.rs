@@ -136,6 +136,6 @@ fn the_message_is_found_in_every_shape_and_in_the_words_of_a_gateway() {
     }
     let inner = json!({"error": {"message": "Corrupted signature", "input": "quoted"}}).to_string();
     let refusal =
-        Refusal::new(FailureKind::Other, &json!({"error": {"message": inner}}).to_string());
+        ProviderRefusal::new(FailureKind::Other, &json!({"error": {"message": inner}}).to_string());
     assert!(refusal.words().contains("corrupted signature") && !refusal.words().contains("quoted"));
 }

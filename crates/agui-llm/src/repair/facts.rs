@@ -5,7 +5,7 @@ use serde_json::Value;
 use super::media::has_media;
 use crate::{
     model::{Block, ModelRequest, ModelStep},
-    refusal::Refusal,
+    refusal::ProviderRefusal,
     window::{estimate, trim},
 };
 
@@ -20,7 +20,7 @@ const REASONING_TYPES: &[&str] = &["thinking", "redacted_thinking", "reasoning"]
 
 /// A refused request, as far as the policy depends on it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) struct Facts {
+pub(super) struct RequestFacts {
     /// True if earlier reasoning, or a signature, was sent.
     pub(super) reasoning: bool,
     pub(super) earlier_media: bool,
@@ -41,12 +41,12 @@ pub(super) struct Facts {
     pub(super) is_long: bool,
 }
 
-impl Facts {
+impl RequestFacts {
     /// `first_new` is the first step after the last answer, and `window` the model's tokens, if they are known.
     pub(super) fn new(
         request: &mut ModelRequest,
         first_new: usize,
-        refusal: &Refusal,
+        refusal: &ProviderRefusal,
         window: Option<u64>,
         may_trim: bool,
     ) -> Self {

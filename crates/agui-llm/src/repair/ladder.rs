@@ -6,7 +6,7 @@ use async_stream::stream;
 use futures::StreamExt as _;
 
 use super::{
-    facts::Facts,
+    facts::RequestFacts,
     media::{has_media, reports, take_media},
     memory::FormMemory,
     policy::{NextForm, next_form},
@@ -17,7 +17,7 @@ use crate::{
         Model, ModelError, ModelEvent, ModelRequest, ModelStep, ModelStream, SkippedAttachment,
         StopReason, delegate_model,
     },
-    refusal::{FailureKind, Refusal},
+    refusal::{FailureKind, ProviderRefusal},
     window::{Asked, ModelWindow, WindowOptions, WindowPolicy, estimate, media_fit, trim},
 };
 use agui_base::repairs::{Partner, repaired};
@@ -49,8 +49,8 @@ impl Model for LadderModel {
         let (model, window, memory) =
             (self.model.clone(), self.window.clone(), self.memory.clone());
         stream! {
-            let left_out = fit(&mut request, &*model, &window, &memory).await;
-            let mut climb = Climb::new(request, left_out, &*model, window, memory);
+            let fitted = fit(&mut request, &*model, &window, &memory).await;
+            let mut climb = Climb::new(request, fitted, &*model, window, memory);
             loop {
                 let mut answer = model.stream(climb.written());
                 let (mut skipped, mut shows_work) = (Vec::new(), false);
@@ -100,14 +100,19 @@ impl Model for LadderModel {
     }
 }
 
-/// Fits media into the provider's limits, and leaves out what the thread's earlier refusals named. Returns the media that
-/// are left out.
+/// What a request lacks before it is sent.
+struct Fitted {
+    left_out: Vec<SkippedAttachment>,
+    is_trimmed: bool,
+}
+
+/// Fits media into the provider's limits, and leaves out what the thread's earlier refusals named.
 async fn fit(
     request: &mut ModelRequest,
     model: &dyn Model,
     window: &ModelWindow,
     memory: &FormMemory,
-) -> Vec<SkippedAttachment> {
+) -> Fitted {
     let mut left_out = Vec::new();
     let thread = request.thread.clone();
     let name = request.model.clone().unwrap_or_else(|| model.name().to_owned());
@@ -122,15 +127,14 @@ async fn fit(
         take_media(&mut request.steps, |part| memory.is_refused(thread.as_ref(), &name, part));
     }
     let asked = Asked::new(thread.as_ref(), request, model);
+    let mut is_trimmed = false;
     if window.options.policy != WindowPolicy::Fail
         && let Some(limit) = window.refused_limit(&asked)
     {
         let excess = estimate::request_tokens(request).saturating_sub(limit);
-        if excess > 0 {
-            trim::trim(&mut request.steps, excess);
-        }
+        is_trimmed = excess > 0 && trim::trim(&mut request.steps, excess);
     }
-    left_out
+    Fitted { left_out, is_trimmed }
 }
 
 fn first_new(steps: &[ModelStep]) -> usize {
@@ -160,6 +164,9 @@ struct Climb {
     blamed: Vec<ContentPart>,
     /// The provider's words about media.
     reason: String,
+    /// True if the history is shorter in each form.
+    was_trimmed: bool,
+    /// True if the history is shorter, and the client was not told.
     is_trimmed: bool,
     /// True if the last refusal before this form named nothing.
     has_guessed: bool,
@@ -170,7 +177,7 @@ struct Climb {
 impl Climb {
     fn new(
         request: ModelRequest,
-        fitted: Vec<SkippedAttachment>,
+        fitted: Fitted,
         model: &dyn Model,
         window: Arc<ModelWindow>,
         memory: Arc<FormMemory>,
@@ -187,7 +194,8 @@ impl Climb {
             memory,
             tried: vec![first],
             passing: Vec::new(),
-            fitted,
+            fitted: fitted.left_out,
+            was_trimmed: fitted.is_trimmed,
             taken: Default::default(),
             blamed: Vec::new(),
             reason: String::new(),
@@ -220,7 +228,8 @@ impl Climb {
             self.blamed = blamed.flat_map(|(_, parts)| parts.iter().cloned()).collect();
         }
         let trimmed = written.form.trimmed;
-        self.is_trimmed = trimmed > 0 && trim::trim(&mut written.steps, trimmed);
+        let is_shorter = trimmed > 0 && trim::trim(&mut written.steps, trimmed);
+        self.is_trimmed = is_shorter || self.was_trimmed;
         written
     }
 
@@ -275,14 +284,14 @@ impl Climb {
         true
     }
 
-    fn facts(&mut self, refusal: &Refusal) -> Facts {
+    fn facts(&mut self, refusal: &ProviderRefusal) -> RequestFacts {
         let may_trim = self.window.options.policy != WindowPolicy::Fail;
         let window = self.window.known_tokens(&self.asked);
         // Later requests of the thread use what is learned, so a guess must not be learned.
         if refusal.kind == FailureKind::ContextTooLong && !estimate::is_rough(&self.request) {
             self.window.refused(&self.asked, self.sent_tokens());
         }
-        Facts::new(&mut self.request, self.first_new, refusal, window, may_trim)
+        RequestFacts::new(&mut self.request, self.first_new, refusal, window, may_trim)
     }
 
     /// Returns the estimated tokens of the request in its form.

@@ -9,7 +9,7 @@ use std::collections::HashSet;
 use serde_json::Value;
 
 use super::parameters::{IfRefused, PARAMETERS, Parameter};
-use crate::{form::GROUPS, refusal::Refusal};
+use crate::{form::GROUPS, refusal::ProviderRefusal};
 
 /// The lists of a request with the content of callers.
 const LISTS: &[&str] = &["tools", "messages", "contents", "input", "system"];
@@ -65,8 +65,8 @@ pub(super) enum Naming {
 }
 
 /// Returns the parameters of a request that a refusal names. A path such as
-/// `output_config.effort` names its last step. `fixed` are the names that the configuration adds.
-pub(super) fn named(refusal: &Refusal) -> Naming {
+/// `output_config.effort` names its last step.
+pub(super) fn named(refusal: &ProviderRefusal) -> Naming {
     let (mut said, mut request) = (Said::default(), refusal.sent.clone());
     match serde_json::from_str(&refusal.body) {
         Ok(json) => said.read(&json, true),

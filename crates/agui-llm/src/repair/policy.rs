@@ -8,13 +8,13 @@
 //! of `extra_body`, amounts. No form is tried twice.
 
 use super::{
-    facts::Facts,
+    facts::RequestFacts,
     names::{Naming, named},
     parameters::{IfRefused, Parameter},
 };
 use crate::{
     form::{MediaForm, ReasoningForm, RequestForm, SystemForm},
-    refusal::{FailureKind, Refusal},
+    refusal::{FailureKind, ProviderRefusal},
 };
 use agui_base::repairs::Repair;
 
@@ -82,8 +82,8 @@ impl NextForm {
 /// Returns the next form after a refusal; `None` if the refusal is shown. The last of the forms that were tried is the
 /// refused one.
 pub(super) fn next_form(
-    facts: &Facts,
-    refusal: &Refusal,
+    facts: &RequestFacts,
+    refusal: &ProviderRefusal,
     tried: &[RequestForm],
 ) -> Option<NextForm> {
     let refused = tried.last().cloned().unwrap_or_default();
@@ -91,26 +91,23 @@ pub(super) fn next_form(
     if !refusal.kind.may_be_mended() {
         return None;
     }
+    if refusal.kind == FailureKind::ContextTooLong {
+        return fewer_media(facts, &refused).or_else(|| shorter(facts, &refused)).filter(is_new);
+    }
     match named(refusal) {
         Naming::Fixed => return None,
         Naming::Parameters { named, is_lasting } => {
             let next = without(&refused, &named)?;
             return Some(NextForm { is_lasting, ..next }).filter(is_new);
         }
-        Naming::InDoubt(parameter) => {
-            // One guess is enough.
+        // One guess is enough.
+        Naming::InDoubt(parameter) if tried.len() == 1 => {
             let next = without(&refused, &[parameter])?;
-            let is_first = tried.iter().all(|form| form.left_out.len() == tried[0].left_out.len());
-            return Some(NextForm { is_lasting: false, ..next })
-                .filter(|_| is_first)
-                .filter(is_new);
+            return Some(NextForm { is_lasting: false, ..next }).filter(is_new);
         }
-        Naming::Nothing => {}
+        Naming::InDoubt(_) | Naming::Nothing => {}
     }
     let words = refusal.words();
-    if refusal.kind == FailureKind::ContextTooLong {
-        return fewer_media(facts, &refused).or_else(|| shorter(facts, &refused)).filter(is_new);
-    }
     let base = RequestForm {
         left_out: refused.left_out.clone(),
         token_limit: refused.token_limit,
@@ -142,7 +139,7 @@ fn without(form: &RequestForm, named: &[&'static Parameter]) -> Option<NextForm>
 }
 
 /// Returns the form that the words of a refusal ask for.
-fn hinted(facts: &Facts, words: &str, refused: &RequestForm) -> Option<NextForm> {
+fn hinted(facts: &RequestFacts, words: &str, refused: &RequestForm) -> Option<NextForm> {
     let has = |list: &[&str]| list.iter().any(|word| words.contains(word));
     let change = |rung, change: fn(&mut RequestForm)| {
         let mut form = refused.clone();
@@ -175,7 +172,7 @@ fn hinted(facts: &Facts, words: &str, refused: &RequestForm) -> Option<NextForm>
     None
 }
 
-fn fewer_media(facts: &Facts, refused: &RequestForm) -> Option<NextForm> {
+fn fewer_media(facts: &RequestFacts, refused: &RequestForm) -> Option<NextForm> {
     let media = match refused.media {
         MediaForm::All if facts.earlier_media => MediaForm::New,
         MediaForm::All | MediaForm::New if facts.new_media => MediaForm::None,
@@ -185,7 +182,7 @@ fn fewer_media(facts: &Facts, refused: &RequestForm) -> Option<NextForm> {
 }
 
 /// Leaves out more of the history.
-fn shorter(facts: &Facts, refused: &RequestForm) -> Option<NextForm> {
+fn shorter(facts: &RequestFacts, refused: &RequestForm) -> Option<NextForm> {
     let trimmed = |share: &f64| match *share {
         0.0 => facts.removable,
         share => facts.tokens.saturating_sub((facts.tokens as f64 * share) as u64),
@@ -196,7 +193,7 @@ fn shorter(facts: &Facts, refused: &RequestForm) -> Option<NextForm> {
 }
 
 /// Changes all that loses nothing.
-fn lossless(facts: &Facts, mut form: RequestForm) -> RequestForm {
+fn lossless(facts: &RequestFacts, mut form: RequestForm) -> RequestForm {
     if facts.spread_instructions && form.system == SystemForm::Usual {
         form.system = SystemForm::Joined;
     }
@@ -207,7 +204,7 @@ fn lossless(facts: &Facts, mut form: RequestForm) -> RequestForm {
 }
 
 /// Leaves out all that may be left out without being named.
-fn poorest(facts: &Facts, mut form: RequestForm) -> RequestForm {
+fn poorest(facts: &RequestFacts, mut form: RequestForm) -> RequestForm {
     if facts.reasoning {
         form.reasoning = ReasoningForm::LeftOut;
     }

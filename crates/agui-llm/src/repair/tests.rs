@@ -43,12 +43,12 @@ impl<F: Fn(&ModelRequest) -> Option<ModelError> + Send + Sync + 'static> Model f
     }
 }
 
-type Asked = Arc<Mutex<Vec<ModelRequest>>>;
+type AskedRequests = Arc<Mutex<Vec<ModelRequest>>>;
 
 fn picky(
     refuses: impl Fn(&ModelRequest) -> Option<ModelError> + Send + Sync + 'static,
-) -> (Arc<dyn Model>, Asked) {
-    let asked = Asked::default();
+) -> (Arc<dyn Model>, AskedRequests) {
+    let asked = AskedRequests::default();
     (Arc::new(Picky { refuses, asked: asked.clone() }), asked)
 }
 
@@ -82,6 +82,6 @@ async fn is_answered(model: &dyn Model, request: ModelRequest) -> bool {
     play(model, request).await.last().is_some_and(Result::is_ok)
 }
 
-fn forms(asked: &Asked) -> Vec<RequestForm> {
+fn forms(asked: &AskedRequests) -> Vec<RequestForm> {
     asked.lock().drain(..).map(|request| request.form).collect()
 }

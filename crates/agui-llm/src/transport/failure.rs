@@ -12,7 +12,7 @@ use reqwest::Url;
 use super::{decode::DecodeFault, retry::Retry};
 use crate::{
     ModelError, StopReason,
-    refusal::{FailureKind, ProviderMessage, Refusal},
+    refusal::{FailureKind, ProviderMessage, ProviderRefusal},
 };
 use agui_base::{
     RunErrorCode,
@@ -43,7 +43,7 @@ pub(super) struct AttemptError {
     /// Set if other providers report this failure as the reason of a stop.
     pub(super) stop: Option<StopReason>,
     /// The refusal, if the provider refused the request itself. The request is not in it.
-    pub(super) refusal: Option<Box<Refusal>>,
+    pub(super) refusal: Option<Box<ProviderRefusal>>,
 }
 
 impl AttemptError {
@@ -53,8 +53,12 @@ impl AttemptError {
 
     /// Adds the refusal, if another form of the request may mend it.
     fn mendable(mut self, kind: FailureKind, body: &str) -> Self {
-        self.refusal = kind.may_be_mended().then(|| Box::new(Refusal::new(kind, body)));
+        self.refusal = kind.may_be_mended().then(|| Box::new(ProviderRefusal::new(kind, body)));
         self
+    }
+
+    fn without_access(self) -> Self {
+        Self { error: self.error.without_access(), ..self }
     }
 
     /// Returns the error, with the detail as its cause, and the refusal with the request's body.
@@ -148,14 +152,20 @@ impl ProviderErrors {
                 self.error(RunErrorCode::ModelUnavailable, message, wait, &detail)
             }
             FailureKind::Unauthorized | FailureKind::NoAccess => {
-                let message = match message.kind {
+                let message_kind = message.kind;
+                let message = match message_kind {
                     FailureKind::Unauthorized => {
                         "The model provider does not accept the key of this server"
                     }
                     _ => "The model provider does not allow this server's request",
                 };
                 let detail = format!("{detail}; check the configured key");
-                self.error(RunErrorCode::ModelUnauthorized, message, Retry::Never, &detail)
+                let failure =
+                    self.error(RunErrorCode::ModelUnauthorized, message, Retry::Never, &detail);
+                match message_kind {
+                    FailureKind::NoAccess => failure.without_access(),
+                    _ => failure,
+                }
             }
             FailureKind::NotFound if status.is_redirection() => {
                 let message = "The model provider answered with a redirect";

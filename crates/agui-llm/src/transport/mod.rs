@@ -35,8 +35,6 @@ pub use playback::RecordedExchanges;
 pub use provider_client::{CloudCredentials, ProviderClient, SetupError};
 pub(crate) use provider_client::{KeyPlace, is_in_domain};
 
-pub(crate) use crate::refusal::FailureKind;
-
 use self::{
     changing_key::{ChangingKey, RequestKey},
     exchange::RecordedExchange,

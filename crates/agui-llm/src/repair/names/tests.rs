@@ -3,8 +3,8 @@ use serde_json::json;
 use super::*;
 use crate::refusal::FailureKind;
 
-fn refusal(body: &str, sent: &Value) -> Refusal {
-    let mut refusal = Refusal::new(FailureKind::Other, body);
+fn refusal(body: &str, sent: &Value) -> ProviderRefusal {
+    let mut refusal = ProviderRefusal::new(FailureKind::Other, body);
     refusal.sent = sent.clone();
     refusal
 }

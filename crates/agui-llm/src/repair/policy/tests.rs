@@ -4,14 +4,14 @@ use serde_json::{Value, json};
 use super::*;
 use crate::repair::parameters::PARAMETERS;
 
-fn refusal(body: &str, sent: &Value) -> Refusal {
-    let mut refusal = Refusal::new(FailureKind::Other, body);
+fn refusal(body: &str, sent: &Value) -> ProviderRefusal {
+    let mut refusal = ProviderRefusal::new(FailureKind::Other, body);
     refusal.sent = sent.clone();
     refusal
 }
 
 fn next(body: &str, sent: &Value, tried: &[RequestForm]) -> Option<NextForm> {
-    next_form(&Facts::default(), &refusal(body, sent), tried)
+    next_form(&RequestFacts::default(), &refusal(body, sent), tried)
 }
 
 #[test]
@@ -36,14 +36,18 @@ fn one_guess_in_doubt_is_enough_and_does_not_last() {
     let first = RequestForm::default();
     let guess = next("unknown: seed", &sent, std::slice::from_ref(&first)).unwrap();
     assert_eq!((&*guess.form.left_out, guess.is_lasting), (&["seed"][..], false));
-    assert_eq!(next("unknown: top_p", &sent, &[first.clone(), guess.form]), None);
+    assert_eq!(
+        next("unknown: top_p", &sent, &[first.clone(), guess.form]),
+        None,
+        "no other applies"
+    );
     let passing = next("top_p: only allowed when x", &json!({"top_p": 1}), &[first]).unwrap();
     assert!(!passing.is_lasting);
 }
 
 #[test]
 fn unknown_words_change_first_what_loses_nothing_and_then_all_that_applies() {
-    let facts = Facts {
+    let facts = RequestFacts {
         reasoning: true,
         new_media: true,
         spread_instructions: true,
@@ -51,7 +55,7 @@ fn unknown_words_change_first_what_loses_nothing_and_then_all_that_applies() {
         tokens: 100,
         removable: 50,
         is_long: true,
-        ..Facts::default()
+        ..RequestFacts::default()
     };
     let refusal = refusal("nope", &json!({}));
     let mut tried = vec![RequestForm::default()];
@@ -70,13 +74,13 @@ fn unknown_words_change_first_what_loses_nothing_and_then_all_that_applies() {
         ..lossless.clone()
     };
     assert_eq!(tried[1..], [lossless, poorest]);
-    let short = Facts { is_long: false, ..facts };
+    let short = RequestFacts { is_long: false, ..facts };
     assert_eq!(next_form(&short, &refusal, &tried[..2]).unwrap().form.trimmed, 0);
 }
 
 #[test]
 fn instructions_lose_their_role_only_if_the_refusal_speaks_of_it() {
-    let facts = Facts { instructions: true, ..Facts::default() };
+    let facts = RequestFacts { instructions: true, ..RequestFacts::default() };
     let system = |body: &str| {
         let next = next_form(&facts, &refusal(body, &json!({})), &[RequestForm::default()]);
         next.map(|next| next.form.system)

@@ -3,10 +3,10 @@
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::super::{facts::Facts, policy::next_form};
+use super::super::{facts::RequestFacts, policy::next_form};
 use crate::{
     form::RequestForm,
-    refusal::{ProviderMessage, Refusal},
+    refusal::{ProviderMessage, ProviderRefusal},
 };
 
 #[derive(Deserialize)]
@@ -24,8 +24,8 @@ struct Case {
 }
 
 /// A long conversation with all that a form can change.
-fn facts() -> Facts {
-    Facts {
+fn facts() -> RequestFacts {
+    RequestFacts {
         reasoning: true,
         earlier_media: true,
         new_media: true,
@@ -53,7 +53,7 @@ fn each_reported_refusal_is_understood() {
     let mut wrong = Vec::new();
     for Case { report, status, body, kind, mended } in cases.case {
         let read = ProviderMessage::read(status, "application/json", body.as_bytes()).kind;
-        let mut refusal = Refusal::new(read, &body);
+        let mut refusal = ProviderRefusal::new(read, &body);
         refusal.sent = sent();
         let next = next_form(&facts(), &refusal, &[RequestForm::default()]);
         let rung = next.map_or("no", |next| next.rung);

@@ -10,7 +10,7 @@ use agui_protocol::TokenUsage;
 /// Refuses requests with more steps than it reads. Counts two tokens for each estimated one, and then three times as many.
 struct Narrow {
     max_steps: usize,
-    requests: Asked,
+    requests: AskedRequests,
 }
 
 impl Model for Narrow {
@@ -50,8 +50,8 @@ fn conversation(pairs: usize) -> ModelRequest {
     ModelRequest { steps, thread: thread("key:ann", "t"), ..ModelRequest::default() }
 }
 
-fn narrow(max_steps: usize, options: WindowOptions) -> (FittedModel, Asked) {
-    let requests = Asked::default();
+fn narrow(max_steps: usize, options: WindowOptions) -> (FittedModel, AskedRequests) {
+    let requests = AskedRequests::default();
     let model = Narrow { max_steps, requests: requests.clone() };
     (fitted(Arc::new(model), options), requests)
 }
@@ -60,7 +60,7 @@ fn trim_at(window: Option<u64>) -> WindowOptions {
     WindowOptions { window, max_tokens: Some(10), ..WindowOptions::default() }
 }
 
-fn lengths(requests: &Asked) -> Vec<usize> {
+fn lengths(requests: &AskedRequests) -> Vec<usize> {
     requests.lock().iter().map(|request| request.steps.len()).collect()
 }
 
@@ -134,10 +134,12 @@ async fn a_refusal_shortens_no_request_of_another_thread() {
 
 #[tokio::test]
 async fn a_model_without_a_window_is_asked_in_the_length_that_was_answered() {
-    let requests = Asked::default();
+    let requests = AskedRequests::default();
     let model = LadderModel::new(Arc::new(Narrow { max_steps: 9, requests: requests.clone() }));
-    play(&model, conversation(7)).await;
-    play(&model, conversation(7)).await;
+    for _ in 0..2 {
+        let events = play(&model, conversation(7)).await;
+        assert!(events.iter().flatten().any(|event| *event == ModelEvent::Trimmed), "{events:?}");
+    }
     let lengths = lengths(&requests);
     assert_eq!(lengths[..2], [15, 9]);
     assert!(lengths[2] < 15, "{lengths:?}");

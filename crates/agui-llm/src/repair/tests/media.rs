@@ -10,7 +10,10 @@ use crate::{
 const NO_IMAGE: &str = "The provider refused the request (400): Could not process image";
 
 /// Refuses requests with one of these values.
-fn refusing(refuses: &'static [&'static str], message: &'static str) -> (LadderModel, Asked) {
+fn refusing(
+    refuses: &'static [&'static str],
+    message: &'static str,
+) -> (LadderModel, AskedRequests) {
     let (model, asked) = picky(move |request| {
         let values = values(request);
         let is_refused = values.iter().any(|value| refuses.contains(&value.as_str()));
@@ -28,7 +31,7 @@ fn values(request: &ModelRequest) -> Vec<String> {
     values
 }
 
-fn seen(asked: &Asked) -> Vec<Vec<String>> {
+fn seen(asked: &AskedRequests) -> Vec<Vec<String>> {
     asked.lock().iter().map(values).collect()
 }
 
