@@ -10,6 +10,7 @@ mod parameters;
 mod pictures;
 mod playback;
 pub(crate) mod providers;
+mod refusals;
 
 /// The provider's key. It has no form of a key, so only its exact text can be found and removed.
 pub(crate) const KEY: &str = "plainwordsfortests";

@@ -1,8 +1,10 @@
 //! Parameters that a server or a model refuses, at each of the four APIs.
 
+use std::sync::Arc;
+
 use agui_server::llm::{
     Anthropic, Gemini, Model, ModelEvent, ModelOptions, ModelReasoning, ModelRequest, ModelStep,
-    OpenAi, ProviderClient, StopReason,
+    OpenAi, ProviderClient, StopReason, WindowOptions,
 };
 use agui_server::{llm::Block, protocol::ContentPart, store::ThreadKey};
 use futures::StreamExt;
@@ -82,6 +84,11 @@ fn with_top_k(mut options: ModelOptions) -> Gemini {
     Gemini::new(options).unwrap()
 }
 
+/// Returns the model as an agent asks it.
+fn asked(model: impl Model) -> Arc<dyn Model> {
+    WindowOptions::default().fit(Arc::new(model))
+}
+
 fn events(of: &str) -> Vec<Value> {
     match of {
         "chat" => vec![
@@ -104,7 +111,7 @@ fn events(of: &str) -> Vec<Value> {
     }
 }
 
-fn answer(of: &str) -> Answer {
+pub(super) fn answer(of: &str) -> Answer {
     Answer::stream(events(of).into_iter().map(|event| format!("data: {event}\n\n")))
 }
 
@@ -128,13 +135,13 @@ async fn ask(model: &dyn Model, steps: Vec<ModelStep>) -> Result<String, String>
 
 #[tokio::test]
 async fn a_refused_parameter_is_left_out_once_and_for_all() {
-    type Make = fn(ModelOptions) -> Box<dyn Model>;
+    type Make = fn(ModelOptions) -> Arc<dyn Model>;
     // The last value is the number of parameters that the server refuses.
     let apis: [(&str, &str, Make, usize); 4] = [
-        ("chat", "m", |options| Box::new(OpenAi::chat(options).unwrap()), 3),
-        ("responses", "m", |options| Box::new(OpenAi::responses(options).unwrap()), 1),
-        ("anthropic", "m", |options| Box::new(Anthropic::new(options).unwrap()), 1),
-        ("gemini", "gemini-2.5-flash", |options| Box::new(with_top_k(options)), 1),
+        ("chat", "m", |options| asked(OpenAi::chat(options).unwrap()), 3),
+        ("responses", "m", |options| asked(OpenAi::responses(options).unwrap()), 1),
+        ("anthropic", "m", |options| asked(Anthropic::new(options).unwrap()), 1),
+        ("gemini", "gemini-2.5-flash", |options| asked(with_top_k(options)), 1),
     ];
     for (api, name, make, refused) in apis {
         let provider = Provider::start_checked(check).await;
@@ -167,10 +174,10 @@ async fn a_limit_that_is_refused_under_both_of_its_names_is_an_error() {
         )
     })
     .await;
-    let model = OpenAi::chat(options("m", &provider)).unwrap();
+    let model = asked(OpenAi::chat(options("m", &provider)).unwrap());
     for _ in 0..2 {
         assert!(
-            ask(&model, vec![user("hi")])
+            ask(&*model, vec![user("hi")])
                 .await
                 .unwrap_err()
                 .contains("'max_completion_tokens' is not supported")
@@ -186,16 +193,16 @@ async fn what_may_be_kept_at_the_provider_is_never_left_out() {
         request.body.get("store").is_some().then(|| json!({"error": error}).to_string())
     })
     .await;
-    let model = OpenAi::responses(options("m", &provider)).unwrap();
+    let model = asked(OpenAi::responses(options("m", &provider)).unwrap());
     assert!(
-        ask(&model, vec![user("hi")]).await.unwrap_err().contains("Unknown parameter: 'store'")
+        ask(&*model, vec![user("hi")]).await.unwrap_err().contains("Unknown parameter: 'store'")
     );
     let requests = provider.requests();
     assert_eq!((requests.len(), &requests[0].body["store"]), (1, &json!(false)));
 }
 
 #[tokio::test]
-async fn a_request_is_sent_in_at_most_eight_forms() {
+async fn a_request_is_sent_in_at_most_eight_forms_and_the_next_begins_with_the_last_one() {
     const NAMES: [&str; 9] = [
         "temperature",
         "top_p",
@@ -216,27 +223,48 @@ async fn a_request_is_sent_in_at_most_eight_forms() {
     })
     .await;
     let mut options = options("m", &provider);
-    NAMES.iter().for_each(|name| _ = options.extra_body.insert((*name).to_owned(), json!(1)));
-    let model = OpenAi::chat(options).unwrap();
-    assert!(ask(&model, vec![user("hi")]).await.unwrap_err().contains("Unknown parameter"));
+    options.top_p = Some(0.9);
+    options.top_k = Some(5);
+    (options.frequency_penalty, options.presence_penalty) = (Some(0.1), Some(0.1));
+    options.seed = Some(7);
+    (options.verbosity, options.cache_key) = (Some("low".to_owned()), Some("k".to_owned()));
+    let model = asked(OpenAi::chat(options).unwrap());
+    assert!(ask(&*model, vec![user("hi")]).await.unwrap_err().contains("Unknown parameter"));
     assert_eq!(provider.requests().len(), 8);
+    provider.answer(answer("chat"));
+    assert_eq!(ask(&*model, vec![user("hi")]).await.as_deref(), Ok("fine"));
+    assert_eq!(provider.requests().len(), 8 + 3);
+}
+
+#[tokio::test]
+async fn a_refused_member_of_the_configuration_is_shown() {
+    let provider = Provider::start_checked(|request| {
+        let error = json!({"message": "Unknown parameter: 'seed'.", "param": "seed", "code": "unknown_parameter"});
+        request.body.get("seed").is_some().then(|| json!({"error": error}).to_string())
+    })
+    .await;
+    let mut options = options("m", &provider);
+    options.extra_body.insert("seed".to_owned(), json!(1));
+    let model = asked(OpenAi::chat(options).unwrap());
+    assert!(ask(&*model, vec![user("hi")]).await.unwrap_err().contains("'seed'"));
+    assert_eq!(provider.requests().len(), 1);
 }
 
 #[tokio::test]
 async fn a_refused_value_is_an_error() {
     let provider = Provider::start().await;
-    let model = OpenAi::chat(options("m", &provider)).unwrap();
+    let model = asked(OpenAi::chat(options("m", &provider)).unwrap());
     let said = "Invalid 'temperature': decimal above maximum value. Expected a value <= 2.";
     let error = json!({"error": {"message": said, "param": "temperature", "code": "decimal_above_max_value"}});
     provider.answer(Answer::new(400, [error.to_string()]));
-    assert!(ask(&model, vec![user("hi")]).await.unwrap_err().contains("above maximum"));
+    assert!(ask(&*model, vec![user("hi")]).await.unwrap_err().contains("above maximum"));
     assert_eq!(provider.requests().len(), 1);
 }
 
 #[tokio::test]
 async fn thinking_that_another_model_signed_is_left_out_if_the_server_refuses_it() {
     let provider = Provider::start_checked(check).await;
-    let model = Anthropic::new(options("m", &provider)).unwrap();
+    let model = asked(Anthropic::new(options("m", &provider)).unwrap());
     let thought = ModelReasoning {
         text: "hm".to_owned(),
         artefact: Some("c2ln".to_owned()),
@@ -249,6 +277,6 @@ async fn thinking_that_another_model_signed_is_left_out_if_the_server_refuses_it
         user("b"),
     ];
     provider.answer(answer("anthropic"));
-    assert_eq!(ask(&model, steps).await.as_deref(), Ok("fine"));
+    assert_eq!(ask(&*model, steps).await.as_deref(), Ok("fine"));
     assert_eq!(provider.requests().len(), 3, "the temperature, too");
 }

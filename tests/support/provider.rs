@@ -115,8 +115,7 @@ impl Answer {
     }
 
     /// Returns a refusal in the common form, or in its own form if it is an object. No request has
-    /// its `param`: otherwise the client would ask again without the parameter, and hide the
-    /// refusal.
+    /// its `param`: otherwise the client would ask again without the parameter.
     fn refused(message: &str) -> Self {
         let error =
             json!({"type": "invalid_request_error", "message": message, "param": "request"});

@@ -5,7 +5,7 @@
 //! path. `start_checked(strict::refusal)` starts one that also refuses other paths, and parameters
 //! that only some servers know.
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::provider::Recorded;
 
@@ -14,9 +14,18 @@ type Checked = Result<(), String>;
 /// Returns the reason for which the API of the path refuses a request.
 pub fn refusal(request: &Recorded) -> Option<String> {
     match check_of(&request.path) {
-        Some(check) => checked(request, check).and_then(|()| plain_tools(&request.body)).err(),
+        Some(check) => {
+            let checked = checked(request, check).and_then(|()| plain_tools(&request.body));
+            checked.err().map(|reason| final_refusal(&reason))
+        }
         None => Some(format!("no such path: {}", request.path)),
     }
+}
+
+/// Returns a refusal that names tools, so that no other form of the request is tried and hides it.
+fn final_refusal(reason: &str) -> String {
+    let error = json!({"type": "invalid_request_error", "message": reason, "param": "tools"});
+    json!({"type": "error", "error": error}).to_string()
 }
 
 fn check_of(path: &str) -> Option<fn(&Value) -> Checked> {
@@ -32,7 +41,7 @@ fn check_of(path: &str) -> Option<fn(&Value) -> Checked> {
 
 /// The same for providers that have further paths, and that take `strict`.
 pub fn refusal_of_known_paths(request: &Recorded) -> Option<String> {
-    checked(request, check_of(&request.path)?).err()
+    checked(request, check_of(&request.path)?).err().map(|reason| final_refusal(&reason))
 }
 
 fn checked(request: &Recorded, check: fn(&Value) -> Checked) -> Checked {

@@ -35,8 +35,10 @@ named_enum! {
         Null = "null",
         /// The form of a call's arguments.
         Arguments = "arguments",
-        /// A parameter of a request, or earlier thinking, that a provider refused.
+        /// A parameter of a request that a provider refused.
         ParameterLeftOut = "parameter_left_out",
+        /// A request that was sent again in a poorer form, because a provider refused it.
+        PoorerForm = "poorer_form",
         /// An attachment that was not sent to the model.
         AttachmentSkipped = "attachment_skipped",
         /// A tool that has no form that the provider takes.

@@ -8,12 +8,15 @@ mod agent;
 mod call_content;
 mod call_meter;
 mod call_trace;
+mod form;
 mod history;
 mod known_models;
 mod learned;
 mod model;
 mod options;
 mod providers;
+mod refusal;
+mod repair;
 #[cfg(any(test, feature = "testing"))]
 #[doc(hidden)]
 pub mod testing;
@@ -23,6 +26,7 @@ mod written_syntax;
 
 pub use agent::{LlmAgent, UnknownOutcome};
 pub use call_trace::CallTrace;
+pub(crate) use form::RequestForm;
 pub use known_models::{KnownModels, MediaLimits, ProfileOptions};
 pub use model::{
     Artefact, Block, BlockStart, Model, ModelError, ModelEvent, ModelReasoning, ModelRequest,

@@ -9,7 +9,10 @@ use futures::stream::BoxStream;
 use serde::Serialize;
 use serde_json::Value;
 
-use super::{call_trace::CallTrace, known_models::MediaLimits, options::ToolChoice};
+use super::{
+    call_trace::CallTrace, form::RequestForm, known_models::MediaLimits, options::ToolChoice,
+    refusal::ProviderRefusal,
+};
 use agui_agent::AgentError;
 use agui_protocol::{
     ContentPart, JsonObject, MessageContent, TokenUsage, ToolCall, ToolCallId,
@@ -130,6 +133,9 @@ pub struct ModelRequest {
     /// The thread of the request. Refusals of the provider are remembered for this thread or its
     /// owner; without a thread they are not remembered.
     pub thread: Option<ThreadKey>,
+    /// The form in which the request is written.
+    #[doc(hidden)]
+    pub form: RequestForm,
     /// Takes the reports of the model beside its answer, for logs and metrics.
     pub trace: CallTrace,
 }
@@ -232,6 +238,9 @@ pub enum ModelEvent {
     Usage(TokenUsage),
     /// A part of the conversation was left out of the request, because the model cannot read it.
     Skipped(SkippedAttachment),
+    /// The oldest steps of the conversation were left out of the request, because it is too long for
+    /// the model.
+    Trimmed,
     /// A source of a block of text, in the provider's own form.
     Citation {
         /// The block's index.
@@ -316,6 +325,8 @@ pub enum StopReason {
     Refused,
     /// The provider could not read a call that the model wrote, and dropped it.
     MalformedCall,
+    /// The provider stopped the answer for a reason that is not known, such as `abort`.
+    Aborted,
 }
 
 /// A part of a message that a model cannot read.
@@ -337,13 +348,22 @@ pub struct SkippedAttachment {
 pub struct ModelError {
     code: &'static str,
     error: AgentError,
+    refusal: Option<Box<ProviderRefusal>>,
+    is_final: bool,
+    has_no_access: bool,
 }
 
 impl ModelError {
     /// Creates an error with a stable code and a message. Clients see both, so they must contain no
     /// secrets.
     pub fn new(code: &'static str, message: impl Into<Cow<'static, str>>) -> Self {
-        Self { code, error: AgentError::new(code, message) }
+        Self {
+            code,
+            error: AgentError::new(code, message),
+            refusal: None,
+            is_final: false,
+            has_no_access: false,
+        }
     }
 
     /// Adds a cause, for the log alone.
@@ -351,6 +371,41 @@ impl ModelError {
     pub fn caused_by(mut self, source: impl Into<Box<dyn StdError + Send + Sync>>) -> Self {
         self.error = self.error.caused_by(source);
         self
+    }
+
+    /// Adds the refusal of the request, which another form may mend.
+    pub(crate) fn with_refusal(mut self, refusal: Option<Box<ProviderRefusal>>) -> Self {
+        self.refusal = refusal;
+        self
+    }
+
+    /// Marks an error as the provider's refusal to let the key use the model.
+    pub(crate) fn without_access(mut self) -> Self {
+        self.has_no_access = true;
+        self
+    }
+
+    /// Returns whether the key may not use the model. The key itself is accepted.
+    pub(crate) fn has_no_access(&self) -> bool {
+        self.has_no_access
+    }
+
+    /// Marks an error after which no other form of the request is tried.
+    pub(crate) fn into_final(mut self) -> Self {
+        self.is_final = true;
+        self
+    }
+
+    /// Returns the refusal that another form may mend. A model without a transport says by its code
+    /// that it refuses a request.
+    pub(crate) fn refusal(&self) -> Option<Cow<'_, ProviderRefusal>> {
+        if self.is_final {
+            return None;
+        }
+        match &self.refusal {
+            Some(refusal) => Some(Cow::Borrowed(refusal)),
+            None => ProviderRefusal::from_error(self.code, self.message()).map(Cow::Owned),
+        }
     }
 
     /// Returns the code, for programs.

@@ -26,6 +26,8 @@ own_names! {
     ANSWER_EMPTY = "answer_empty", "`CUSTOM`";
     /// The model cannot read an [attachment](#citations-and-attachments): `kind`, `name`, `mimeType`, `reason`.
     ATTACHMENT_SKIPPED = "attachment_skipped", "`CUSTOM`";
+    /// The conversation is too long for the model, which did not get its oldest messages. The thread keeps them.
+    CONTEXT_TRIMMED = "context_trimmed", "`CUSTOM`";
     /// Another server [continues the run](#a-run-that-is-continued): `attempt`, `cause`.
     RUN_CONTINUED = "run_continued", "`CUSTOM`";
     /// The interrupts were [answered before](#what-was-decided), and nothing was done: `answers`, each with `interruptId`, `toolCallId` and `decision`.

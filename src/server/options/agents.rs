@@ -248,8 +248,8 @@ pub(crate) struct LlmOptions {
     /// path starts in the folder of the configuration.
     pub(crate) response_schema_file: Option<PathBuf>,
     /// The model's context window in tokens (default: the published one of a known model), and what
-    /// is done with a conversation that is too long for it. With `policy = "fail"`, the default,
-    /// the run fails (`context_too_long`); `trim` leaves the oldest messages out; with `summarise`
+    /// is done with a conversation that is too long for it. With `policy = "trim"`, the default,
+    /// the oldest messages are left out; `fail` ends the run (`context_too_long`); with `summarise`
     /// a summary stands for them, written by the model of the agent `summariser` (default: of this
     /// one). The stored thread keeps all.
     pub(crate) context: Option<ContextConfig>,
@@ -264,7 +264,7 @@ pub(crate) struct ContextConfig {
     #[cfg_attr(test, schemars(range(min = 500)))]
     pub(crate) window: Option<u64>,
     /// The treatment of a conversation that is too long. The stored thread keeps all. Default:
-    /// `fail`.
+    /// `trim`.
     pub(crate) policy: WindowPolicy,
     /// With `policy = "summarise"`: the agent whose model writes summaries. Default: this agent.
     pub(crate) summariser: Option<String>,

@@ -81,7 +81,7 @@ const NOTE: &str = "earlier parts of this conversation were left out";
 #[tokio::test]
 async fn a_conversation_that_surely_does_not_fit_is_refused_before_the_request() {
     let provider = Provider::start().await;
-    let models = Models::start(&provider, "context = { window = 1000 }\n");
+    let models = Models::start(&provider, "context = { window = 1000, policy = \"fail\" }\n");
     let mut thread = Thread::new(&models);
     let events = thread.say(&"a long word ".repeat(2000)).await;
     assert_eq!(text_and_error(&events), (String::new(), Some("context_too_long".to_owned())));
@@ -175,6 +175,25 @@ async fn after_a_refusal_shorter_requests_are_tried_a_few_times() {
     let (_, code) = text_and_error(&thread.say(&long(8)).await);
     assert_eq!(code.as_deref(), Some("context_too_long"));
     assert!(provider.requests().len() <= before + 4, "{}", provider.requests().len());
+}
+
+#[tokio::test]
+async fn a_thread_that_has_outgrown_its_model_goes_on_and_the_client_is_told() {
+    let provider = Provider::start().await;
+    let models = Models::start(&provider, "");
+    let mut thread = Thread::new(&models);
+    for number in 1..=5 {
+        says(&provider, "Yes.");
+        thread.say(&long(number)).await;
+    }
+    provider.answer(too_long());
+    says(&provider, "At last.");
+    let events = thread.say(&long(6)).await;
+    assert_eq!(text_and_error(&events), ("At last.".to_owned(), None));
+    let told = events.iter().filter(|event| event["name"] == "agui-server.context_trimmed");
+    assert_eq!(told.count(), 1, "{events:?}");
+    assert!(conversation(provider.requests().last().unwrap())[0].contains(NOTE));
+    assert_eq!(thread.stored().await.len(), 12);
 }
 
 #[tokio::test]

@@ -21,7 +21,7 @@ use agui_protocol::{
     AssistantMessage, Event, Message, MessageId, Metadata, ReasoningMessage, TokenUsage, ToolCall,
     ToolCallId,
     event::{Custom, EncryptedValueSubtype, ReasoningEncryptedValue},
-    own_names::{ATTACHMENT_SKIPPED, CITATIONS, PROVIDER, REDACTED},
+    own_names::{ATTACHMENT_SKIPPED, CITATIONS, CONTEXT_TRIMMED, PROVIDER, REDACTED},
 };
 
 /// The most citations of a text, as JSON. Bounds the memory; more are left out.
@@ -36,12 +36,20 @@ pub(super) struct CallIds {
     used: HashSet<ToolCallId>,
     /// Every request skips the same attachments again. The client is told once.
     skipped: Vec<SkippedAttachment>,
+    /// True if the client was told that the beginning of the conversation was left out.
+    is_trimmed: bool,
 }
 
 impl CallIds {
     /// `used` are the ids of the conversation's calls.
     pub(super) fn new(cx: RunContext, used: HashSet<ToolCallId>) -> Self {
-        Self { cx, used, skipped: Vec::new() }
+        Self { cx, used, skipped: Vec::new(), is_trimmed: false }
+    }
+
+    /// Returns the event for the client, once a run.
+    fn trimmed(&mut self) -> Option<Event> {
+        let is_new = !std::mem::replace(&mut self.is_trimmed, true);
+        is_new.then(|| Custom::new(CONTEXT_TRIMMED, json!({})).into())
     }
 
     /// Returns the id, or a new one if it is used already.
@@ -141,6 +149,7 @@ impl<'r> AnswerBuilder<'r> {
             ModelEvent::Usage(usage) => return Some(self.usage_since_last(usage)),
             ModelEvent::Stop(reason) => self.stop = Some(reason),
             ModelEvent::Skipped(attachment) => out.extend(self.skip(attachment)),
+            ModelEvent::Trimmed => out.extend(self.call_ids.trimmed()),
             ModelEvent::Citation { index, citation } => self.cite(index, citation),
             // `read` handles these.
             ModelEvent::Media { .. } | ModelEvent::WrittenCalls { .. } => {}

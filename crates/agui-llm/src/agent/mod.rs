@@ -42,8 +42,9 @@ pub use self::{options::AgentOptions, prediction::StatePrediction, system_prompt
 use super::{
     model::Model,
     options::ToolChoice,
+    repair::{LadderModel, fitted},
     transport::SetupError,
-    window::{FittedModel, MediaRetryModel, WindowOptions},
+    window::WindowOptions,
 };
 use agui_agent::{
     Agent, AgentEffects, AppRequest, EventStream, RunContext, app_request, event_stream,
@@ -76,8 +77,10 @@ pub struct LlmAgent(Arc<Settings>);
 impl LlmAgent {
     /// An agent without tools and instructions, with at most 8 steps a run.
     pub fn new(model: impl Model) -> Self {
+        let own_model: Arc<dyn Model> = Arc::new(model);
         Self(Arc::new(Settings {
-            model: Arc::new(MediaRetryModel::new(Arc::new(model))),
+            model: Arc::new(LadderModel::new(own_model.clone())),
+            own_model,
             window: None,
             fallbacks: Vec::new(),
             description: None,
@@ -102,7 +105,7 @@ impl LlmAgent {
     /// are overloaded or limit the rate, each after its own retries. A model that has begun its answer is not replaced,
     /// nor is one that refuses the request. A run that has changed to a fallback stays with it.
     pub fn fallback(self, model: impl Model) -> Self {
-        self.set(|settings| settings.fallbacks.push(Arc::new(model)))
+        self.set(|settings| settings.fallbacks.push(Arc::new(LadderModel::new(Arc::new(model)))))
     }
 
     /// Sets the agent's purpose, which people and its parent agents read.
@@ -129,12 +132,12 @@ impl LlmAgent {
         self.set(|settings| settings.prompt = Some(Arc::new(prompt)))
     }
 
-    /// Keeps conversations within the model's context window. Without this, the provider refuses
-    /// one that is too long. The first call counts.
+    /// Keeps conversations within the model's context window. Without this, the oldest messages are
+    /// left out only after the provider has refused a conversation. The first call counts.
     pub fn window(self, options: WindowOptions) -> Self {
         self.set(|settings| {
             if settings.window.is_none() {
-                let fitted = Arc::new(FittedModel::new(settings.model.clone(), options));
+                let fitted = Arc::new(fitted(settings.own_model.clone(), options));
                 settings.window = Some(fitted.clone());
                 settings.model = fitted;
             }

@@ -70,9 +70,7 @@ impl<'s> ModelChain<'s> {
             let Some(next) = next else { return (provider, answer) };
             let early = until_first_token(&mut answer).await;
             match early.last() {
-                Some(Err(error))
-                    if UNAVAILABLE.iter().any(|code| code.as_str() == error.code()) =>
-                {
+                Some(Err(error)) if cannot_serve(error) => {
                     let fallback = next.name();
                     let model = request.model.as_deref().unwrap_or(model.name());
                     tracing::warn!(
@@ -91,6 +89,12 @@ impl<'s> ModelChain<'s> {
     }
 }
 
+/// Returns whether the next model is asked after an error. A key that is not accepted is a mistake of
+/// the configuration, which a fallback would hide.
+fn cannot_serve(error: &ModelError) -> bool {
+    error.has_no_access() || UNAVAILABLE.iter().any(|code| code.as_str() == error.code())
+}
+
 /// Returns the events up to the first one that belongs to the answer, or to the error.
 async fn until_first_token(answer: &mut ModelStream) -> Vec<Result<ModelEvent, ModelError>> {
     let mut early = Vec::new();
@@ -99,7 +103,7 @@ async fn until_first_token(answer: &mut ModelStream) -> Vec<Result<ModelEvent, M
         match answer.next().await {
             // A later report replaces this one.
             event @ Some(Ok(ModelEvent::Usage(_))) => usage = event,
-            event @ Some(Ok(ModelEvent::Skipped(_))) => early.extend(event),
+            event @ Some(Ok(ModelEvent::Skipped(_) | ModelEvent::Trimmed)) => early.extend(event),
             decisive => {
                 early.extend(usage.into_iter().chain(decisive));
                 return early;

@@ -85,6 +85,12 @@ impl Review {
                     message,
                 )
             }
+            StopReason::Aborted => {
+                let message =
+                    "the model's provider stopped the answer, and its reason is not known";
+                let why_no_calls = "the answer was cut off";
+                ("aborted", false, why_no_calls, RunErrorCode::ModelInterrupted, message)
+            }
             StopReason::Refused => {
                 let message = "the model refused to answer";
                 ("refused", false, "the answer was refused", RunErrorCode::ModelRefused, message)

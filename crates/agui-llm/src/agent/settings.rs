@@ -14,7 +14,9 @@ pub(super) type PromptHook = dyn Fn(&RunAgentInput, &RunContext) -> String + Sen
 
 #[derive(Clone)]
 pub(super) struct Settings {
+    /// The model that is asked: `own_model`, with its refusals mended.
     pub(super) model: Arc<dyn Model>,
+    pub(super) own_model: Arc<dyn Model>,
     /// `model`, if its requests are kept within a context window.
     pub(super) window: Option<Arc<FittedModel>>,
     pub(super) fallbacks: Vec<Arc<dyn Model>>,

@@ -22,7 +22,7 @@ pub(crate) struct MessagesServer {
 }
 
 /// The member that limits the tokens of an answer.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum TokenLimit {
@@ -81,8 +81,12 @@ pub(crate) enum SystemMessages {
     Anywhere,
     /// Several, before all other messages.
     First,
-    /// One, before all other messages.
+    /// One, before all other messages. Context and state are at the end, in a user's message.
     One,
+    /// One, before all other messages, with context and state.
+    Joined,
+    /// None: instructions are in the first message of the user.
+    None,
 }
 
 /// The forms of `tool_choice`.
@@ -175,6 +179,9 @@ macro_rules! replaceable_members {
             /// The efforts that switch thinking, the more specific models first.
             switch_efforts: Vec<SwitchEfforts>,
             pub(in crate) required_reasoning: RequiredReasoning,
+            /// `true` after a refusal that wants the reasoning of all messages.
+            #[serde(skip)]
+            pub(in crate) adds_reasoning: bool,
             /// The member for the seed of sampling.
             pub(in crate) seed_member: String,
             /// Parts of the names of the models that take `stop` and penalties; `None` if all models do.
@@ -222,6 +229,8 @@ replaceable_members! {
     pub assistant_last: bool,
     /// `true` if a user's message may follow results of tools.
     pub user_after_results: bool,
+    /// `true` if the content of a message of calls alone is `null`, and not an empty text.
+    pub null_content: bool,
     /// The number of letters and digits of a call's id. 0: up to 40 characters are taken, `_` and `-` included.
     pub call_id_length: usize,
     /// The forms of `tool_choice`.

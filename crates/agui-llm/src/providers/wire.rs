@@ -237,6 +237,14 @@ pub(crate) fn forced_call_in_words(choice: &ToolChoice) -> Option<String> {
     }
 }
 
+/// Returns a text that asks for an answer in a schema, for providers that take no schema.
+pub(crate) fn schema_in_words(schema: &JsonObject) -> String {
+    let schema = Value::Object(schema.clone());
+    format!(
+        "Answer with one JSON object alone, without Markdown or other text. It has to fit this JSON Schema:\n{schema}"
+    )
+}
+
 pub(crate) fn calls(steps: &[ModelStep]) -> impl Iterator<Item = &ToolCall> {
     let blocks = steps.iter().flat_map(|step| match step {
         ModelStep::Assistant(blocks) => blocks.as_slice(),

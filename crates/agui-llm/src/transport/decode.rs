@@ -4,23 +4,10 @@ use std::collections::{HashMap, VecDeque};
 
 use serde_json::Value;
 
-use super::refusal_texts::{FailureKind, kind_of};
-use crate::{Artefact, BlockStart, ModelEvent, StopReason, WrittenCall};
-use agui_base::{lenient_json::JoinedText, text::is_in};
+use crate::{Artefact, BlockStart, ModelEvent, StopReason, WrittenCall, refusal::FailureKind};
+use agui_base::lenient_json::JoinedText;
 use agui_protocol::{FunctionCall, TokenUsage, ToolCallId};
 
-/// The codes and types of errors after which a retry may succeed.
-const UNAVAILABLE: &str = "\
-    server_error internal_server_error api_error timeout_error overloaded overloaded_error server_is_overloaded \
-    slow_down service_unavailable service_unavailable_error provider_overloaded provider_unavailable timeout \
-    UNAVAILABLE INTERNAL DEADLINE_EXCEEDED ABORTED UNKNOWN";
-/// The members in which errors have their codes.
-const CODE_MEMBERS: &[&str] = &["code", "type", "status", "error_type", "status_code"];
-/// The members in which gateways pass on the error of their provider, as an object or as JSON:
-/// <https://openrouter.ai/docs/api/reference/errors-and-debugging>, <https://github.com/BerriAI/litellm/pull/16231>.
-const WRAPPED_MEMBERS: &[&str] =
-    &["error", "innererror", "metadata", "raw", "provider_specific_fields"];
-const MAX_WRAPPINGS: usize = 5;
 /// The largest number of blocks of an answer. It bounds the memory; answers have far fewer.
 const MAX_BLOCKS: usize = 1024;
 /// The largest number of bytes that a decoder keeps of an answer. A PDF that fills a context window
@@ -72,62 +59,6 @@ impl DecodeFault {
             (None, error) => error.to_string(),
         };
         Self::Failed { kind: FailureKind::from_error(error), message }
-    }
-}
-
-impl FailureKind {
-    pub(crate) fn from_status(status: u64) -> Self {
-        match status {
-            413 => Self::ContextTooLong,
-            429 => Self::RateLimited,
-            408 | 409 | 500..=599 => Self::Unavailable,
-            _ => Self::Other,
-        }
-    }
-
-    /// Returns the kind by the codes of an error, or, if they are unknown, by the codes of the
-    /// error that it wraps. The more specific kinds come first, because servers combine a code of
-    /// one kind with a general type or status.
-    pub(super) fn from_error(error: &Value) -> Self {
-        Self::from_wrapped(error, MAX_WRAPPINGS).unwrap_or(Self::Other)
-    }
-
-    fn from_wrapped(error: &Value, wrappings: usize) -> Option<Self> {
-        let parsed = error.as_str().and_then(|text| serde_json::from_str::<Value>(text).ok());
-        let error = parsed.as_ref().unwrap_or(error);
-        let codes = || CODE_MEMBERS.iter().filter_map(|member| error.get(member));
-        let specific = codes().filter_map(Value::as_str).find_map(|code| kind_of(code, ""));
-        let own = specific.or_else(|| codes().find_map(Self::from_code));
-        if wrappings == 0 || own.is_some_and(|own| own != Self::Other) {
-            return own;
-        }
-        let mut wrapped = WRAPPED_MEMBERS
-            .iter()
-            .filter_map(|member| Self::from_wrapped(error.get(member)?, wrappings - 1));
-        wrapped.find(|kind| *kind != Self::Other).or(own)
-    }
-
-    /// Returns the kind by the text of an error, if its codes are unknown.
-    pub(super) fn or_from_message(self, message: &str) -> Self {
-        match (self, kind_of("", message)) {
-            (Self::Unavailable, Some(Self::ContextTooLong)) => Self::ContextTooLong,
-            (Self::Other, Some(said)) => said,
-            (kind, _) => kind,
-        }
-    }
-
-    fn from_code(code: &Value) -> Option<Self> {
-        let text = code.as_str().unwrap_or_default();
-        if let Some(status) = code.as_u64().or_else(|| text.parse().ok()) {
-            return Some(Self::from_status(status));
-        }
-        match text {
-            "rate_limit_exceeded" | "rate_limit_error" | "RESOURCE_EXHAUSTED" => {
-                Some(Self::RateLimited)
-            }
-            code if is_in(UNAVAILABLE, code) => Some(Self::Unavailable),
-            _ => None,
-        }
     }
 }
 

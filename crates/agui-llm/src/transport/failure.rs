@@ -8,13 +8,14 @@ use std::{sync::Arc, time::Duration};
 
 use http::{HeaderMap, StatusCode};
 use reqwest::Url;
-use serde_json::Value;
 
-use super::{decode::DecodeFault, refusal_texts::FailureKind, retry::Retry};
-use crate::{ModelError, StopReason};
+use super::{decode::DecodeFault, retry::Retry};
+use crate::{
+    ModelError, StopReason,
+    refusal::{FailureKind, ProviderMessage, ProviderRefusal},
+};
 use agui_base::{
-    RunErrorCode, lenient_json,
-    repairs::Partner,
+    RunErrorCode,
     text::{LINE_CHARS, NAME_CHARS, PARAGRAPH_CHARS, error_chain, shortened},
     upstream::{events::StreamError, scrub::Scrubber},
 };
@@ -41,8 +42,8 @@ pub(super) struct AttemptError {
     pub(super) retry: Retry,
     /// Set if other providers report this failure as the reason of a stop.
     pub(super) stop: Option<StopReason>,
-    /// The provider's words, if it refused the request itself.
-    pub(super) refusal: Option<String>,
+    /// The refusal, if the provider refused the request itself. The request is not in it.
+    pub(super) refusal: Option<Box<ProviderRefusal>>,
 }
 
 impl AttemptError {
@@ -50,13 +51,32 @@ impl AttemptError {
         self.error.code() == RunErrorCode::ModelUnauthorized.as_str()
     }
 
-    /// Returns the error, with the detail as its cause.
-    pub(super) fn into_error(self, request_id: Option<&str>) -> ModelError {
+    /// Adds the refusal, if another form of the request may mend it.
+    fn mendable(mut self, kind: FailureKind, body: &str) -> Self {
+        self.refusal = kind.may_be_mended().then(|| Box::new(ProviderRefusal::new(kind, body)));
+        self
+    }
+
+    fn without_access(self) -> Self {
+        Self { error: self.error.without_access(), ..self }
+    }
+
+    /// Returns the error, with the detail as its cause, and the refusal with the request's body.
+    pub(super) fn into_error(
+        mut self,
+        request_id: Option<&str>,
+        sent: &[u8],
+        fixed: &Arc<[String]>,
+    ) -> ModelError {
+        if let Some(refusal) = &mut self.refusal {
+            refusal.sent = serde_json::from_slice(sent).unwrap_or_default();
+            refusal.fixed = fixed.clone();
+        }
         let detail = match request_id {
             Some(id) => format!("{} (request id {id})", self.detail),
             None => self.detail,
         };
-        self.error.caused_by(detail)
+        self.error.caused_by(detail).with_refusal(self.refusal)
     }
 }
 
@@ -109,42 +129,45 @@ impl ProviderErrors {
         )
     }
 
-    pub(super) fn refused(&self, status: StatusCode, wait: Retry, body: &[u8]) -> AttemptError {
-        let body_message = ProviderMessage::read(body);
-        let detail = format!("answered {status}: {}", String::from_utf8_lossy(body));
+    pub(super) fn refused(
+        &self,
+        status: StatusCode,
+        content_type: &str,
+        wait: Retry,
+        body: &[u8],
+    ) -> AttemptError {
         let number = status.as_u16();
-        let kind = FailureKind::from_status(number.into());
-        let is_about_request = kind != FailureKind::RateLimited && !matches!(number, 401 | 403);
-        match body_message.kind {
-            FailureKind::ContextTooLong if is_about_request => return self.too_long(&detail),
-            FailureKind::Filtered if is_about_request || number == 403 => {
-                return self.stopped(StopReason::Filtered, &detail);
-            }
-            FailureKind::MalformedCall if is_about_request => {
-                return self.stopped(StopReason::MalformedCall, &detail);
-            }
-            _ => {}
-        }
-        match kind {
-            FailureKind::RateLimited if body_message.kind == FailureKind::QuotaUsedUp => {
-                self.quota_used_up(&detail)
-            }
+        let message = ProviderMessage::read(number, content_type, body);
+        let body = String::from_utf8_lossy(body);
+        let detail = format!("answered {status}: {body}");
+        match message.kind {
+            FailureKind::ContextTooLong => self.too_long(&detail).mendable(message.kind, &body),
+            FailureKind::Filtered => self.stopped(StopReason::Filtered, &detail),
+            FailureKind::MalformedCall => self.stopped(StopReason::MalformedCall, &detail),
+            FailureKind::QuotaUsedUp => self.quota_used_up(&detail),
             FailureKind::RateLimited => self.rate_limited(wait, &detail),
-            FailureKind::ContextTooLong => self.too_long(&detail),
             FailureKind::Unavailable => {
                 let message =
                     format!("The model provider is not available now ({number}); try again later");
                 self.error(RunErrorCode::ModelUnavailable, message, wait, &detail)
             }
-            _ if matches!(number, 401 | 403) => {
-                let message = match number {
-                    401 => "The model provider does not accept the key of this server",
+            FailureKind::Unauthorized | FailureKind::NoAccess => {
+                let message_kind = message.kind;
+                let message = match message_kind {
+                    FailureKind::Unauthorized => {
+                        "The model provider does not accept the key of this server"
+                    }
                     _ => "The model provider does not allow this server's request",
                 };
                 let detail = format!("{detail}; check the configured key");
-                self.error(RunErrorCode::ModelUnauthorized, message, Retry::Never, &detail)
+                let failure =
+                    self.error(RunErrorCode::ModelUnauthorized, message, Retry::Never, &detail);
+                match message_kind {
+                    FailureKind::NoAccess => failure.without_access(),
+                    _ => failure,
+                }
             }
-            _ if status.is_redirection() => {
+            FailureKind::NotFound if status.is_redirection() => {
                 let message = "The model provider answered with a redirect";
                 self.error(
                     RunErrorCode::ModelRejected,
@@ -153,16 +176,11 @@ impl ProviderErrors {
                     &format!("{detail}; check base_url"),
                 )
             }
-            _ => {
-                let message = format!(
-                    "The model provider refused the request ({number}){}",
-                    self.quote(&body_message.text)
-                );
-                let refusal = Some(String::from_utf8_lossy(body).into_owned());
-                AttemptError {
-                    refusal,
-                    ..self.error(RunErrorCode::ModelRejected, message, Retry::Never, &detail)
-                }
+            FailureKind::NotFound | FailureKind::Other => {
+                let quoted = self.quote(&message.text);
+                let shown = format!("The model provider refused the request ({number}){quoted}");
+                self.error(RunErrorCode::ModelRejected, shown, Retry::Never, &detail)
+                    .mendable(message.kind, &body)
             }
         }
     }
@@ -210,7 +228,7 @@ impl ProviderErrors {
         let detail = format!("said in the stream: {said}");
         match kind.or_from_message(&said) {
             FailureKind::QuotaUsedUp => self.quota_used_up(&detail),
-            FailureKind::ContextTooLong => self.too_long(&detail),
+            kind @ FailureKind::ContextTooLong => self.too_long(&detail).mendable(kind, &said),
             FailureKind::Filtered => self.stopped(StopReason::Filtered, &detail),
             FailureKind::MalformedCall => self.stopped(StopReason::MalformedCall, &detail),
             FailureKind::RateLimited if !has_answer => self.rate_limited(Retry::Backoff, &detail),
@@ -218,13 +236,11 @@ impl ProviderErrors {
                 let message = "The model provider is not available now; try again later";
                 self.error(RunErrorCode::ModelUnavailable, message, Retry::Backoff, &detail)
             }
-            _ => {
+            kind => {
                 let message =
                     format!("The model provider failed while it answered{}", self.quote(&said));
-                AttemptError {
-                    refusal: Some(said),
-                    ..self.error(RunErrorCode::ModelFailed, message, Retry::Never, &detail)
-                }
+                self.error(RunErrorCode::ModelFailed, message, Retry::Never, &detail)
+                    .mendable(kind, &said)
             }
         }
     }
@@ -298,31 +314,6 @@ impl ProviderErrors {
         let message = self.scrubber.without_addresses(&self.scrubber.scrub(message));
         let message = shorten(message.trim(), LINE_CHARS);
         if message.is_empty() { message } else { format!(": {message}") }
-    }
-}
-
-/// The message of a refusal, and the kind by its codes.
-struct ProviderMessage {
-    text: String,
-    kind: FailureKind,
-}
-
-impl ProviderMessage {
-    fn read(body: &[u8]) -> Self {
-        let mut value =
-            lenient_json::parse(&String::from_utf8_lossy(body), Partner::Model).unwrap_or_default();
-        if let Value::Array(items) = &mut value {
-            value = items.first_mut().map(Value::take).unwrap_or_default();
-        }
-        let error = value.get("error").unwrap_or(&value);
-        let text = |value: &Value| value.as_str().map(str::to_owned);
-        let message = ["message", "error", "detail", "msg"].iter().find_map(|name| {
-            let found = error.get(name).or_else(|| value.get(name))?;
-            text(found).or_else(|| text(found.get(0)?.get("msg")?))
-        });
-        let text = message.or_else(|| text(error)).unwrap_or_default();
-        let kind = FailureKind::from_error(&value).or_from_message(&text);
-        Self { text, kind }
     }
 }
 

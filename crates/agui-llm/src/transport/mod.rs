@@ -8,12 +8,8 @@ mod exchange;
 mod failure;
 pub(crate) mod json;
 mod key_command;
-mod parameters;
 mod playback;
 mod provider_client;
-mod refusal_names;
-mod refusal_texts;
-mod refused_parameters;
 mod retry;
 
 use std::{
@@ -35,17 +31,14 @@ use tokio::time::{Instant, timeout};
 pub(crate) use decode::{
     AnswerEvents, DecodeFault, DecodeStep, Decoder, call_start, check_error, check_open_blocks,
 };
-pub(crate) use parameters::schema_in_words;
 pub use playback::RecordedExchanges;
 pub use provider_client::{CloudCredentials, ProviderClient, SetupError};
 pub(crate) use provider_client::{KeyPlace, is_in_domain};
-pub(crate) use refusal_texts::FailureKind;
 
 use self::{
     changing_key::{ChangingKey, RequestKey},
     exchange::RecordedExchange,
     failure::{AttemptError, ProviderErrors},
-    refused_parameters::RefusedParameters,
 };
 use crate::{CallTrace, ModelEvent, ModelOptions, ModelStream, SkippedAttachment};
 use agui_base::{
@@ -60,7 +53,7 @@ use agui_base::{
         events::{ServerEvent, ServerEvents, StreamLimits, provider_events},
     },
 };
-use agui_store::ThreadKey;
+use agui_protocol::JsonObject;
 
 /// A request to a provider.
 #[derive(Debug, Default)]
@@ -74,8 +67,6 @@ pub(crate) struct ProviderRequest {
     pub(crate) url: Option<Url>,
     /// Headers of this request alone.
     pub(crate) headers: HeaderMap,
-    /// The thread for which the provider's refusals are remembered.
-    pub(crate) thread: Option<ThreadKey>,
 }
 
 /// The default of `max_event_bytes`. The largest file by default has 20 MiB, and 27 MiB in base64.
@@ -97,7 +88,8 @@ pub(crate) struct Transport {
     /// `None` if `headers` has the key.
     key: Option<ChangingKey>,
     errors: ProviderErrors,
-    refused: RefusedParameters,
+    /// The names of the members that the configuration adds.
+    fixed: Arc<[String]>,
     idle_timeout: Duration,
     max_retries: u32,
     max_event_bytes: usize,
@@ -130,7 +122,7 @@ impl Transport {
             key: ChangingKey::new(options, &url, places)?,
             url,
             headers,
-            refused: RefusedParameters::default(),
+            fixed: member_names(&options.extra_body),
             idle_timeout: settings.idle_timeout,
             max_retries: settings.max_retries,
             max_event_bytes: settings.max_event_bytes.unwrap_or(MAX_EVENT_BYTES),
@@ -150,10 +142,9 @@ impl Transport {
         trace: CallTrace,
         decoder: impl Fn() -> D + Send + 'static,
     ) -> ModelStream {
-        let ProviderRequest { json, skipped, url, headers: more, first_block, thread } = request;
+        let ProviderRequest { json, skipped, url, headers: more, first_block } = request;
         let url = url.clone().unwrap_or_else(|| self.url.clone());
-        let (transport, mut form) =
-            (self.clone(), self.refused.first_form(json, thread.as_ref(), &url));
+        let (transport, body) = (self.clone(), Bytes::from(json.to_string()));
         let (skipped, more) = (skipped.clone(), more.clone());
         let first_block = *first_block;
         Box::pin(async_stream::stream! {
@@ -164,7 +155,7 @@ impl Transport {
             loop {
                 let mut output = AnswerEvents::starting_with(first_block);
                 let request_id = OnceLock::new();
-                let mut answer = Box::pin(transport.attempt(url.clone(), form.body.clone(), more.clone(), &request_id, &trace));
+                let mut answer = Box::pin(transport.attempt(url.clone(), body.clone(), more.clone(), &request_id, &trace));
                 let mut decoder = decoder();
                 let failure = loop {
                     let step = match answer.next().await {
@@ -182,9 +173,6 @@ impl Transport {
                         // request without a handshake. The end has nearly always arrived already.
                         let _ = timeout(retry::END_OF_BODY_TIMEOUT, answer.next()).await;
                     }
-                    if output.has_answer || matches!(step, Ok(DecodeStep::Complete)) {
-                        transport.refused.answered(&mut form);
-                    }
                     while let Some(event) = output.events.pop_front() {
                         yield Ok(event);
                     }
@@ -196,7 +184,7 @@ impl Transport {
                 };
                 drop(answer);
                 if let Some(reason) = failure.stop.clone() {
-                    let error = failure.into_error(request_id.get().map(String::as_str));
+                    let error = failure.into_error(request_id.get().map(String::as_str), &body, &transport.fixed);
                     tracing::warn!(?error, "a model provider broke off an answer");
                     output.break_off(reason);
                     while let Some(event) = output.events.pop_front() {
@@ -204,13 +192,9 @@ impl Transport {
                     }
                     return;
                 }
-                let refusal = failure.refusal.as_deref().filter(|_| !output.has_answer);
-                if refusal.is_some_and(|refusal| form.change(refusal, &trace)) {
-                    continue;
-                }
                 let may_retry = !output.has_answer && retries < transport.max_retries;
                 let wait = failure.retry.wait(retries).filter(|_| may_retry);
-                let error = failure.into_error(request_id.get().map(String::as_str));
+                let error = failure.into_error(request_id.get().map(String::as_str), &body, &transport.fixed);
                 let Some(wait) = wait else {
                     yield Err(error);
                     return;
@@ -328,7 +312,9 @@ impl Transport {
         if status != StatusCode::OK {
             let headers = response.headers().clone();
             let body = read_excerpt(response, MAX_ERROR_BYTES, ERROR_TIMEOUT).await;
-            return Err(self.errors.refused(status, retry::requested_wait(&headers, &body), &body));
+            let kind = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
+            let wait = retry::requested_wait(&headers, &body);
+            return Err(self.errors.refused(status, kind.unwrap_or_default(), wait, &body));
         }
         let content_type =
             response.headers().get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
@@ -400,4 +386,10 @@ impl Transport {
             Err(fault) => Err(self.errors.answer_failed(fault, output.has_answer)),
         }
     }
+}
+
+/// Returns the names of members and of the members of their objects.
+fn member_names(members: &JsonObject) -> Arc<[String]> {
+    let inner = members.values().filter_map(Value::as_object).flat_map(JsonObject::keys);
+    members.keys().chain(inner).cloned().collect()
 }

@@ -19,13 +19,13 @@ const VIDEO: u64 = 18_000;
 const DOCUMENT: u64 = 10_000;
 
 /// Returns the tokens of everything that a request sends.
-pub(super) fn request_tokens(request: &ModelRequest) -> u64 {
+pub(crate) fn request_tokens(request: &ModelRequest) -> u64 {
     frame_tokens(request) + request.steps.iter().map(step_tokens).sum::<u64>()
 }
 
 /// Returns whether the estimate counts an image, a recording or a document, whose tokens depend on more than the request
 /// shows.
-pub(super) fn is_rough(request: &ModelRequest) -> bool {
+pub(crate) fn is_rough(request: &ModelRequest) -> bool {
     request.steps.iter().any(|step| match step {
         ModelStep::User(parts) => parts.iter().any(is_media),
         ModelStep::ToolResults(results) => results.iter().any(|result| match &result.content {
@@ -47,7 +47,7 @@ pub(super) fn frame_tokens(request: &ModelRequest) -> u64 {
     instructions + schema + request.tools.iter().map(tool_tokens).sum::<u64>()
 }
 
-pub(super) fn step_tokens(step: &ModelStep) -> u64 {
+pub(crate) fn step_tokens(step: &ModelStep) -> u64 {
     OVERHEAD
         + match step {
             ModelStep::Instructions(text) => text_tokens(text),

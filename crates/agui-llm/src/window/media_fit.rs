@@ -33,7 +33,7 @@ struct Medium {
 
 /// Changes the steps of an owner's request; those from `first_new` on are new. Returns the
 /// attachments of the new steps that the model does not get.
-pub(super) async fn fit(
+pub(crate) async fn fit(
     steps: &mut [ModelStep],
     first_new: usize,
     limits: &MediaLimits,
@@ -159,7 +159,7 @@ fn inline(part: &mut ContentPart) -> Option<(&mut String, &mut String)> {
     }
 }
 
-pub(super) fn each_medium<'t>(
+pub(crate) fn each_medium<'t>(
     steps: &'t mut [ModelStep],
     mut visit: impl FnMut(&'t mut ContentPart),
 ) {

@@ -19,8 +19,8 @@ const SHARE_OF_REFUSED: f64 = 0.9;
 const DEFAULT_RESERVE: u64 = 16_384;
 
 #[derive(Debug)]
-pub(super) struct ModelWindow {
-    pub(super) options: WindowOptions,
+pub(crate) struct ModelWindow {
+    pub(crate) options: WindowOptions,
     /// By model, the provider's count of the last request, divided by the estimate. It depends on the texts.
     ratios: Learned<f64>,
     /// By model, the estimate of the last request that the provider refused as too long.
@@ -29,13 +29,13 @@ pub(super) struct ModelWindow {
 
 /// The key of what is learned about a window: the thread, and the model.
 #[derive(Debug, Clone)]
-pub(super) struct Asked {
+pub(crate) struct Asked {
     thread: Option<ThreadKey>,
-    pub(super) model: String,
+    pub(crate) model: String,
 }
 
 impl Asked {
-    pub(super) fn new(
+    pub(crate) fn new(
         thread: Option<&ThreadKey>,
         request: &ModelRequest,
         model: &dyn Model,
@@ -46,7 +46,7 @@ impl Asked {
 }
 
 impl ModelWindow {
-    pub(super) fn new(options: WindowOptions) -> Self {
+    pub(crate) fn new(options: WindowOptions) -> Self {
         Self { options, ratios: Learned::by(Scope::Thread), refused: Learned::by(Scope::Thread) }
     }
 
@@ -54,13 +54,22 @@ impl ModelWindow {
     pub(super) fn limit(&self, asked: &Asked) -> Option<u64> {
         let ratio = self.ratio(asked).unwrap_or(1.0);
         let fits = self.input_tokens(&asked.model).map(|tokens| tokens as f64 / ratio);
-        let refused = self.refused.get(asked.thread.as_ref(), &asked.model);
-        let refused = refused.map(|estimate| estimate as f64 * SHARE_OF_REFUSED);
-        let limit = match (fits, refused) {
-            (Some(fits), Some(refused)) => fits.min(refused),
-            (fits, refused) => fits.or(refused)?,
-        };
-        Some(limit as u64)
+        let fits = fits.map(|limit| limit as u64);
+        match (fits, self.refused_limit(asked)) {
+            (Some(fits), Some(refused)) => Some(fits.min(refused)),
+            (fits, refused) => fits.or(refused),
+        }
+    }
+
+    /// Returns the largest estimate by what the provider refused; `None` if it has refused nothing.
+    pub(crate) fn refused_limit(&self, asked: &Asked) -> Option<u64> {
+        let refused = self.refused.get(asked.thread.as_ref(), &asked.model)?;
+        Some((refused as f64 * SHARE_OF_REFUSED) as u64)
+    }
+
+    /// Returns the tokens that the model can read and write, if they are known.
+    pub(crate) fn known_tokens(&self, asked: &Asked) -> Option<u64> {
+        self.window(&asked.model).map(|(total, _)| total)
     }
 
     /// Returns the window if a request with this estimate surely does not fit, even without an answer.
@@ -89,7 +98,7 @@ impl ModelWindow {
         }
     }
 
-    pub(super) fn refused(&self, asked: &Asked, estimate: u64) {
+    pub(crate) fn refused(&self, asked: &Asked, estimate: u64) {
         self.refused.set(asked.thread.as_ref(), &asked.model, estimate);
     }
 

@@ -34,9 +34,9 @@ pub struct WindowOptions {
 #[non_exhaustive]
 pub enum WindowPolicy {
     /// The run fails with the code `context_too_long`.
-    #[default]
     Fail,
-    /// The model does not get the oldest messages.
+    /// The model does not get the oldest messages, and the client is told.
+    #[default]
     Trim,
     /// The model gets a summary of the oldest messages, which is stored as a message and used by later runs.
     Summarise,

@@ -10,9 +10,18 @@ use crate::{history, model::ModelStep};
 const NOTE: &str = "[Note of the server, not of the user: earlier parts of this conversation were left out \
                                here, because it is longer than your context window.]";
 
+/// Returns the tokens of the steps that may be left out.
+pub(crate) fn removable(steps: &[ModelStep]) -> u64 {
+    let newest_user = steps.iter().rposition(|step| matches!(step, ModelStep::User(_)));
+    let removable = groups(steps, newest_user).into_iter().flatten();
+    let removable =
+        removable.filter(|position| !matches!(steps[*position], ModelStep::Instructions(_)));
+    removable.map(|position| estimate::step_tokens(&steps[position])).sum()
+}
+
 /// Leaves out steps with at least `excess` tokens, as far as there are steps that may be left out. Returns whether any
 /// was left out.
-pub(super) fn trim(steps: &mut Vec<ModelStep>, excess: u64) -> bool {
+pub(crate) fn trim(steps: &mut Vec<ModelStep>, excess: u64) -> bool {
     let newest_user = steps.iter().rposition(|step| matches!(step, ModelStep::User(_)));
     let mut removed = vec![false; steps.len()];
     let mut tokens = 0;

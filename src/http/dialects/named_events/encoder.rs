@@ -13,7 +13,7 @@ use agui_protocol::{
     Event, FunctionCall, Message, MessageContent, MessageId, SubagentRunId, ThreadId, ToolCallId,
     encode::{SseDialect, write_string},
     event::{Custom, RunFinished, RunOutcome, ToolCallResult},
-    own_names::{ATTACHMENT_SKIPPED, TRUNCATED},
+    own_names::{ATTACHMENT_SKIPPED, CONTEXT_TRIMMED, TRUNCATED},
 };
 
 /// Writes the events of one run as named events.
@@ -235,6 +235,10 @@ impl NamedEventEncoder {
             TRUNCATED => ("truncated", "the answer is incomplete"),
             ATTACHMENT_SKIPPED => {
                 ("attachment_skipped", "the model cannot read a part of a message")
+            }
+            CONTEXT_TRIMMED => {
+                let message = "the model did not get the oldest messages: the conversation is too long for it";
+                return self.status("context_trimmed", message, None, out);
             }
             _ => return,
         };

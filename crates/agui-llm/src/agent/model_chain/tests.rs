@@ -36,6 +36,7 @@ fn the_next_model_answers_if_one_is_unavailable() {
         let (first, second) = (Scripted::new([]), Scripted::new([done([text(0, "Hello!")])]));
         let early = vec![
             ModelEvent::Skipped(SkippedAttachment::default()),
+            ModelEvent::Trimmed,
             ModelEvent::Usage(TokenUsage::default()),
         ];
         let agent = LlmAgent::new(FailingModel(code, early))
@@ -46,6 +47,25 @@ fn the_next_model_answers_if_one_is_unavailable() {
         assert_eq!(played.events, says("Hello!"), "{code}");
         assert_eq!((first.requests().len(), second.requests().len()), (0, 1));
     }
+}
+
+#[test]
+fn the_next_model_answers_if_the_key_may_not_use_the_first() {
+    struct WithoutAccess;
+    impl Model for WithoutAccess {
+        fn provider(&self) -> &str {
+            "failing"
+        }
+        fn name(&self) -> &str {
+            "f"
+        }
+        fn stream(&self, _: ModelRequest) -> ModelStream {
+            let error = ModelError::new("model_unauthorized", "no access").without_access();
+            stream::iter([Err(error)]).boxed()
+        }
+    }
+    let agent = LlmAgent::new(WithoutAccess).fallback(Scripted::new([done([text(0, "Hello!")])]));
+    assert_eq!(play(agent, ask("Hi")).events, says("Hello!"));
 }
 
 #[test]

@@ -10,9 +10,12 @@ use super::{
 };
 use crate::{
     Block, ModelOptions, ModelRequest, ModelStep, ToolChoice,
+    form::SystemForm,
     known_models::{ClaudeRules, MessagesServer},
-    providers::wire::{SetMember as _, calls, forced_call_in_words, leading_instructions, schema},
-    transport::{ProviderRequest, schema_in_words},
+    providers::wire::{
+        SetMember as _, calls, forced_call_in_words, leading_instructions, schema, schema_in_words,
+    },
+    transport::ProviderRequest,
 };
 use agui_protocol::JsonObject;
 
@@ -38,19 +41,22 @@ pub(crate) fn body(
     server: &MessagesServer,
     is_official: bool,
 ) -> ClaudeRequestBody {
+    let server = &*request.form.messages_server(server);
+    let form = &request.form;
     let model = request.model.as_ref().unwrap_or(&options.model);
     let rules = options.known_models.anthropic(model);
     let rules = rules.as_ref();
     let choice = CallChoice::new(options, request, rules);
     let conditions = Conditions {
         switch: request.thinking,
-        refuses_budget: choice.is_forced || lacks_thinking(&request.steps, server),
+        refuses_budget: choice.is_forced
+            || lacks_thinking(&request.steps, server, form.has_reasoning()),
     };
     let plan = ThinkingPlan::new(options, rules, conditions);
     let mut limits = GrammarLimits::default();
     let format = request.response_schema.as_deref();
     let grammar = format
-        .filter(|_| is_structured(rules))
+        .filter(|_| is_structured(rules) && form.has("output_config"))
         .and_then(|schema| limits.grammar(&schema.clone().into()));
 
     let described = format.filter(|_| grammar.is_none()).map(schema_in_words);
@@ -61,7 +67,9 @@ pub(crate) fn body(
     let mut tools = tools(options, request, rules, &mut limits);
     // The API caches the request up to a mark. Tools, instructions and the conversation stay the same in the next
     // request. The current context and state may change, so they come after all marks.
-    if let Some(stable) = system.last_mut().or(tools.last_mut()) {
+    if let Some(stable) =
+        system.last_mut().or(tools.last_mut()).filter(|_| form.has("cache_control"))
+    {
         stable["cache_control"] = json!({"type": "ephemeral"});
     }
     let sends = SentThinking { server, is_official };
@@ -88,6 +96,7 @@ pub(crate) fn body(
     body.set("stop_sequences", stop.cloned().collect::<Vec<_>>());
     body.set("service_tier", options.service_tier.as_deref());
     body.set("metadata", json!(options.metadata));
+    form.drop_parameters(&mut body);
     options.extend(&mut body);
     if body.get("thinking").is_some_and(|thinking| thinking.get("block_binding").is_some()) {
         betas.push(BINDING_BETA);
@@ -97,12 +106,7 @@ pub(crate) fn body(
     if has_server_tools && request.tools.is_empty() && forbids_calls {
         body.remove("tool_choice");
     }
-    let sent = ProviderRequest {
-        json: body.into(),
-        skipped,
-        thread: request.thread.clone(),
-        ..ProviderRequest::default()
-    };
+    let sent = ProviderRequest { json: body.into(), skipped, ..ProviderRequest::default() };
     ClaudeRequestBody { sent, betas, has_server_tools }
 }
 
@@ -128,11 +132,16 @@ fn messages<'r>(
     let mut messages = ClaudeMessages::new(
         steps,
         server,
-        sends_thinking(plan, binds, is_official, current.is_empty()),
+        request.form.has_reasoning()
+            && sends_thinking(plan, binds, is_official, current.is_empty()),
     );
-    messages.mark_for_cache();
+    if request.form.has("cache_control") {
+        messages.mark_for_cache();
+    }
     if !current.is_empty() {
-        let as_system = is_official && rules.is_some_and(|rules| rules.system_messages);
+        let as_system = is_official
+            && request.form.system == SystemForm::Usual
+            && rules.is_some_and(|rules| rules.system_messages);
         messages.add_current(&current.join("\n\n"), CurrentPlace { as_system, behind_user: binds });
     }
     messages
@@ -186,7 +195,7 @@ pub(super) fn has_server_tools(members: &JsonObject) -> bool {
 /// Returns whether calls since the last user's message have no thinking before them. With a budget,
 /// the API does not think about such a request. One block of thinking is enough, because many
 /// models do not think again after their first calls.
-fn lacks_thinking(steps: &[ModelStep], server: &MessagesServer) -> bool {
+fn lacks_thinking(steps: &[ModelStep], server: &MessagesServer, has_reasoning: bool) -> bool {
     let since =
         steps.iter().rposition(|step| matches!(step, ModelStep::User(_))).map_or(0, |at| at + 1);
     let mut own_steps = steps[since..].iter().filter_map(|step| match step {
@@ -200,7 +209,7 @@ fn lacks_thinking(steps: &[ModelStep], server: &MessagesServer) -> bool {
         });
         first == Some(true)
     };
-    own_steps.clone().next().is_some() && !own_steps.any(begins_with_thinking)
+    own_steps.clone().next().is_some() && !(has_reasoning && own_steps.any(begins_with_thinking))
 }
 
 /// The calls that the model may or has to make.
@@ -255,7 +264,9 @@ fn tools(
         Value::from(tool)
     };
     if !request.tools.is_empty() {
-        let is_strict = options.strict_tools == Some(true) && is_structured(rules);
+        let is_strict = options.strict_tools == Some(true)
+            && is_structured(rules)
+            && request.form.has("strict");
         let tools = request.tools.iter().map(|spec| {
             let schema = schema(&spec.parameters);
             match is_strict.then(|| limits.strict_tool(&schema)).flatten() {

@@ -6,26 +6,33 @@ use serde_json::{Map, Value, json};
 
 use super::{user_parts::text_part, vendor};
 use crate::{
-    Block, ModelReasoning,
+    Block, ModelReasoning, RequestForm,
     known_models::{Profile, ReasoningMember, RequiredReasoning, ThinkingMember},
     providers::{wire, wire::OPENAI},
 };
 use agui_protocol::{ToolCall, ToolCallId};
 
-pub(super) fn assistant(blocks: &[Block], profile: &Profile, is_thinking_off: bool) -> Value {
+/// Returns a message of the model. `form` says whether its reasoning is sent.
+pub(super) fn assistant(
+    blocks: &[Block],
+    profile: &Profile,
+    is_thinking_off: bool,
+    form: &RequestForm,
+) -> Value {
     let mut text = String::new();
     let mut calls = Vec::new();
     let mut reasoning = Vec::new();
     for block in blocks {
         match block {
             Block::Text(more) => text.push_str(more),
-            Block::Call(made) => calls.push(call(made, profile)),
+            Block::Call(made) => calls.push(call(made, profile, form)),
             Block::Reasoning(block) if is_own(block, profile) => reasoning.push(block),
             Block::Reasoning(_) => {}
         }
     }
     // The content of a message of calls alone is `null`; servers refuse an empty string.
-    let content = if text.is_empty() && !calls.is_empty() { Value::Null } else { text.into() };
+    let is_null = text.is_empty() && !calls.is_empty() && profile.null_content;
+    let content = if is_null { Value::Null } else { text.into() };
     let mut message =
         Map::from_iter([("role".to_owned(), "assistant".into()), ("content".to_owned(), content)]);
     add_reasoning(&mut message, &reasoning, profile, !calls.is_empty(), is_thinking_off);
@@ -89,13 +96,14 @@ fn add_reasoning(
 
 /// Returns whether a message needs reasoning. A message of another model gets an empty one.
 fn is_required(profile: &Profile, has_calls: bool, is_thinking_off: bool) -> bool {
-    !is_thinking_off
-        && profile.thinking_member == ThinkingMember::Thinking
-        && match profile.required_reasoning {
-            RequiredReasoning::None => false,
-            RequiredReasoning::OfCalls => has_calls,
-            RequiredReasoning::All => true,
-        }
+    profile.adds_reasoning
+        || !is_thinking_off
+            && profile.thinking_member == ThinkingMember::Thinking
+            && match profile.required_reasoning {
+                RequiredReasoning::None => false,
+                RequiredReasoning::OfCalls => has_calls,
+                RequiredReasoning::All => true,
+            }
 }
 
 /// Returns whether the text of reasoning can be sent. Text with a signature belongs to another API,
@@ -108,7 +116,7 @@ fn details(block: &ModelReasoning) -> Option<Vec<Value>> {
     serde_json::from_str(block.artefact.as_deref()?).ok()
 }
 
-fn call(call: &ToolCall, profile: &Profile) -> Value {
+fn call(call: &ToolCall, profile: &Profile, form: &RequestForm) -> Value {
     let mut value = json!({
         "id": call_id(&call.id, profile),
         "type": "function",
@@ -118,6 +126,7 @@ fn call(call: &ToolCall, profile: &Profile) -> Value {
     let extra = call
         .encrypted_value
         .as_deref()
+        .filter(|_| form.has_reasoning())
         .and_then(|text| serde_json::from_str::<Map<String, Value>>(text).ok());
     if let Some(extra) = extra {
         value["extra_content"] = extra.into();

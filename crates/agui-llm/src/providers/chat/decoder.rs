@@ -15,14 +15,20 @@ use crate::{
     BlockStart, StopReason,
     known_models::{Profile, ReasoningMember, ThinkTags},
     providers::wire::{OPENAI, token_usage},
+    refusal::FailureKind,
     transport::{
-        AnswerEvents, DecodeFault, DecodeStep, Decoder, FailureKind,
+        AnswerEvents, DecodeFault, DecodeStep, Decoder,
         json::{list, number, parse_object, text},
     },
 };
-use agui_base::text::short_name;
+use agui_base::text::{is_in, short_name};
 use agui_protocol::TokenUsage;
 use agui_tools::ToolSpec;
+
+/// The reasons of the end of an answer that is complete.
+const DONE: &str = "\
+    stop stop_sequence end_turn eos eos_token complete completed COMPLETE end finished tool_calls tool_call tool_use \
+    function_call";
 
 #[derive(Default)]
 pub(crate) struct ChatDecoder {
@@ -182,7 +188,13 @@ impl ChatDecoder {
                 let message = format!("the answer ended with the reason {reason}");
                 return Err(DecodeFault::Failed { kind: FailureKind::Unavailable, message });
             }
-            _ => return self.check_content(output).map(|()| self.reason = Some(StopReason::Done)),
+            reason if is_in(DONE, reason) => {
+                return self.check_content(output).map(|()| self.reason = Some(StopReason::Done));
+            }
+            reason => {
+                tracing::warn!(reason, "a model provider stopped an answer for an unknown reason");
+                StopReason::Aborted
+            }
         });
         Ok(())
     }

@@ -11,9 +11,11 @@ use crate::{
     known_models::{Profile, StructuredOutputs, SystemMessages, ToolChoiceForm},
     providers::{
         attachments::Attachments,
-        wire::{EMPTY_TEXT, FIRST_USER_TEXT, LAST_USER_TEXT, forced_call_in_words, texts},
+        wire::{
+            EMPTY_TEXT, FIRST_USER_TEXT, LAST_USER_TEXT, forced_call_in_words, marked_instructions,
+            schema_in_words, texts,
+        },
     },
-    transport::schema_in_words,
 };
 use agui_protocol::{ContentPart, MessageContent};
 
@@ -40,9 +42,14 @@ pub(super) fn messages(
         ModelStep::Instructions(text) if !is_anywhere => Some(text),
         _ => None,
     });
-    list.first_instructions(
-        request.system.iter().chain(&schema).chain(later).map(String::as_str).collect(),
-    );
+    let current: Vec<&str> =
+        request.current.iter().chain(&forced_call).map(String::as_str).collect();
+    let is_joined =
+        matches!(profile.system_messages, SystemMessages::Joined | SystemMessages::None);
+    let mut first: Vec<&str> =
+        request.system.iter().chain(&schema).chain(later).map(String::as_str).collect();
+    first.extend(current.iter().filter(|_| is_joined));
+    list.first_instructions(first);
     for (index, step) in request.steps.iter().enumerate() {
         list.attachments.enter(index);
         match step {
@@ -53,14 +60,14 @@ pub(super) fn messages(
                 list.push("user", json!({"role": "user", "content": content}));
             }
             ModelStep::Assistant(blocks) => {
-                list.push("assistant", assistant(blocks, profile, is_thinking_off))
+                list.push("assistant", assistant(blocks, profile, is_thinking_off, &request.form))
             }
             ModelStep::ToolResults(results) => list.tool_results(results),
         }
     }
-    list.current(
-        &request.current.iter().chain(&forced_call).map(String::as_str).collect::<Vec<_>>(),
-    );
+    if !is_joined {
+        list.current(&current);
+    }
     if profile.alternate_roles || !profile.assistant_last {
         list.complete();
     }
@@ -77,8 +84,15 @@ struct ChatMessages<'r> {
 impl ChatMessages<'_> {
     fn first_instructions(&mut self, texts: Vec<&str>) {
         match self.profile.system_messages {
-            SystemMessages::One if !texts.is_empty() => self.system(&texts.join("\n\n")),
-            _ => texts.into_iter().for_each(|text| self.system(text)),
+            _ if texts.is_empty() => {}
+            SystemMessages::One | SystemMessages::Joined => self.system(&texts.join("\n\n")),
+            SystemMessages::None => {
+                let content = marked_instructions(&texts.join("\n\n"));
+                self.messages.push(json!({"role": "user", "content": content}));
+            }
+            SystemMessages::Anywhere | SystemMessages::First => {
+                texts.into_iter().for_each(|text| self.system(text))
+            }
         }
     }
 

@@ -23,6 +23,7 @@ pub(crate) fn body(
 ) -> ProviderRequest {
     let model = request.model.as_ref().unwrap_or(&options.model);
     let rules = profile.has_openai_models.then(|| options.known_models.openai(model)).flatten();
+    let profile = &*request.form.profile(profile);
     ChatRequest { options, profile, request, model, rules: rules.as_ref() }.body()
 }
 
@@ -52,13 +53,9 @@ impl ChatRequest<'_> {
         );
         self.add_sampling(&mut body);
         self.add_answer(&mut body);
+        request.form.drop_parameters(&mut body);
         options.extend(&mut body);
-        ProviderRequest {
-            json: body.into(),
-            skipped,
-            thread: self.request.thread.clone(),
-            ..ProviderRequest::default()
-        }
+        ProviderRequest { json: body.into(), skipped, ..ProviderRequest::default() }
     }
 
     /// Returns the tools for the model. If the server cannot restrict the model's choice, forbidden

@@ -10,8 +10,9 @@ use super::{
 use crate::{
     Artefact, BlockStart, StopReason,
     providers::wire::{GEMINI, token_usage},
+    refusal::FailureKind,
     transport::{
-        AnswerEvents, DecodeFault, DecodeStep, Decoder, FailureKind, call_start, check_error,
+        AnswerEvents, DecodeFault, DecodeStep, Decoder, call_start, check_error,
         json::{list, number, parse, text},
     },
 };

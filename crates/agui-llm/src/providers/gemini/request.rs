@@ -14,21 +14,24 @@ use super::{
 };
 use crate::{
     Block, ModelOptions, ModelRequest, ModelStep, ToolChoice, ToolResult,
+    form::{ReasoningForm, SystemForm},
     known_models::GeminiRules,
     providers::{
         attachments::Attachments,
         wire::{
             RoleMessage, RoleMessages, SetMember as _, arguments, leading_instructions,
-            marked_instructions, schema,
+            marked_instructions, schema, schema_in_words,
         },
     },
-    transport::{ProviderRequest, schema_in_words},
+    transport::ProviderRequest,
 };
 use agui_protocol::JsonObject;
 use agui_tools::ToolSpec;
 
 pub(crate) fn body(options: &ModelOptions, request: &ModelRequest) -> ProviderRequest {
-    let rules = options.known_models.gemini(request.model.as_ref().unwrap_or(&options.model));
+    let form = &request.form;
+    let mut rules = options.known_models.gemini(request.model.as_ref().unwrap_or(&options.model));
+    rules.requires_signatures |= form.reasoning == ReasoningForm::Added;
     let (leading, steps) = leading_instructions(&request.steps);
     let mut system: Vec<String> =
         request.system.iter().cloned().chain(leading.map(str::to_owned)).collect();
@@ -36,6 +39,7 @@ pub(crate) fn body(options: &ModelOptions, request: &ModelRequest) -> ProviderRe
         rules,
         list: RoleMessages::default(),
         attachments: Attachments::new(&request.steps),
+        has_reasoning: form.has_reasoning(),
     };
     let first = request.steps.len() - steps.len();
     for (index, step) in steps.iter().enumerate() {
@@ -44,9 +48,16 @@ pub(crate) fn body(options: &ModelOptions, request: &ModelRequest) -> ProviderRe
     }
     contents.close();
     contents.add_current(&request.current);
-    let GeminiContents { rules, list, attachments } = contents;
+    let GeminiContents { rules, mut list, attachments, .. } = contents;
     let config = generation_config(options, request, &rules, &mut system);
     system.retain(|text| !text.trim().is_empty());
+    if form.system == SystemForm::InUser
+        && let Some(first) = list.0.first_mut()
+    {
+        let instructions = std::mem::take(&mut system);
+        let parts = instructions.iter().map(|part| text(&marked_instructions(part)));
+        first.parts.splice(0..0, parts);
+    }
     let system: Vec<_> = system.iter().map(|part| text(part)).collect();
     let list =
         list.0.into_iter().map(|content| json!({"role": content.role, "parts": content.parts}));
@@ -60,11 +71,11 @@ pub(crate) fn body(options: &ModelOptions, request: &ModelRequest) -> ProviderRe
     }
     body.set("generationConfig", config);
     body.set("serviceTier", options.service_tier.as_deref());
+    form.drop_parameters(&mut body);
     options.extend(&mut body);
     ProviderRequest {
         json: body.into(),
         skipped: attachments.skipped,
-        thread: request.thread.clone(),
         ..ProviderRequest::default()
     }
 }
@@ -121,7 +132,9 @@ fn generation_config(
     config.set("mediaResolution", resolution);
     config.set("thinkingConfig", thinking_config(options, request.thinking, rules));
     if let Some(schema) = &request.response_schema {
-        if request.tools.is_empty() || rules.schema_with_tools {
+        let is_taken =
+            ["responseJsonSchema", "responseSchema"].iter().all(|name| request.form.has(name));
+        if is_taken && (request.tools.is_empty() || rules.schema_with_tools) {
             config.set("responseMimeType", "application/json");
             config.set("responseJsonSchema", (**schema).clone());
         } else {
@@ -135,6 +148,7 @@ struct GeminiContents {
     rules: GeminiRules,
     list: RoleMessages,
     attachments: Attachments,
+    has_reasoning: bool,
 }
 
 impl GeminiContents {
@@ -148,7 +162,9 @@ impl GeminiContents {
                 let parts = user_parts(parts, &self.rules, &mut self.attachments);
                 self.list.push("user", parts);
             }
-            ModelStep::Assistant(blocks) => self.list.push("model", model_parts(blocks)),
+            ModelStep::Assistant(blocks) => {
+                self.list.push("model", model_parts(blocks, self.has_reasoning))
+            }
             ModelStep::ToolResults(results) => self.add_results(results),
         }
     }
@@ -204,12 +220,13 @@ impl GeminiContents {
 }
 
 /// Returns the parts of a model's step; none for a step of thoughts alone.
-fn model_parts(blocks: &[Block]) -> Vec<Value> {
+fn model_parts(blocks: &[Block], has_reasoning: bool) -> Vec<Value> {
     let mut parts = Vec::new();
     let mut blocks = blocks.iter().peekable();
     let mut is_thought_alone = true;
     while let Some(block) = blocks.next() {
         match block {
+            Block::Reasoning(_) if !has_reasoning => {}
             Block::Reasoning(thought) => parts.extend(match artefact_of_text(block) {
                 None => {
                     thought_parts(&thought.text, thought.artefact.as_deref().unwrap_or_default())
@@ -219,7 +236,7 @@ fn model_parts(blocks: &[Block]) -> Vec<Value> {
             Block::Text(answer) => {
                 // The artefact of a text follows it.
                 let next = blocks.next_if(|next| artefact_of_text(next).is_some());
-                let artefact = next.and_then(artefact_of_text);
+                let artefact = next.and_then(artefact_of_text).filter(|_| has_reasoning);
                 let text = text_parts(answer, artefact);
                 is_thought_alone &= text.is_empty();
                 parts.extend(text);
@@ -232,7 +249,8 @@ fn model_parts(blocks: &[Block]) -> Vec<Value> {
                     "name": function.name,
                     "args": arguments(&function.arguments),
                 }});
-                if let Some(signature) = call.encrypted_value.as_deref().and_then(call_signature) {
+                let signature = call.encrypted_value.as_deref().and_then(call_signature);
+                if let Some(signature) = signature.filter(|_| has_reasoning) {
                     part["thoughtSignature"] = signature.into();
                 }
                 parts.push(part);

@@ -13,9 +13,9 @@ use super::items::{OpenItem, ReasoningEnd};
 use crate::{
     StopReason,
     providers::wire::{OPENAI, token_usage},
+    refusal::FailureKind,
     transport::{
-        AnswerEvents, DecodeFault, DecodeStep, Decoder, FailureKind, check_error,
-        check_open_blocks,
+        AnswerEvents, DecodeFault, DecodeStep, Decoder, check_error, check_open_blocks,
         json::{list, parse_object, text},
     },
 };

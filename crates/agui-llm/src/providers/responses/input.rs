@@ -3,12 +3,13 @@
 use serde_json::{Map, Value, json};
 
 use crate::{
-    Block, ModelOptions, ModelReasoning, ModelRequest, ModelStep,
+    Block, ModelOptions, ModelReasoning, ModelRequest, ModelStep, RequestForm,
+    form::SystemForm,
     providers::{
         attachments::Attachments,
         wire::{
             EMPTY_TEXT, FIRST_USER_TEXT, OPENAI, arguments_as_text, call_id, known_image_type,
-            own_file, texts,
+            marked_instructions, own_file, texts,
         },
     },
 };
@@ -23,11 +24,24 @@ pub(super) fn items(
     attachments: &mut Attachments,
 ) -> Vec<Value> {
     let mut items = Vec::new();
+    let form = &request.form;
+    let joins = form.system != SystemForm::Usual;
+    if form.system == SystemForm::InUser {
+        let later = request.steps.iter().filter_map(|step| match step {
+            ModelStep::Instructions(text) => Some(text),
+            _ => None,
+        });
+        let all = request.system.iter().chain(later).chain(&request.current);
+        let all: Vec<_> = all.map(|text| text_part(&marked_instructions(text))).collect();
+        items.extend((!all.is_empty()).then(|| message("user", all)));
+    }
+    let role = if form.system_role { "system" } else { "developer" };
     for (at, step) in request.steps.iter().enumerate() {
         attachments.enter(at);
         match step {
+            ModelStep::Instructions(_) if joins => {}
             ModelStep::Instructions(instructions) => {
-                items.push(message("developer", vec![text_part(instructions)]))
+                items.push(message(role, vec![text_part(instructions)]))
             }
             ModelStep::User(all) => {
                 let mut content = parts(all, options, attachments);
@@ -36,7 +50,7 @@ pub(super) fn items(
                 }
                 items.push(message("user", content));
             }
-            ModelStep::Assistant(blocks) => assistant(blocks, has_phases, &mut items),
+            ModelStep::Assistant(blocks) => assistant(blocks, has_phases, form, &mut items),
             ModelStep::ToolResults(results) => items.extend(results.iter().map(|result| {
                 json!({
                     "type": "function_call_output",
@@ -51,9 +65,9 @@ pub(super) fn items(
         items.push(message("user", vec![text_part(FIRST_USER_TEXT)]));
     }
     // At the end, so that the provider's cache keeps the beginning of the request after a change.
-    if !request.current.is_empty() {
+    if !request.current.is_empty() && !joins {
         items.push(message(
-            "developer",
+            role,
             request.current.iter().map(|current| text_part(current)).collect(),
         ));
     }
@@ -64,13 +78,14 @@ fn message(role: &str, content: Vec<Value>) -> Value {
     json!({"type": "message", "role": role, "content": content})
 }
 
-fn assistant(blocks: &[Block], has_phases: bool, items: &mut Vec<Value>) {
+fn assistant(blocks: &[Block], has_phases: bool, form: &RequestForm, items: &mut Vec<Value>) {
     for (at, block) in blocks.iter().enumerate() {
         let rest = &blocks[at + 1..];
         match block {
             // The API refuses reasoning without the item that followed it.
             Block::Reasoning(block)
-                if rest.iter().any(|next| !matches!(next, Block::Reasoning(_))) =>
+                if form.has_reasoning()
+                    && rest.iter().any(|next| !matches!(next, Block::Reasoning(_))) =>
             {
                 items.extend(reasoning(block));
             }

@@ -4,13 +4,14 @@ use serde_json::{Value, json};
 
 use super::input;
 use crate::{
-    ModelOptions, ModelRequest, Thinking, ToolChoice,
+    ModelOptions, ModelRequest, ModelStep, Thinking, ToolChoice,
+    form::SystemForm,
     known_models::OpenAiRules,
     providers::{
         attachments::Attachments,
         openai_effort::effort,
         strict_schema::allows_strict,
-        wire::{SetMember as _, schema},
+        wire::{SetMember as _, schema, schema_in_words},
     },
     transport::ProviderRequest,
 };
@@ -28,16 +29,35 @@ pub(crate) fn body(options: &ModelOptions, request: &ModelRequest) -> ProviderRe
     let has_phases = rules.is_some_and(|rules| rules.has_phases);
     let mut body = JsonObject::new();
     body.set("model", model);
+    let joins = request.form.system != SystemForm::Usual;
     body.set("input", input::items(options, request, has_phases, &mut attachments));
     body.set("stream", true);
     // The API stores responses by default.
     body.set("store", false);
-    body.set("instructions", (!request.system.is_empty()).then(|| request.system.join("\n\n")));
+    let schema = request.response_schema.as_deref();
+    let described = schema.filter(|_| !request.form.has("format")).map(schema_in_words);
+    let later = request.steps.iter().filter_map(|step| match step {
+        ModelStep::Instructions(text) => Some(text),
+        _ => None,
+    });
+    let instructions: Vec<&str> = (request.system.iter().chain(&described))
+        .chain(later.chain(&request.current).filter(|_| joins))
+        .map(String::as_str)
+        .collect();
+    let in_user = request.form.system == SystemForm::InUser;
+    body.set(
+        "instructions",
+        (!instructions.is_empty() && !in_user).then(|| instructions.join("\n\n")),
+    );
     if !request.tools.is_empty() {
         let is_strict = options.strict_tools == Some(true);
         body.set(
             "tools",
-            request.tools.iter().map(|spec| tool(spec, is_strict)).collect::<Value>(),
+            request
+                .tools
+                .iter()
+                .map(|spec| tool(spec, is_strict, request.form.has("strict")))
+                .collect::<Value>(),
         );
         let choice = match &request.tool_choice {
             ToolChoice::Auto => Value::Null,
@@ -58,28 +78,27 @@ pub(crate) fn body(options: &ModelOptions, request: &ModelRequest) -> ProviderRe
     body.set("service_tier", options.service_tier.as_deref());
     body.set("prompt_cache_key", options.cache_key.as_deref());
     body.set("metadata", json!(options.metadata));
+    request.form.drop_parameters(&mut body);
     let json = extended(body, options);
-    ProviderRequest {
-        json,
-        skipped: attachments.skipped,
-        thread: request.thread.clone(),
-        ..ProviderRequest::default()
-    }
+    ProviderRequest { json, skipped: attachments.skipped, ..ProviderRequest::default() }
 }
 
 /// Returns a tool with an explicit `strict`, which is true by default. The API refuses a strict
 /// tool whose schema has optional members:
 /// <https://developers.openai.com/api/docs/guides/function-calling>, "Strict mode".
-fn tool(tool: &ToolSpec, is_strict: bool) -> Value {
+fn tool(tool: &ToolSpec, is_strict: bool, has_strict: bool) -> Value {
     let parameters = schema(&tool.parameters);
     let strict = is_strict && allows_strict(&parameters);
-    json!({
+    let mut tool = json!({
         "type": "function",
         "name": tool.name,
         "description": tool.description,
         "parameters": parameters,
-        "strict": strict,
-    })
+    });
+    if has_strict {
+        tool["strict"] = strict.into();
+    }
+    tool
 }
 
 /// Adds the effort and the sampling. Known models get only the options that they take.

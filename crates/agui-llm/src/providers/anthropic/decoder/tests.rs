@@ -4,7 +4,7 @@ use super::*;
 use crate::{
     ModelEvent,
     ModelEvent::{Citation, Delta, End, Start, Stop, Usage},
-    transport::FailureKind,
+    refusal::FailureKind,
 };
 use agui_protocol::TokenUsage;
 

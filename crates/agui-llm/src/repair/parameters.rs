@@ -1,18 +1,21 @@
 //! The parameters that a provider may refuse: their places in a request, and the reaction to a
-//! refusal. A removed schema of the answer is described in words.
+//! refusal.
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
+use crate::{form::GROUPS, known_models::TokenLimit};
 use agui_protocol::JsonObject;
 
 /// A parameter of a request.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Parameter {
     pub(super) name: &'static str,
     pub(super) if_refused: IfRefused,
     /// True for a parameter of tools and of parts of messages. Others are members of the request
     /// itself, or of one of its [`GROUPS`].
     pub(super) is_in_lists: bool,
+    /// True if the name is a word of other refusals, too. Only a path names the parameter.
+    pub(super) is_common_word: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -20,21 +23,25 @@ pub(super) enum IfRefused {
     /// The parameter is left out: it influences the answer, but is not a part of the question.
     LeaveOut,
     /// Another parameter with the same meaning replaces it.
-    Rename(&'static str),
+    Rename(TokenLimit),
     /// The parameter stays, and the refusal is shown: storage and data collection, safety, the use
     /// of tools, the largest answer.
     Keep,
 }
 
 const fn optional(name: &'static str) -> Parameter {
-    Parameter { name, if_refused: IfRefused::LeaveOut, is_in_lists: false }
+    Parameter { name, if_refused: IfRefused::LeaveOut, is_in_lists: false, is_common_word: false }
 }
 
 const fn in_lists(name: &'static str) -> Parameter {
     Parameter { is_in_lists: true, ..optional(name) }
 }
 
-const fn renamed(name: &'static str, other: &'static str) -> Parameter {
+const fn common_word(name: &'static str) -> Parameter {
+    Parameter { is_common_word: true, ..optional(name) }
+}
+
+const fn renamed(name: &'static str, other: TokenLimit) -> Parameter {
     Parameter { if_refused: IfRefused::Rename(other), ..optional(name) }
 }
 
@@ -44,8 +51,8 @@ const fn kept(name: &'static str) -> Parameter {
 
 pub(super) const PARAMETERS: &[Parameter] = &[
     // https://github.com/griptape-ai/ComfyUI-Griptape/issues/312, https://github.com/1Panel-dev/MaxKB/issues/2912
-    renamed("max_tokens", "max_completion_tokens"),
-    renamed("max_completion_tokens", "max_tokens"),
+    renamed("max_tokens", TokenLimit::MaxCompletionTokens),
+    renamed("max_completion_tokens", TokenLimit::MaxTokens),
     // https://github.com/BeehiveInnovations/pal-mcp-server/issues/78, https://github.com/altic-dev/FluidVoice/issues/285
     optional("temperature"),
     optional("top_p"),
@@ -73,6 +80,12 @@ pub(super) const PARAMETERS: &[Parameter] = &[
     // https://github.com/BerriAI/litellm/issues/15880, and whole: https://github.com/BerriAI/litellm/issues/21407
     optional("effort"),
     optional("output_config"),
+    // A schema of the answer is told in words then.
+    optional("response_format"),
+    optional("responseJsonSchema"),
+    common_word("format"),
+    // Of the Responses API, for verified organizations only.
+    common_word("summary"),
     in_lists("cache_control"),
     // Tools of Claude and of chat completions: https://github.com/vllm-project/vllm/issues/27447
     in_lists("strict"),
@@ -85,10 +98,9 @@ pub(super) const PARAMETERS: &[Parameter] = &[
     kept("max_output_tokens"),
     kept("maxOutputTokens"),
 ];
-/// The objects of a request with some of the parameters.
-pub(super) const GROUPS: &[&str] = &["generationConfig", "output_config"];
 /// The lists of a request whose members have others.
 const LISTS: &[&str] = &["tools", "system", "messages"];
+
 impl Parameter {
     pub(super) fn is_in(&self, json: &mut Value) -> bool {
         let mut is_in = false;
@@ -96,32 +108,8 @@ impl Parameter {
         is_in
     }
 
-    pub(super) fn other_name(&self) -> Option<&'static str> {
-        match self.if_refused {
-            IfRefused::Rename(other) => Some(other),
-            IfRefused::LeaveOut | IfRefused::Keep => None,
-        }
-    }
-
     pub(super) fn remove(&self, json: &mut Value) {
-        let mut removed = None;
-        self.for_each_object(json, &mut |object| {
-            if let Some(value) = object.shift_remove(self.name) {
-                if let Some(other) = self.other_name() {
-                    object.insert(other.to_owned(), value.clone());
-                }
-                removed = Some(value);
-            }
-        });
-        if let Some(schema) =
-            removed.as_ref().and_then(|removed| removed.pointer("/format/schema")?.as_object())
-        {
-            let block = json!({"type": "text", "text": schema_in_words(schema)});
-            match json.get_mut("system") {
-                Some(Value::Array(system)) => system.push(block),
-                _ => json["system"] = json!([block]),
-            }
-        }
+        self.for_each_object(json, &mut |object| drop(object.shift_remove(self.name)));
     }
 
     /// Visits the objects of a request that may have the parameter.
@@ -151,12 +139,4 @@ impl Parameter {
             }
         }
     }
-}
-
-/// Returns a text that asks for an answer in a schema, for providers that take no schema.
-pub(crate) fn schema_in_words(schema: &JsonObject) -> String {
-    let schema = Value::Object(schema.clone());
-    format!(
-        "Answer with one JSON object alone, without Markdown or other text. It has to fit this JSON Schema:\n{schema}"
-    )
 }
