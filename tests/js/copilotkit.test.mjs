@@ -219,7 +219,7 @@ for (const [name, runtimeTransport] of Object.entries(TRANSPORTS)) {
     assert.deepEqual(tab.events.filter(({ type }) => type === "RUN_STARTED").map((event) => event.runId), [runId, runId]);
     assert.equal(tab.agent.messages.at(-1).content, 'The e-mail "Lunch": sent to ada@example.com.');
     const stored = await tab.requireStored();
-    assert.deepEqual(statuses(stored), ["finished"], "one record for each run id");
+    assert.deepEqual(statuses(stored), ["finished", "interrupted"], "each attempt of the run id has its record");
   });
 
   test(`${name}: an answer that the page adds as the result of the call is not its result`, async () => {

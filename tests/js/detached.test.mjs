@@ -163,17 +163,19 @@ test("an unknown onDisconnect value is refused with the allowed values", async (
   assert.equal((await request(server, "GET", `/threads/${input.threadId}`)).status, 404, "no thread was created");
 });
 
-test("a running run that is not detached cannot be started again", async () => {
+test("a running run that is not detached is shared with the same request", async () => {
   const page = new Page(server);
   const runId = randomUUID();
   const heard = deltas(2);
   const saying = page.say(SLOW, { runId }, heard);
   await heard.kept;
-  const { status, text } = await post(server, { threadId: page.threadId, runId, messages: page.messages.slice(0, 1) });
-  assert.equal(status, 409, text);
-  assert.equal(JSON.parse(text).error.code, "run_is_running");
+  const same = { threadId: page.threadId, runId, messages: page.messages.slice(0, 1) };
+  const { status, events } = await post(server, same);
+  assert.equal(status, 200);
   await saying;
-  await page.requireStored();
+  assert.equal(textOf(events), page.messages.at(-1).content);
+  const { runs } = await page.requireStored();
+  assert.equal(runs.length, 1);
 });
 
 // Two requests for one run, for example a retry, while both wait for another run of the thread.

@@ -70,14 +70,14 @@ test("a request without state gets the stored state as a snapshot and does not c
   assert.deepEqual((await readThread(server, threadId)).state, { mine: 1 }, "the state of the request is stored");
 });
 
-test("a repeated request runs again, and the id of a finished run can be used again", async () => {
+test("a request without effects that comes again is another attempt", async () => {
   const input = { threadId: randomUUID(), runId: randomUUID(), messages: [said("Hello")] };
   const first = await post(server, input);
   const second = await post(server, input);
   assert.equal(textOf(second.events), textOf(first.events));
   const { messages, runs } = await readThread(server, input.threadId);
   assert.deepEqual(messages.map(({ role }) => role), ["user", "assistant"]);
-  assert.deepEqual(runs.map(({ runId, status }) => [runId, status]), [[input.runId, "finished"]]);
+  assert.deepEqual(runs.map(({ runId, status, attempt }) => [runId, status, attempt]), [[input.runId, "finished", 2], [input.runId, "finished", 1]]);
 });
 
 test("concurrent runs of one thread run one after the other", async () => {

@@ -129,6 +129,7 @@ async fn a_run_that_waits_for_its_thread_counts() {
     let first = input("hi");
     let mut second = first.clone();
     second["runId"] = "second".into();
+    second["messages"][0]["id"] = "m2".into();
     let _first = run(&server, "ada", &first).await;
     let _queued = send(&server, "ada", &second).await;
     let is_refused = async || run(&server, "ada", &input("hi")).await.status() == 429;
