@@ -5,7 +5,7 @@
 //! `docs/protocol.md` lists the error codes of its runs.
 
 mod agent;
-mod new_ids;
+mod mender;
 mod options;
 mod reader;
 mod request;

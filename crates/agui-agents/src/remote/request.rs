@@ -11,7 +11,10 @@ use secrecy::ExposeSecret as _;
 use serde_json::json;
 use tokio::time::timeout;
 
-use super::options::{RemoteOptions, SEND_MESSAGE, header_name};
+use super::{
+    mender::restore_ids,
+    options::{RemoteOptions, SEND_MESSAGE, header_name},
+};
 use agui_agent::{AgentError, RunContext, ThreadIds};
 use agui_base::{
     InvalidOption, RunErrorCode,
@@ -174,6 +177,7 @@ fn outgoing(mut input: RunAgentInput) -> RunAgentInput {
     if input.messages.iter().any(is_activity) {
         input.messages.to_mut().retain(|message| !is_activity(message));
     }
+    restore_ids(&mut input.messages);
     for member in [&mut input.state, &mut input.forwarded_props] {
         if is_absent(member) {
             *member = Some(json!({}));
