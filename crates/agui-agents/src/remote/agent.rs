@@ -9,6 +9,7 @@ use tracing::Instrument as _;
 
 use super::{
     mender::Mender,
+    on_interrupt,
     options::RemoteOptions,
     reader::Reader,
     request::{Endpoint, broken_stream, incomplete, malformed_event},
@@ -67,6 +68,8 @@ impl Agent for Remote {
         event_stream(async_stream::try_stream! {
             let retracted = cx.continuation().map(|run| run.retracted.clone()).unwrap_or_default();
             let mut mender = Mender::new(&input, retracted);
+            let (url, passes_raw) = (endpoint.url.to_string(), endpoint.passes_raw);
+            let mut questions = Vec::new();
             let mut frames = RunStream::open(endpoint, input, cx.clone()).await?;
             let mut reader = Reader::default();
             let mut runs = StreamedRuns::default();
@@ -93,9 +96,21 @@ impl Agent for Remote {
                 };
                 let rests = reader.take_rests().into_iter().filter(|_| runs.ended.is_none());
                 let mut events: Vec<_> = rests.flat_map(|rest| mender.mend(rest)).collect();
+                if matches!(event, Some(Event::RunStarted(_))) {
+                    questions.clear();
+                }
                 let (event, is_over) = runs.next(event, frames.input());
                 events.extend(event.into_iter().flat_map(|event| mender.mend(event)));
-                for event in events {
+                for mut event in events {
+                    if let Event::Custom(custom) = &event {
+                        questions.extend(on_interrupt::question(custom, &url));
+                    }
+                    if !passes_raw {
+                        if matches!(event, Event::Raw(_)) {
+                            continue;
+                        }
+                        event.base_mut().set_raw_event(None);
+                    }
                     let is_closed = frames.passes(&event);
                     yield event;
                     if is_closed {
@@ -111,6 +126,7 @@ impl Agent for Remote {
             match ending {
                 Event::RunError(error) => Err(run_error(error, &cx))?,
                 Event::RunFinished(mut finished) => {
+                    on_interrupt::ask(&mut finished, questions);
                     mender.finish(&mut finished);
                     yield Event::RunFinished(finished);
                 }

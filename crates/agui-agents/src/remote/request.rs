@@ -12,7 +12,9 @@ use serde_json::json;
 use tokio::time::timeout;
 
 use super::{
+    left_out::{LeftOut, RefusedParts},
     mender::restore_ids,
+    on_interrupt,
     options::{RemoteOptions, SEND_MESSAGE, header_name},
 };
 use agui_agent::{AgentError, RunContext, ThreadIds};
@@ -44,6 +46,8 @@ pub(super) struct Endpoint {
     head_timeout: Duration,
     pub(super) is_resumable: bool,
     pub(super) thread_ids: ThreadIds,
+    pub(super) passes_raw: bool,
+    refused: RefusedParts,
 }
 
 impl Endpoint {
@@ -80,18 +84,36 @@ impl Endpoint {
             head_timeout: options.connect_timeout.saturating_add(options.idle_timeout),
             is_resumable: options.resumable,
             thread_ids: options.thread_ids,
+            passes_raw: options.raw_events,
+            refused: RefusedParts::default(),
         })
     }
 
+    /// Sends a run. If the endpoint refuses the request, sends it again without what the endpoint may not know.
     pub(super) async fn send(
         &self,
         input: RunAgentInput,
         cx: &RunContext,
     ) -> Result<ServerEvents, AgentError> {
-        let body = serde_json::to_vec(&outgoing(input))?;
         let headers = self.request_headers(cx);
-        let response = self.post(self.url.clone(), body, headers.clone()).await?;
-        Ok(events(require_event_stream(response, &headers).await?, self.watch, &cx.owner()))
+        let learned = self.refused.get(&cx.owner());
+        let mut left_out = learned;
+        loop {
+            let body = serde_json::to_vec(&outgoing(input.clone(), left_out, self.url.as_str()))?;
+            let response = self.post(self.url.clone(), body, headers.clone()).await?;
+            match require_event_stream(response, &headers).await {
+                Ok(response) => {
+                    if left_out != learned {
+                        self.refused.set(cx.owner(), left_out);
+                    }
+                    return Ok(events(response, self.watch, &cx.owner()));
+                }
+                Err(Unusable { error, refusal }) => {
+                    let poorer = refusal.and_then(|refusal| left_out.after(&refusal, &input));
+                    left_out = poorer.ok_or(error)?;
+                }
+            }
+        }
     }
 
     /// Requests the events of a run after one of them. Returns `None` if the endpoint does not have the run.
@@ -101,7 +123,8 @@ impl Endpoint {
         cx: &RunContext,
         after: u64,
     ) -> Result<Option<ServerEvents>, AgentError> {
-        let body = serde_json::to_vec(&outgoing(input))?;
+        let left_out = self.refused.get(&cx.owner());
+        let body = serde_json::to_vec(&outgoing(input, left_out, self.url.as_str()))?;
         let mut headers = self.request_headers(cx);
         headers.insert(LAST_EVENT_ID, HeaderValue::from(after));
         let response = self.post(self.url.clone(), body, headers.clone()).await?;
@@ -109,7 +132,9 @@ impl Endpoint {
             StatusCode::NOT_FOUND => Ok(None),
             StatusCode::NO_CONTENT => Ok(Some(stream::empty().boxed())),
             _ => Ok(Some(events(
-                require_event_stream(response, &headers).await?,
+                require_event_stream(response, &headers)
+                    .await
+                    .map_err(|unusable| unusable.error)?,
                 self.watch,
                 &cx.owner(),
             ))),
@@ -171,13 +196,15 @@ impl Endpoint {
 /// Returns the input in a form that all versions accept: before 1.0, `state` and `forwardedProps` were required. The
 /// version is this server's and not the client's, because this server reads the response. Activities are for the user
 /// interface, and the protocol forbids sending them to an agent.
-fn outgoing(mut input: RunAgentInput) -> RunAgentInput {
+fn outgoing(mut input: RunAgentInput, left_out: LeftOut, url: &str) -> RunAgentInput {
     input.protocol_version = Some(PROTOCOL_VERSION.to_owned());
     let is_activity = |message: &Message| matches!(message, Message::Activity(_));
     if input.messages.iter().any(is_activity) {
         input.messages.to_mut().retain(|message| !is_activity(message));
     }
     restore_ids(&mut input.messages);
+    on_interrupt::answer(&mut input, url);
+    left_out.apply(&mut input);
     for member in [&mut input.state, &mut input.forwarded_props] {
         if is_absent(member) {
             *member = Some(json!({}));
@@ -186,12 +213,16 @@ fn outgoing(mut input: RunAgentInput) -> RunAgentInput {
     input
 }
 
+/// A response without events.
+struct Unusable {
+    error: AgentError,
+    /// The words of an endpoint that refuses the request as invalid.
+    refusal: Option<String>,
+}
+
 /// Returns the response if it is an event stream. An error quotes the body without secret headers,
 /// which the body may repeat.
-async fn require_event_stream(
-    response: Response,
-    sent: &HeaderMap,
-) -> Result<Response, AgentError> {
+async fn require_event_stream(response: Response, sent: &HeaderMap) -> Result<Response, Unusable> {
     let status = response.status();
     if status != StatusCode::OK {
         let server = |does: &str| format!("the remote agent's server {does} ({status})");
@@ -214,9 +245,11 @@ async fn require_event_stream(
             .filter_map(|value| value.to_str().ok());
         let secrets = secrets.flat_map(str::split_whitespace).map(str::to_owned).collect();
         let body = Scrubber::new(secrets, "").scrub(&String::from_utf8_lossy(&body));
-        return Err(
-            AgentError::new(code, message).caused_by(format!("its response begins with {body:?}"))
-        );
+        let error =
+            AgentError::new(code, message).caused_by(format!("its response begins with {body:?}"));
+        let is_invalid =
+            [StatusCode::BAD_REQUEST, StatusCode::UNPROCESSABLE_ENTITY].contains(&status);
+        return Err(Unusable { error, refusal: is_invalid.then_some(body) });
     }
     let headers = response.headers();
     let content_type =
@@ -226,7 +259,8 @@ async fn require_event_stream(
     if essence(content_type) != "text/event-stream" || !is_uncompressed {
         let cause = format!("{:?} {:?}", headers.get(CONTENT_TYPE), headers.get(CONTENT_ENCODING));
         let problem = "the remote agent's response is not an uncompressed event stream";
-        return Err(AgentError::new(RunErrorCode::RemoteProtocol, problem).caused_by(cause));
+        let error = AgentError::new(RunErrorCode::RemoteProtocol, problem).caused_by(cause);
+        return Err(Unusable { error, refusal: None });
     }
     Ok(response)
 }
@@ -264,7 +298,12 @@ mod tests {
 
     #[test]
     fn an_input_has_the_members_that_older_servers_require() {
-        let sent = serde_json::to_value(outgoing(RunAgentInput::new("t", "r", vec![]))).unwrap();
+        let sent = serde_json::to_value(outgoing(
+            RunAgentInput::new("t", "r", vec![]),
+            LeftOut::default(),
+            "http://h/",
+        ))
+        .unwrap();
         let (list, object) = (json!([]), json!({}));
         let expected = json!({
             "threadId": "t", "runId": "r", "protocolVersion": "1.1", "state": object, "messages": list,
@@ -273,7 +312,10 @@ mod tests {
         assert_eq!(sent, expected);
         let mut input = RunAgentInput::new("t", "r", vec![]);
         input.state = Some(json!({ "a": null }));
-        assert_eq!(outgoing(input).state, Some(json!({ "a": null })));
+        assert_eq!(
+            outgoing(input, LeftOut::default(), "http://h/").state,
+            Some(json!({ "a": null }))
+        );
     }
 
     #[tokio::test]
@@ -284,7 +326,7 @@ mod tests {
         sent.insert("authorization", secret);
         let response =
             http::Response::builder().status(403).body("no entry with plainwordsfortests").unwrap();
-        let error = require_event_stream(response.into(), &sent).await.unwrap_err();
+        let error = require_event_stream(response.into(), &sent).await.err().unwrap().error;
         let log = format!("{error:?}");
         assert!(log.contains("no entry with [secret]") && !log.contains("plainwords"), "{log}");
     }
