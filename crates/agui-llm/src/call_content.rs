@@ -169,7 +169,7 @@ pub(super) fn finish_reason(reason: &StopReason) -> &'static str {
         StopReason::Calls => "tool_call",
         StopReason::Length | StopReason::ContextFull => "length",
         StopReason::Filtered | StopReason::Refused => "content_filter",
-        StopReason::MalformedCall => "error",
+        StopReason::MalformedCall | StopReason::Aborted => "error",
     }
 }
 

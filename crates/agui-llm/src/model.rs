@@ -316,6 +316,8 @@ pub enum StopReason {
     Refused,
     /// The provider could not read a call that the model wrote, and dropped it.
     MalformedCall,
+    /// The provider broke the answer off, such as with `abort`, or ended it for an unknown reason.
+    Aborted,
 }
 
 /// A part of a message that a model cannot read.

@@ -19,12 +19,11 @@ use super::{
 };
 use agui_agent::{AgentError, RunContext, ThreadIds};
 use agui_base::{
-    InvalidOption, RunErrorCode,
-    text::essence,
-    upstream,
+    InvalidOption, RunErrorCode, upstream,
     upstream::{
         ClientOptions,
         body::read_excerpt,
+        body_form::{BodyForm, body_form},
         events::{ServerEvents, StreamError, StreamLimits, events},
         scrub::Scrubber,
     },
@@ -101,7 +100,7 @@ impl Endpoint {
         loop {
             let body = serde_json::to_vec(&outgoing(input.clone(), left_out, self.url.as_str()))?;
             let response = self.post(self.url.clone(), body, headers.clone()).await?;
-            match require_event_stream(response, &headers).await {
+            match require_event_stream(response, &headers, self.watch.idle_timeout).await {
                 Ok(response) => {
                     if left_out != learned {
                         self.refused.set(cx.owner(), left_out);
@@ -132,7 +131,7 @@ impl Endpoint {
             StatusCode::NOT_FOUND => Ok(None),
             StatusCode::NO_CONTENT => Ok(Some(stream::empty().boxed())),
             _ => Ok(Some(events(
-                require_event_stream(response, &headers)
+                require_event_stream(response, &headers, self.watch.idle_timeout)
                     .await
                     .map_err(|unusable| unusable.error)?,
                 self.watch,
@@ -222,7 +221,11 @@ struct Unusable {
 
 /// Returns the response if it is an event stream. An error quotes the body without secret headers,
 /// which the body may repeat.
-async fn require_event_stream(response: Response, sent: &HeaderMap) -> Result<Response, Unusable> {
+async fn require_event_stream(
+    response: Response,
+    sent: &HeaderMap,
+    idle_timeout: Duration,
+) -> Result<Response, Unusable> {
     let status = response.status();
     if status != StatusCode::OK {
         let server = |does: &str| format!("the remote agent's server {does} ({status})");
@@ -251,18 +254,18 @@ async fn require_event_stream(response: Response, sent: &HeaderMap) -> Result<Re
             [StatusCode::BAD_REQUEST, StatusCode::UNPROCESSABLE_ENTITY].contains(&status);
         return Err(Unusable { error, refusal: is_invalid.then_some(body) });
     }
-    let headers = response.headers();
-    let content_type =
-        headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
-    let is_uncompressed =
-        headers.get(CONTENT_ENCODING).is_none_or(|encoding| encoding == "identity");
-    if essence(content_type) != "text/event-stream" || !is_uncompressed {
-        let cause = format!("{:?} {:?}", headers.get(CONTENT_TYPE), headers.get(CONTENT_ENCODING));
-        let problem = "the remote agent's response is not an uncompressed event stream";
-        let error = AgentError::new(RunErrorCode::RemoteProtocol, problem).caused_by(cause);
-        return Err(Unusable { error, refusal: None });
-    }
-    Ok(response)
+    let header = |name| response.headers().get(name).cloned();
+    let (content_type, encoding) = (header(CONTENT_TYPE), header(CONTENT_ENCODING));
+    let is_uncompressed = encoding.as_ref().is_none_or(|encoding| encoding == "identity");
+    let unusable = |problem: &'static str| AgentError::new(RunErrorCode::RemoteProtocol, problem);
+    let not_events = "the remote agent's response is not an uncompressed event stream";
+    let error = match timeout(idle_timeout, body_form(response)).await {
+        Ok(Ok((BodyForm::Events, response))) if is_uncompressed => return Ok(response),
+        Ok(Ok(_)) => unusable(not_events).caused_by(format!("{content_type:?} {encoding:?}")),
+        Ok(Err(error)) => incomplete().caused_by(error),
+        Err(_) => timed_out(),
+    };
+    Err(Unusable { error, refusal: None })
 }
 
 pub(super) fn incomplete() -> AgentError {
@@ -326,7 +329,11 @@ mod tests {
         sent.insert("authorization", secret);
         let response =
             http::Response::builder().status(403).body("no entry with plainwordsfortests").unwrap();
-        let error = require_event_stream(response.into(), &sent).await.err().unwrap().error;
+        let error = require_event_stream(response.into(), &sent, Duration::from_secs(1))
+            .await
+            .err()
+            .unwrap()
+            .error;
         let log = format!("{error:?}");
         assert!(log.contains("no entry with [secret]") && !log.contains("plainwords"), "{log}");
     }

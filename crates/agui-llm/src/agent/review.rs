@@ -85,6 +85,10 @@ impl Review {
                     message,
                 )
             }
+            StopReason::Aborted => {
+                let message = "the model's provider broke the answer off";
+                ("aborted", false, CUT_OFF, RunErrorCode::ModelTruncated, message)
+            }
             StopReason::Refused => {
                 let message = "the model refused to answer";
                 ("refused", false, "the answer was refused", RunErrorCode::ModelRefused, message)

@@ -170,7 +170,8 @@ impl Mender {
         match &mut event {
             Event::TextMessageChunk(chunk) => {
                 chunk.message_id = Some(message.id.clone());
-                chunk.role = chunk.role.or(message.role);
+                chunk.role =
+                    chunk.role.or(message.role.filter(|role| *role != TextMessageRole::Assistant));
             }
             Event::ReasoningMessageChunk(chunk) => chunk.message_id = Some(message.id.clone()),
             _ => {}

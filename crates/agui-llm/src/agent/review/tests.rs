@@ -50,6 +50,7 @@ fn an_answer_that_ended_early_is_told_with_its_reason() {
         (StopReason::ContextFull, "context_full"),
         (StopReason::Filtered, "filtered"),
         (StopReason::Refused, "refused"),
+        (StopReason::Aborted, "aborted"),
     ] {
         let model = Scripted::new([stopped(stop, [text(0, "It is")])]);
         let played = play(LlmAgent::new(model), ask("?"));
@@ -67,6 +68,7 @@ fn an_answer_without_text_that_ended_early_is_an_error() {
         (StopReason::ContextFull, "context_too_long"),
         (StopReason::Filtered, "model_filtered"),
         (StopReason::Refused, "model_refused"),
+        (StopReason::Aborted, "model_truncated"),
     ] {
         for answer in [vec![], text(0, " \n")] {
             let played =

@@ -158,7 +158,9 @@ fn an_answer_is_complete_with_a_reason_or_a_mark_only() {
     for (text, expected) in [
         ("stop", StopReason::Done),
         ("tool_calls", StopReason::Done),
-        ("something new", StopReason::Done),
+        ("EOS_TOKEN", StopReason::Done),
+        ("abort", StopReason::Aborted),
+        ("something new", StopReason::Aborted),
         ("length", StopReason::Length),
         ("model_length", StopReason::ContextFull),
         ("content_filter", StopReason::Filtered),
