@@ -4,7 +4,7 @@ use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
 use super::{
     Mender,
-    ids::{Owner, RunMessage},
+    ids::{ItemOwner, RunMessage},
 };
 use agui_base::repairs::Repair;
 use agui_protocol::{
@@ -23,7 +23,7 @@ pub(super) struct AnnouncedCall {
     /// The id that clients get.
     pub(super) id: ToolCallId,
     name: String,
-    pub(super) owner: Owner,
+    pub(super) owner: ItemOwner,
     pub(super) state: CallState,
     has_result: bool,
 }
@@ -251,7 +251,13 @@ impl Mender {
         }
     }
 
-    fn set_known_call(&mut self, theirs: ToolCallId, id: ToolCallId, name: String, owner: Owner) {
+    fn set_known_call(
+        &mut self,
+        theirs: ToolCallId,
+        id: ToolCallId,
+        name: String,
+        owner: ItemOwner,
+    ) {
         tracing::debug!(call = id.as_str(), "the remote agent announced a known call again");
         let call = AnnouncedCall { id, name, owner, state: CallState::Known, has_result: false };
         self.calls.insert(theirs, call);

@@ -9,12 +9,12 @@ use agui_protocol::{Message, MessageId, Messages, Role, SubagentRunId, ToolCallI
 /// ids of calls.
 const SEPARATOR: &str = "_agui";
 
-pub(super) type Owner = Option<SubagentRunId>;
+pub(super) type ItemOwner = Option<SubagentRunId>;
 
 /// A message that clients have from this run.
 pub(super) struct RunMessage {
     pub(super) role: Role,
-    pub(super) owner: Owner,
+    pub(super) owner: ItemOwner,
     /// True if a call or a snapshot made the message, so that its text may still begin.
     pub(super) is_implicit: bool,
 }

@@ -2,7 +2,7 @@
 
 use super::{
     Mender,
-    ids::{Owner, RunMessage},
+    ids::{ItemOwner, RunMessage},
 };
 use agui_base::repairs::Repair;
 use agui_protocol::{
@@ -17,7 +17,7 @@ use agui_protocol::{
 pub(super) struct StreamedMessage {
     /// The id that clients get.
     pub(super) id: MessageId,
-    pub(super) owner: Owner,
+    pub(super) owner: ItemOwner,
     /// `None` for a reasoning message.
     role: Option<TextMessageRole>,
     name: Option<String>,
@@ -26,10 +26,10 @@ pub(super) struct StreamedMessage {
 }
 
 /// A span of reasoning, by the endpoint's id.
-pub(super) struct ReasoningSpan {
+pub(super) struct StreamedSpan {
     /// The id that clients get.
     pub(super) id: MessageId,
-    pub(super) owner: Owner,
+    pub(super) owner: ItemOwner,
     pub(super) is_open: bool,
 }
 
@@ -199,7 +199,7 @@ impl Mender {
             let id = self.reasoning.get(theirs).map_or(theirs, |known| &known.id).clone();
             let message = self.ids.messages.get(&id).filter(|known| known.role == Role::Reasoning);
             let owner = message.map_or(owner, |known| known.owner.clone());
-            self.spans.insert(theirs.clone(), ReasoningSpan { id, owner, is_open: false });
+            self.spans.insert(theirs.clone(), StreamedSpan { id, owner, is_open: false });
         }
         let Some(span) = self.spans.get_mut(theirs) else { return };
         if std::mem::replace(&mut span.is_open, is_start) && is_start {
@@ -211,7 +211,7 @@ impl Mender {
     }
 
     /// Leaves out the subagent that an event names if its item belongs to another one.
-    pub(super) fn within(&mut self, event: Event, owner: &Owner) -> Event {
+    pub(super) fn within(&mut self, event: Event, owner: &ItemOwner) -> Event {
         let named = event.subagent_run_id();
         if named == owner.as_ref() {
             return event;
@@ -227,7 +227,7 @@ impl Mender {
         theirs: &MessageId,
         role: Option<TextMessageRole>,
         name: Option<String>,
-        owner: Owner,
+        owner: ItemOwner,
     ) -> &mut StreamedMessage {
         let message_role = role.map_or(Role::Reasoning, Role::from);
         // A span and a message with the same id have the owner of the first one.

@@ -15,8 +15,8 @@ use std::{
 
 use self::{
     calls::{AnnouncedCall, CallState, EarlyArguments},
-    ids::{EndpointIds, Owner, ReplacedIds, RunMessage},
-    messages::{ReasoningSpan, StreamedMessage, set_message_id},
+    ids::{EndpointIds, ItemOwner, ReplacedIds, RunMessage},
+    messages::{StreamedMessage, StreamedSpan, set_message_id},
 };
 use agui_base::repairs::{Partner, Repair, repaired};
 use agui_protocol::{
@@ -34,7 +34,7 @@ pub(super) struct Mender {
     is_reply: bool,
     texts: HashMap<MessageId, StreamedMessage>,
     reasoning: HashMap<MessageId, StreamedMessage>,
-    spans: HashMap<MessageId, ReasoningSpan>,
+    spans: HashMap<MessageId, StreamedSpan>,
     calls: HashMap<ToolCallId, AnnouncedCall>,
     early: EarlyArguments,
     /// The calls of this run's snapshots, with the ids that clients get and the names of their tools.
@@ -45,10 +45,10 @@ pub(super) struct Mender {
     results: HashSet<(ToolCallId, u64)>,
     /// The new ids of activities.
     activities: HashMap<MessageId, MessageId>,
-    steps: HashSet<(Owner, String)>,
+    steps: HashSet<(ItemOwner, String)>,
     subagents: HashMap<SubagentRunId, SubagentPhase>,
     /// The item of the last chunk of each type and owner, the newest last.
-    last_chunks: Vec<(EventType, Owner, Arc<str>)>,
+    last_chunks: Vec<(EventType, ItemOwner, Arc<str>)>,
     noted: HashSet<&'static str>,
 }
 
@@ -204,7 +204,7 @@ impl Mender {
     }
 
     /// Returns the owner of a message of this run.
-    fn owner_of(&self, id: &str) -> Option<&Owner> {
+    fn owner_of(&self, id: &str) -> Option<&ItemOwner> {
         self.ids.messages.get(id).map(|message| &message.owner)
     }
 
@@ -297,7 +297,7 @@ impl Mender {
     fn end_subagent(&mut self, id: &SubagentRunId) {
         let Some(phase @ SubagentPhase::Active) = self.subagents.get_mut(id) else { return };
         *phase = SubagentPhase::Ended;
-        let is_its = |owner: &Owner| owner.as_ref() == Some(id);
+        let is_its = |owner: &ItemOwner| owner.as_ref() == Some(id);
         self.steps.retain(|(owner, _)| !is_its(owner));
         let spans = self.spans.values_mut().filter(|span| is_its(&span.owner));
         spans.for_each(|span| span.is_open = false);
@@ -312,14 +312,14 @@ impl Mender {
     }
 
     /// Returns the item of the last chunk of an owner. A chunk without an owner continues any.
-    fn last_chunk(&self, kind: EventType, owner: &Owner) -> Option<Arc<str>> {
+    fn last_chunk(&self, kind: EventType, owner: &ItemOwner) -> Option<Arc<str>> {
         let mut of_kind = self.last_chunks.iter().rev().filter(|(other, ..)| *other == kind);
         let own = of_kind.clone().find(|(_, of, _)| of == owner);
         let last = own.or_else(|| of_kind.next().filter(|_| owner.is_none()));
         last.map(|(.., id)| id.clone())
     }
 
-    fn set_last_chunk(&mut self, kind: EventType, owner: Owner, id: Arc<str>) {
+    fn set_last_chunk(&mut self, kind: EventType, owner: ItemOwner, id: Arc<str>) {
         self.last_chunks.retain(|(other, of, _)| (*other, of) != (kind, &owner));
         self.last_chunks.push((kind, owner, id));
     }
