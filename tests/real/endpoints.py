@@ -1,7 +1,7 @@
 """AG-UI endpoints of other frameworks, each with an agent that answers with every message that the framework remembers.
 
-A graph of LangGraph with a checkpointer at /langgraph, an agent of Google's ADK with its sessions at /adk. Prints its URL, and
-ends with its standard input. No model is asked, and no address but loopback.
+A graph of LangGraph with a checkpointer at /langgraph, an agent of Google's ADK with its sessions at /adk. At /payment, a graph
+whose tool asks a person before it pays. Prints its URL, and ends with its standard input. No model is asked, and no address but loopback.
 """
 
 import os
@@ -29,7 +29,10 @@ from google.adk.events import Event
 from google.genai import types
 from langchain_core.messages import AIMessage, HumanMessage
 from langgraph.checkpoint.memory import MemorySaver
+from langchain_core.tools import tool
 from langgraph.graph import END, START, MessagesState, StateGraph
+from langgraph.prebuilt import ToolNode
+from langgraph.types import interrupt
 
 
 def remembered(texts):
@@ -49,6 +52,32 @@ class Recall(BaseAgent):
         yield Event(author=self.name, invocation_id=context.invocation_id, content=content)
 
 
+@tool
+def pay(amount: int) -> str:
+    """Pays an amount, after a person has agreed."""
+    reply = interrupt({"message": f"Pay {amount}?"})
+    return f"paid {amount}" if reply.get("approved") is True else "not paid"
+
+
+def decide(state):
+    last = state["messages"][-1]
+    if isinstance(last, HumanMessage):
+        call = {"id": f"call-{last.id}", "name": "pay", "args": {"amount": 5}}
+        return {"messages": [AIMessage("", tool_calls=[call])]}
+    return {"messages": [AIMessage(f"The tool says: {last.text}")]}
+
+
+def after_decision(state):
+    return "tools" if state["messages"][-1].tool_calls else END
+
+
+payment = StateGraph(MessagesState)
+payment.add_node("decide", decide)
+payment.add_node("tools", ToolNode([pay]))
+payment.add_edge(START, "decide")
+payment.add_conditional_edges("decide", after_decision)
+payment.add_edge("tools", "decide")
+
 graph = StateGraph(MessagesState)
 graph.add_node("recall", recall)
 graph.add_edge(START, "recall")
@@ -57,6 +86,8 @@ graph.add_edge("recall", END)
 app = FastAPI()
 langgraph = LangGraphAgent(name="recall", graph=graph.compile(checkpointer=MemorySaver()))
 add_langgraph_fastapi_endpoint(app, langgraph, "/langgraph")
+asks = LangGraphAgent(name="payment", graph=payment.compile(checkpointer=MemorySaver()))
+add_langgraph_fastapi_endpoint(app, asks, "/payment")
 adk = ADKAgent(adk_agent=Recall(name="recall"), app_name="recall", use_in_memory_services=True)
 add_adk_fastapi_endpoint(app, adk, path="/adk")
 

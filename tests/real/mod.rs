@@ -138,6 +138,46 @@ async fn a_graph_of_langgraph_remembers_each_branch_of_each_owner_alone() {
     remembers_each_branch_of_each_owner_alone(&format!("{url}/langgraph")).await;
 }
 
+/// A tool of a graph asks before it pays: the question is the thread's, and the payment is the result of the call that was
+/// announced before it, which the resumed graph announces again.
+#[tokio::test]
+async fn a_question_within_a_tool_of_langgraph_is_answered_and_its_call_has_one_result() {
+    let Some((url, _process)) = frameworks().await else { return };
+    let callers = Callers::new(&format!("{url}/payment"), ThreadIds::Branch).await;
+    let run = async |input: &Value| -> Value {
+        let request = callers.0.post("/send-message").bearer_auth("ann").json(input);
+        let text = request.send().await.unwrap().text().await.unwrap();
+        let last = text.lines().rev().find_map(|line| line.strip_prefix("data: ")).unwrap();
+        serde_json::from_str(last).unwrap()
+    };
+    for (number, (approved, said)) in
+        [(true, "paid 5"), (false, "not paid")].into_iter().enumerate()
+    {
+        let asked = run(&ask("t", &format!("ask-{number}"), &format!("m-{number}"), "Pay")).await;
+        let interrupts = &asked["outcome"]["interrupts"];
+        assert_eq!(interrupts[0]["message"], "Pay 5?", "{asked}");
+        let mut reply = ask("t", &format!("reply-{number}"), "", "");
+        reply["messages"] = json!([]);
+        reply["resume"] = json!([{ "interruptId": interrupts[0]["id"], "status": "resolved", "payload": { "approved": approved } }]);
+        // The graph would take the client's own command for the reply.
+        reply["forwardedProps"] = json!({ "command": { "resume": { "approved": !approved } } });
+        let replied = run(&reply).await;
+        assert_eq!(replied["outcome"]["type"], "success", "{replied}");
+        let thread = callers.thread("ann").await;
+        let stored = thread["messages"].as_array().unwrap();
+        assert_eq!(said_by_agent(stored), format!("The tool says: {said}"), "{thread}");
+        let is_call = |message: &&Value| message.get("toolCalls").is_some();
+        let is_result = |message: &&Value| message["role"] == "tool";
+        let counts =
+            (stored.iter().filter(is_call).count(), stored.iter().filter(is_result).count());
+        assert_eq!(counts, (number + 1, number + 1), "{thread}");
+    }
+}
+
+fn said_by_agent(messages: &[Value]) -> &str {
+    messages.last().and_then(|message| message["content"].as_str()).unwrap_or_default()
+}
+
 #[tokio::test]
 async fn an_agent_of_googles_adk_remembers_each_branch_of_each_owner_alone() {
     let Some((url, _process)) = frameworks().await else { return };

@@ -45,6 +45,10 @@ named_enum! {
         ToolLeftOut = "tool_left_out",
         /// A call that a model wrote as text.
         WrittenCall = "written_call",
+        /// An id that a remote agent used for a second message or call.
+        Id = "id",
+        /// The order of a remote agent's events, or one that is missing or repeated.
+        Order = "order",
         /// A request that was sent again after an empty or unreadable answer.
         AskedAgain = "asked_again",
     }

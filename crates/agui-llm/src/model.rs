@@ -325,7 +325,7 @@ pub enum StopReason {
     Refused,
     /// The provider could not read a call that the model wrote, and dropped it.
     MalformedCall,
-    /// The provider stopped the answer for a reason that is not known, such as `abort`.
+    /// The provider broke the answer off, such as with `abort`, or ended it for an unknown reason.
     Aborted,
 }
 

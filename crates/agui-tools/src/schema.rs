@@ -59,7 +59,7 @@ impl Validator {
 
     fn compile(schema: &Value, limits: SchemaLimits) -> Result<Self, String> {
         let mut source = schema.clone();
-        if remove_nulls(&mut source) {
+        if remove_empty(&mut source) {
             repaired(Partner::ToolServer, Repair::Null);
         }
         let source = Arc::new(source);
@@ -131,23 +131,30 @@ impl Validator {
     }
 }
 
-/// Removes keywords with the value `null`, which Go writes for an empty list or map. Returns
-/// whether there was one.
-fn remove_nulls(schema: &mut Value) -> bool {
+/// The keywords whose value is an object with schemas by name.
+const MAPS: &[&str] =
+    &["properties", "patternProperties", "dependentSchemas", "$defs", "definitions"];
+
+/// Removes keywords with the value `null`, which Go writes for an empty list or map, and empty lists in place of maps,
+/// which PHP writes. Returns whether there was one.
+fn remove_empty(schema: &mut Value) -> bool {
     let Value::Object(keywords) = schema else {
         return schema
             .as_array_mut()
-            .is_some_and(|list| list.iter_mut().fold(false, |any, part| remove_nulls(part) | any));
+            .is_some_and(|list| list.iter_mut().fold(false, |any, part| remove_empty(part) | any));
     };
     let is_value =
         |keyword: &str| matches!(keyword, "default" | "const" | "enum" | "examples" | "example");
     let count = keywords.len();
-    keywords.retain(|keyword, value| !value.is_null() || is_value(keyword));
+    let is_empty = |keyword: &str, value: &Value| {
+        value.is_null() || (MAPS.contains(&keyword) && value.as_array().is_some_and(Vec::is_empty))
+    };
+    keywords.retain(|keyword, value| !is_empty(keyword, value) || is_value(keyword));
     let any = keywords.len() < count;
     keywords
         .iter_mut()
         .filter(|(keyword, _)| !is_value(keyword))
-        .fold(any, |any, (_, value)| remove_nulls(value) | any)
+        .fold(any, |any, (_, value)| remove_empty(value) | any)
 }
 
 #[cfg(test)]
@@ -155,6 +162,16 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+
+    #[test]
+    fn an_empty_list_of_php_is_an_empty_map() {
+        let schema = json!({ "type": "object", "properties": [], "$defs": [], "required": [], "additionalProperties": true });
+        assert!(check(&Validator::new(&schema).unwrap(), r#"{"a": 1}"#).is_ok());
+        let nested = json!({ "properties": { "a": { "type": "object", "properties": [] }, "b": { "enum": [[]] } } });
+        let validator = Validator::new(&nested).unwrap();
+        assert!(check(&validator, r#"{"a": {}, "b": []}"#).is_ok());
+        assert!(Validator::new(&json!({ "properties": ["a"] })).is_err());
+    }
 
     #[test]
     fn null_in_place_of_a_keyword_is_left_out() {

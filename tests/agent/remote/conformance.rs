@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use tokio::time::{sleep, timeout};
 
 use super::{
-    endpoint::{FakeEndpoint, Response, agent_events, assert_legal, begin_and_end},
+    endpoint::{FakeEndpoint, Response, agent_events, assert_legal, begin_and_end, server_with},
     running::{events, input},
 };
 
@@ -101,7 +101,9 @@ fn take_log() -> String {
 
 async fn problems(case: &Case<'_>) -> Vec<String> {
     let endpoint = FakeEndpoint::new([Response::events(&case.stream)]).await;
-    let server = endpoint.server().await;
+    let mut options = endpoint.options();
+    options.raw_events = true;
+    let server = server_with(options).await;
     let mut asked = input("Hello");
     asked["threadId"] = "t".into();
     if let Some(messages) = &case.asked {

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::{
-    endpoint::{FakeEndpoint, Response, agent_events, finished, run, started, text},
+    endpoint::{FakeEndpoint, Response, agent_events, finished, run, server_with, started, text},
     running::input,
 };
 
@@ -36,7 +36,9 @@ async fn a_run_is_forwarded_and_its_events_come_back_with_the_servers_ids() {
     );
     let endpoint = FakeEndpoint::new([Response::events(&stream)]).await;
     let input = input("how many?");
-    let events = run(&endpoint.server().await, &input).await;
+    let mut options = endpoint.options();
+    options.raw_events = true;
+    let events = run(&server_with(options).await, &input).await;
 
     let mut expected = said.to_vec();
     expected.extend(text("m1", "It is 5."));

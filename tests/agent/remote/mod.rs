@@ -7,6 +7,8 @@ mod failures;
 mod forwarding;
 mod headers;
 mod lifetime;
+mod mended;
+mod refused;
 mod replays;
 mod stream_formats;
 mod thread_ids;

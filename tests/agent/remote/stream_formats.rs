@@ -48,6 +48,29 @@ async fn all_forms_of_server_sent_events_are_read() {
                 .with("content-type", "Text/Event-Stream; charset=utf-8"),
         ),
         (
+            "another type",
+            Response::text(framed(|event| format!("data: {event}\n\n")))
+                .with("content-type", "application/json"),
+        ),
+        (
+            "no type",
+            Response {
+                headers: vec![],
+                ..Response::text(framed(|event| format!("\n: hello\n\ndata: {event}\n\n")))
+            },
+        ),
+        (
+            "single bytes without a type",
+            Response {
+                headers: vec![],
+                ..Response::stream(
+                    framed(|event| format!("data: {event}\n\n"))
+                        .chars()
+                        .map(|c| Piece::Text(c.into())),
+                )
+            },
+        ),
+        (
             "single bytes",
             Response::stream(
                 framed(|event| format!("data: {event}\r\n\r\n"))

@@ -8,7 +8,8 @@ use tokio::time::{Instant, timeout, timeout_at};
 use tracing::Instrument as _;
 
 use super::{
-    new_ids::NewIds,
+    mender::Mender,
+    on_interrupt,
     options::RemoteOptions,
     reader::Reader,
     request::{Endpoint, broken_stream, incomplete, malformed_event},
@@ -19,7 +20,7 @@ use agui_base::{InvalidOption, RunErrorCode, text::short_name, upstream::events:
 use agui_protocol::{
     AgentCapabilities, Event, RunAgentInput,
     capabilities::IdentityCapabilities,
-    event::{RunError, RunStarted, StepFinished},
+    event::{RunError, RunStarted},
     host::{VersionSupport, classify_version},
 };
 
@@ -65,8 +66,12 @@ impl Agent for Remote {
     fn run(&self, input: RunAgentInput, cx: RunContext) -> EventStream {
         let endpoint = self.endpoint.clone();
         event_stream(async_stream::try_stream! {
+            let retracted = cx.continuation().map(|run| run.retracted.clone()).unwrap_or_default();
+            let mut mender = Mender::new(&input, retracted);
+            let (url, passes_raw) = (endpoint.url.to_string(), endpoint.passes_raw);
+            let mut questions = Vec::new();
             let mut frames = RunStream::open(endpoint, input, cx.clone()).await?;
-            let mut reader = Reader::with_new_ids(NewIds::from_context(&cx));
+            let mut reader = Reader::default();
             let mut runs = StreamedRuns::default();
             let ending = loop {
                 let next = match runs.deadline {
@@ -89,14 +94,23 @@ impl Agent for Remote {
                     Err(problem) if runs.ended.is_none() => Err(malformed_event(problem))?,
                     read => read.unwrap_or_default(),
                 };
-                for rest in reader.take_rests().into_iter().filter(|_| runs.ended.is_none()) {
-                    yield rest;
+                let rests = reader.take_rests().into_iter().filter(|_| runs.ended.is_none());
+                let mut events: Vec<_> = rests.flat_map(|rest| mender.mend(rest)).collect();
+                if matches!(event, Some(Event::RunStarted(_))) {
+                    questions.clear();
                 }
                 let (event, is_over) = runs.next(event, frames.input());
-                while let Some(step) = runs.abandoned_steps.pop() {
-                    yield step.into();
-                }
-                if let Some(event) = event {
+                events.extend(event.into_iter().flat_map(|event| mender.mend(event)));
+                for mut event in events {
+                    if let Event::Custom(custom) = &event {
+                        questions.extend(on_interrupt::question(custom, &url));
+                    }
+                    if !passes_raw {
+                        if matches!(event, Event::Raw(_)) {
+                            continue;
+                        }
+                        event.base_mut().set_raw_event(None);
+                    }
                     let is_closed = frames.passes(&event);
                     yield event;
                     if is_closed {
@@ -111,7 +125,12 @@ impl Agent for Remote {
             close_in_background(frames.into_rest(), runs.late);
             match ending {
                 Event::RunError(error) => Err(run_error(error, &cx))?,
-                finished => yield finished,
+                Event::RunFinished(mut finished) => {
+                    on_interrupt::ask(&mut finished, questions);
+                    mender.finish(&mut finished);
+                    yield Event::RunFinished(finished);
+                }
+                _ => {}
             }
         })
     }
@@ -152,10 +171,6 @@ struct StreamedRuns {
     is_active: bool,
     #[default(true)]
     is_requested: bool,
-    /// The ends of the open steps.
-    open_steps: Vec<StepFinished>,
-    /// The ends of steps that an earlier run left open. The next run may open such steps again.
-    abandoned_steps: Vec<StepFinished>,
     /// The end of the last run, until the next one begins: `RUN_FINISHED` or `RUN_ERROR`.
     ended: Option<Event>,
     /// The end of the wait for events after `ended`.
@@ -191,23 +206,7 @@ impl StreamedRuns {
                 }
                 Event::RunError(error)
             }
-            Some(event) if self.ended.is_none() => {
-                match &event {
-                    Event::StepStarted(step) => {
-                        let subagent_run_id = step.subagent_run_id.clone();
-                        self.open_steps.push(StepFinished {
-                            subagent_run_id,
-                            ..StepFinished::new(&step.step_name)
-                        });
-                    }
-                    Event::StepFinished(step) => self.open_steps.retain(|open| {
-                        (&open.subagent_run_id, &open.step_name)
-                            != (&step.subagent_run_id, &step.step_name)
-                    }),
-                    _ => {}
-                }
-                return (Some(event), false);
-            }
+            Some(event) if self.ended.is_none() => return (Some(event), false),
             _ => {
                 self.late += 1;
                 return (None, self.late == MAX_LATE_EVENTS);
@@ -223,9 +222,7 @@ impl StreamedRuns {
 
     /// Logs a run with other ids, which matters when the logs of both servers are compared, and an unknown version.
     fn begin(&mut self, started: &RunStarted, requested: &RunAgentInput) {
-        if self.ended.take().is_some() {
-            self.abandoned_steps = std::mem::take(&mut self.open_steps);
-        }
+        self.ended = None;
         self.deadline = None;
         let is_nested = std::mem::replace(&mut self.is_active, true);
         if is_nested {

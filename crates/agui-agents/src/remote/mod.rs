@@ -5,7 +5,9 @@
 //! `docs/protocol.md` lists the error codes of its runs.
 
 mod agent;
-mod new_ids;
+mod left_out;
+mod mender;
+mod on_interrupt;
 mod options;
 mod reader;
 mod request;

@@ -79,6 +79,10 @@ pub struct RemoteOptions {
     /// With `kind = "remote"`: the ids of threads that the endpoint gets. Default: `branch`.
     #[serde(default)]
     pub thread_ids: ThreadIds,
+    /// With `kind = "remote"`: true passes `RAW` events and `rawEvent` members of the endpoint on to clients. They can be
+    /// many times the size of all other events.
+    #[serde(default)]
+    pub raw_events: bool,
     /// The size limit of one event, in bytes.
     #[serde(skip, default = "default_max_event_bytes")]
     pub max_event_bytes: usize,
@@ -109,6 +113,7 @@ impl RemoteOptions {
             idle_timeout: default_idle_timeout(),
             resumable: false,
             thread_ids: ThreadIds::default(),
+            raw_events: false,
             max_event_bytes: default_max_event_bytes(),
         }
     }

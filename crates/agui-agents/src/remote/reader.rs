@@ -9,7 +9,7 @@ use std::collections::HashSet;
 use serde::Deserialize as _;
 use serde_json::{Value, json};
 
-use super::{new_ids::NewIds, split_texts::SplitTexts};
+use super::split_texts::SplitTexts;
 use agui_base::{
     lenient_json,
     lenient_json::Piece,
@@ -33,8 +33,6 @@ pub(super) struct Reader {
     declares_version_1: bool,
     /// The types whose first event was checked by [`check_members`](Self::check_members).
     checked: HashSet<EventType>,
-    /// The new ids of retracted messages and calls.
-    new_ids: Option<NewIds>,
     split_texts: SplitTexts,
     /// The last pieces of texts that end before the event that was read last.
     rests: Vec<Event>,
@@ -43,10 +41,6 @@ pub(super) struct Reader {
 }
 
 impl Reader {
-    pub(super) fn with_new_ids(new_ids: Option<NewIds>) -> Self {
-        Self { new_ids, ..Self::default() }
-    }
-
     /// Returns the number of the next event, counted from 1.
     pub(super) fn next_number(&self) -> u64 {
         self.number + 1
@@ -96,9 +90,6 @@ impl Reader {
         whole_timestamp(&mut object);
         if self.fill_null(kind, &mut object) {
             return Ok(None);
-        }
-        if let Some(new_ids) = &self.new_ids {
-            new_ids.replace_in(&mut object);
         }
         let rests = self.split_texts.ended_by(kind, &object).into_iter();
         self.rests.extend(rests.filter_map(|rest| Event::deserialize(Value::Object(rest)).ok()));

@@ -11,15 +11,19 @@ use secrecy::ExposeSecret as _;
 use serde_json::json;
 use tokio::time::timeout;
 
-use super::options::{RemoteOptions, SEND_MESSAGE, header_name};
+use super::{
+    left_out::{LeftOut, RefusedParts},
+    mender::restore_ids,
+    on_interrupt,
+    options::{RemoteOptions, SEND_MESSAGE, header_name},
+};
 use agui_agent::{AgentError, RunContext, ThreadIds};
 use agui_base::{
-    InvalidOption, RunErrorCode,
-    text::essence,
-    upstream,
+    InvalidOption, RunErrorCode, upstream,
     upstream::{
         ClientOptions,
         body::read_excerpt,
+        body_form::{BodyForm, body_form},
         events::{ServerEvents, StreamError, StreamLimits, events},
         scrub::Scrubber,
     },
@@ -41,6 +45,8 @@ pub(super) struct Endpoint {
     head_timeout: Duration,
     pub(super) is_resumable: bool,
     pub(super) thread_ids: ThreadIds,
+    pub(super) passes_raw: bool,
+    refused: RefusedParts,
 }
 
 impl Endpoint {
@@ -77,18 +83,36 @@ impl Endpoint {
             head_timeout: options.connect_timeout.saturating_add(options.idle_timeout),
             is_resumable: options.resumable,
             thread_ids: options.thread_ids,
+            passes_raw: options.raw_events,
+            refused: RefusedParts::default(),
         })
     }
 
+    /// Sends a run. If the endpoint refuses the request, sends it again without what the endpoint may not know.
     pub(super) async fn send(
         &self,
         input: RunAgentInput,
         cx: &RunContext,
     ) -> Result<ServerEvents, AgentError> {
-        let body = serde_json::to_vec(&outgoing(input))?;
         let headers = self.request_headers(cx);
-        let response = self.post(self.url.clone(), body, headers.clone()).await?;
-        Ok(events(require_event_stream(response, &headers).await?, self.watch, &cx.owner()))
+        let learned = self.refused.get(&cx.owner());
+        let mut left_out = learned;
+        loop {
+            let body = serde_json::to_vec(&outgoing(input.clone(), left_out, self.url.as_str()))?;
+            let response = self.post(self.url.clone(), body, headers.clone()).await?;
+            match require_event_stream(response, &headers, self.watch.idle_timeout).await {
+                Ok(response) => {
+                    if left_out != learned {
+                        self.refused.set(cx.owner(), left_out);
+                    }
+                    return Ok(events(response, self.watch, &cx.owner()));
+                }
+                Err(Unusable { error, refusal }) => {
+                    let poorer = refusal.and_then(|refusal| left_out.after(&refusal, &input));
+                    left_out = poorer.ok_or(error)?;
+                }
+            }
+        }
     }
 
     /// Requests the events of a run after one of them. Returns `None` if the endpoint does not have the run.
@@ -98,7 +122,8 @@ impl Endpoint {
         cx: &RunContext,
         after: u64,
     ) -> Result<Option<ServerEvents>, AgentError> {
-        let body = serde_json::to_vec(&outgoing(input))?;
+        let left_out = self.refused.get(&cx.owner());
+        let body = serde_json::to_vec(&outgoing(input, left_out, self.url.as_str()))?;
         let mut headers = self.request_headers(cx);
         headers.insert(LAST_EVENT_ID, HeaderValue::from(after));
         let response = self.post(self.url.clone(), body, headers.clone()).await?;
@@ -106,7 +131,9 @@ impl Endpoint {
             StatusCode::NOT_FOUND => Ok(None),
             StatusCode::NO_CONTENT => Ok(Some(stream::empty().boxed())),
             _ => Ok(Some(events(
-                require_event_stream(response, &headers).await?,
+                require_event_stream(response, &headers, self.watch.idle_timeout)
+                    .await
+                    .map_err(|unusable| unusable.error)?,
                 self.watch,
                 &cx.owner(),
             ))),
@@ -168,12 +195,15 @@ impl Endpoint {
 /// Returns the input in a form that all versions accept: before 1.0, `state` and `forwardedProps` were required. The
 /// version is this server's and not the client's, because this server reads the response. Activities are for the user
 /// interface, and the protocol forbids sending them to an agent.
-fn outgoing(mut input: RunAgentInput) -> RunAgentInput {
+fn outgoing(mut input: RunAgentInput, left_out: LeftOut, url: &str) -> RunAgentInput {
     input.protocol_version = Some(PROTOCOL_VERSION.to_owned());
     let is_activity = |message: &Message| matches!(message, Message::Activity(_));
     if input.messages.iter().any(is_activity) {
         input.messages.to_mut().retain(|message| !is_activity(message));
     }
+    restore_ids(&mut input.messages);
+    on_interrupt::answer(&mut input, url);
+    left_out.apply(&mut input);
     for member in [&mut input.state, &mut input.forwarded_props] {
         if is_absent(member) {
             *member = Some(json!({}));
@@ -182,12 +212,20 @@ fn outgoing(mut input: RunAgentInput) -> RunAgentInput {
     input
 }
 
+/// A response without events.
+struct Unusable {
+    error: AgentError,
+    /// The words of an endpoint that refuses the request as invalid.
+    refusal: Option<String>,
+}
+
 /// Returns the response if it is an event stream. An error quotes the body without secret headers,
 /// which the body may repeat.
 async fn require_event_stream(
     response: Response,
     sent: &HeaderMap,
-) -> Result<Response, AgentError> {
+    idle_timeout: Duration,
+) -> Result<Response, Unusable> {
     let status = response.status();
     if status != StatusCode::OK {
         let server = |does: &str| format!("the remote agent's server {does} ({status})");
@@ -210,21 +248,24 @@ async fn require_event_stream(
             .filter_map(|value| value.to_str().ok());
         let secrets = secrets.flat_map(str::split_whitespace).map(str::to_owned).collect();
         let body = Scrubber::new(secrets, "").scrub(&String::from_utf8_lossy(&body));
-        return Err(
-            AgentError::new(code, message).caused_by(format!("its response begins with {body:?}"))
-        );
+        let error =
+            AgentError::new(code, message).caused_by(format!("its response begins with {body:?}"));
+        let is_invalid =
+            [StatusCode::BAD_REQUEST, StatusCode::UNPROCESSABLE_ENTITY].contains(&status);
+        return Err(Unusable { error, refusal: is_invalid.then_some(body) });
     }
-    let headers = response.headers();
-    let content_type =
-        headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
-    let is_uncompressed =
-        headers.get(CONTENT_ENCODING).is_none_or(|encoding| encoding == "identity");
-    if essence(content_type) != "text/event-stream" || !is_uncompressed {
-        let cause = format!("{:?} {:?}", headers.get(CONTENT_TYPE), headers.get(CONTENT_ENCODING));
-        let problem = "the remote agent's response is not an uncompressed event stream";
-        return Err(AgentError::new(RunErrorCode::RemoteProtocol, problem).caused_by(cause));
-    }
-    Ok(response)
+    let header = |name| response.headers().get(name).cloned();
+    let (content_type, encoding) = (header(CONTENT_TYPE), header(CONTENT_ENCODING));
+    let is_uncompressed = encoding.as_ref().is_none_or(|encoding| encoding == "identity");
+    let unusable = |problem: &'static str| AgentError::new(RunErrorCode::RemoteProtocol, problem);
+    let not_events = "the remote agent's response is not an uncompressed event stream";
+    let error = match timeout(idle_timeout, body_form(response)).await {
+        Ok(Ok((BodyForm::Events, response))) if is_uncompressed => return Ok(response),
+        Ok(Ok(_)) => unusable(not_events).caused_by(format!("{content_type:?} {encoding:?}")),
+        Ok(Err(error)) => incomplete().caused_by(error),
+        Err(_) => timed_out(),
+    };
+    Err(Unusable { error, refusal: None })
 }
 
 pub(super) fn incomplete() -> AgentError {
@@ -260,7 +301,12 @@ mod tests {
 
     #[test]
     fn an_input_has_the_members_that_older_servers_require() {
-        let sent = serde_json::to_value(outgoing(RunAgentInput::new("t", "r", vec![]))).unwrap();
+        let sent = serde_json::to_value(outgoing(
+            RunAgentInput::new("t", "r", vec![]),
+            LeftOut::default(),
+            "http://h/",
+        ))
+        .unwrap();
         let (list, object) = (json!([]), json!({}));
         let expected = json!({
             "threadId": "t", "runId": "r", "protocolVersion": "1.1", "state": object, "messages": list,
@@ -269,7 +315,10 @@ mod tests {
         assert_eq!(sent, expected);
         let mut input = RunAgentInput::new("t", "r", vec![]);
         input.state = Some(json!({ "a": null }));
-        assert_eq!(outgoing(input).state, Some(json!({ "a": null })));
+        assert_eq!(
+            outgoing(input, LeftOut::default(), "http://h/").state,
+            Some(json!({ "a": null }))
+        );
     }
 
     #[tokio::test]
@@ -280,7 +329,11 @@ mod tests {
         sent.insert("authorization", secret);
         let response =
             http::Response::builder().status(403).body("no entry with plainwordsfortests").unwrap();
-        let error = require_event_stream(response.into(), &sent).await.unwrap_err();
+        let error = require_event_stream(response.into(), &sent, Duration::from_secs(1))
+            .await
+            .err()
+            .unwrap()
+            .error;
         let log = format!("{error:?}");
         assert!(log.contains("no entry with [secret]") && !log.contains("plainwords"), "{log}");
     }

@@ -9,6 +9,7 @@
 pub mod aws_events;
 mod bare_errors;
 pub mod body;
+pub mod body_form;
 pub mod events;
 pub mod public_hosts;
 pub mod scrub;

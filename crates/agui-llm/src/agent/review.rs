@@ -86,10 +86,8 @@ impl Review {
                 )
             }
             StopReason::Aborted => {
-                let message =
-                    "the model's provider stopped the answer, and its reason is not known";
-                let why_no_calls = "the answer was cut off";
-                ("aborted", false, why_no_calls, RunErrorCode::ModelInterrupted, message)
+                let message = "the model's provider broke the answer off";
+                ("aborted", false, "the answer was cut off", RunErrorCode::ModelTruncated, message)
             }
             StopReason::Refused => {
                 let message = "the model refused to answer";

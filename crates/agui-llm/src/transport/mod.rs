@@ -49,6 +49,7 @@ use agui_base::{
         ClientOptions,
         aws_events::aws_events,
         body::{read_excerpt, read_whole},
+        body_form::{BodyForm, body_form},
         client,
         events::{ServerEvent, ServerEvents, StreamLimits, provider_events},
     },
@@ -321,14 +322,17 @@ impl Transport {
         let content_type = content_type.unwrap_or_default().to_owned();
         let limits =
             StreamLimits { max_event_bytes: self.max_event_bytes, idle_timeout: self.idle_timeout };
-        match essence(&content_type).as_str() {
-            "text/event-stream" => {
-                Ok(SentResponse::Stream(provider_events(response, limits, owner)))
-            }
-            "application/vnd.amazon.eventstream" => {
-                Ok(SentResponse::Stream(aws_events(response, limits, owner)))
-            }
-            "application/json" => {
+        if essence(&content_type) == "application/vnd.amazon.eventstream" {
+            return Ok(SentResponse::Stream(aws_events(response, limits, owner)));
+        }
+        let (form, response) = match timeout(self.idle_timeout, body_form(response)).await {
+            Ok(Ok(found)) => found,
+            Ok(Err(error)) => return Err(self.errors.interrupted(&error.to_string())),
+            Err(_) => return Err(self.errors.silent(self.idle_timeout)),
+        };
+        match form {
+            BodyForm::Events => Ok(SentResponse::Stream(provider_events(response, limits, owner))),
+            BodyForm::Json => {
                 match timeout(self.idle_timeout, read_whole(response, self.max_event_bytes)).await {
                     Ok(Ok(body)) => {
                         Ok(SentResponse::Whole(String::from_utf8_lossy(&body).into_owned()))
@@ -337,7 +341,7 @@ impl Transport {
                     Err(_) => Err(self.errors.silent(self.idle_timeout)),
                 }
             }
-            _ => {
+            BodyForm::Other => {
                 let body = read_excerpt(response, MAX_ERROR_BYTES, ERROR_TIMEOUT).await;
                 Err(self.errors.no_events(&content_type, &body))
             }

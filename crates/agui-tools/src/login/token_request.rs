@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use reqwest::{Client, RequestBuilder};
-use serde::Deserialize;
+use serde::{Deserialize, Deserializer};
+use serde_json::Value;
 
 use super::authorization::{ClientAuth, ClientCredentials, TokenSource};
 use agui_base::{text::short_line, upstream::body::read_whole};
@@ -17,9 +18,29 @@ pub struct TokenResponse {
     pub access_token: String,
     #[serde(default)]
     token_type: String,
+    #[serde(default, deserialize_with = "seconds")]
     pub expires_in: Option<f64>,
     pub refresh_token: Option<String>,
+    #[serde(default, deserialize_with = "scopes")]
     pub scope: Option<String>,
+}
+
+/// Reads a number that some servers write as text. What is neither is absent.
+fn seconds<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<f64>, D::Error> {
+    let value = Value::deserialize(deserializer)?;
+    Ok(value.as_f64().or_else(|| value.as_str()?.trim().parse().ok()))
+}
+
+/// Reads scopes, a text that some servers write as a list.
+fn scopes<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::Error> {
+    Ok(match Value::deserialize(deserializer)? {
+        Value::String(scopes) => Some(scopes),
+        Value::Array(scopes) => {
+            let scopes: Vec<&str> = scopes.iter().filter_map(Value::as_str).collect();
+            Some(scopes.join(" "))
+        }
+        _ => None,
+    })
 }
 
 impl TokenResponse {
@@ -113,4 +134,30 @@ pub(super) fn form(
 fn is_bearer_token(token: &str) -> bool {
     !token.is_empty()
         && token.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-._~+/=".contains(&byte))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lifetimes_and_scopes_are_read_in_the_forms_of_all_servers() {
+        let read = |members: &str| {
+            let text = format!(r#"{{"access_token":"a","token_type":"Bearer"{members}}}"#);
+            let token: TokenResponse = serde_json::from_str(&text).unwrap();
+            (token.lifetime().map(|time| time.as_secs()), token.scope)
+        };
+        let scope = |text: &str| Some(text.to_owned());
+        for (members, expected) in [
+            ("", (None, None)),
+            (r#","expires_in":3600,"scope":"a b""#, (Some(3600), scope("a b"))),
+            (r#","expires_in":"3600","scope":["a","b"]"#, (Some(3600), scope("a b"))),
+            (r#","expires_in":3600.0,"scope":[]"#, (Some(3600), scope(""))),
+            (r#","expires_in":null,"scope":null"#, (None, None)),
+            (r#","expires_in":"soon","scope":7"#, (None, None)),
+            (r#","expires_in":-1"#, (None, None)),
+        ] {
+            assert_eq!(read(members), expected, "{members}");
+        }
+    }
 }

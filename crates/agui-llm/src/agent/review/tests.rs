@@ -68,7 +68,7 @@ fn an_answer_without_text_that_ended_early_is_an_error() {
         (StopReason::ContextFull, "context_too_long"),
         (StopReason::Filtered, "model_filtered"),
         (StopReason::Refused, "model_refused"),
-        (StopReason::Aborted, "model_interrupted"),
+        (StopReason::Aborted, "model_truncated"),
     ] {
         for answer in [vec![], text(0, " \n")] {
             let played =

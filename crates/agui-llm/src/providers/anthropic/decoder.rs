@@ -15,6 +15,7 @@ use crate::{
         json::{list, parse_object, text},
     },
 };
+use agui_base::text::short_name;
 
 /// The content of a paused answer, set at its end.
 pub(crate) type PausedContent = Arc<OnceLock<Vec<Value>>>;
@@ -242,7 +243,14 @@ impl MessageDecoder {
                 );
                 StopReason::Refused
             }
-            _ => StopReason::Done,
+            "" | "end_turn" | "stop_sequence" | "pause_turn" | "stop" => StopReason::Done,
+            reason => {
+                tracing::warn!(
+                    reason = short_name(reason),
+                    "the answer ended for an unknown reason"
+                );
+                StopReason::Aborted
+            }
         });
     }
 }

@@ -15,6 +15,8 @@ use agui_protocol::ToolCallId;
 /// The largest number of calls of an answer. It bounds the memory.
 pub(super) const MAX_CALLS: usize = 512;
 
+const NO_ARGUMENTS: &str = "{}";
+
 #[derive(Debug, Default)]
 pub(super) struct ChatCalls {
     calls: Vec<ChatCall>,
@@ -26,8 +28,10 @@ struct ChatCall {
     id: String,
     name: String,
     block: Option<usize>,
-    /// Arguments that came before the name.
+    /// Arguments that came before the name, or no arguments, which some servers send before the arguments.
     held: String,
+    /// True if a part of the arguments was passed on.
+    has_arguments: bool,
     /// The text that a tool of the type `custom` takes in place of arguments.
     input: Option<String>,
     arguments: JsonProgress,
@@ -89,6 +93,9 @@ impl ChatCalls {
             call.artefact = Some(extra);
         }
         call.arguments.read(&arguments);
+        if call.held.trim() == NO_ARGUMENTS && arguments.trim_start().starts_with('{') {
+            call.held.clear();
+        }
         call.held.push_str(&arguments);
         call.open(output)
     }
@@ -100,8 +107,9 @@ impl ChatCalls {
                 output.delta(block, json!({"input": input}).to_string());
             } else if call.arguments == JsonProgress::default() {
                 // Servers write missing arguments in many ways. The agent expects JSON.
-                output.delta(block, "{}");
+                output.delta(block, NO_ARGUMENTS);
             }
+            output.delta(block, std::mem::take(&mut call.held));
             output.end(
                 block,
                 call.artefact.take().map(|extra| Artefact::new("openai.extra_content", extra)),
@@ -161,7 +169,10 @@ impl ChatCall {
                 *self.block.insert(output.start(block)?)
             }
         };
-        output.delta(block, std::mem::take(&mut self.held));
+        if self.has_arguments || self.held.trim() != NO_ARGUMENTS {
+            self.has_arguments |= !self.held.is_empty();
+            output.delta(block, std::mem::take(&mut self.held));
+        }
         Ok(())
     }
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::{
     calls::ChatCalls,
@@ -25,10 +25,10 @@ use agui_base::text::{is_in, short_name};
 use agui_protocol::TokenUsage;
 use agui_tools::ToolSpec;
 
-/// The reasons of the end of an answer that is complete.
+/// The reasons of a complete answer, in lower case. SGLang and vLLM write `abort` for one that they broke off.
 const DONE: &str = "\
-    stop stop_sequence end_turn eos eos_token complete completed COMPLETE end finished tool_calls tool_call tool_use \
-    function_call";
+    stop stop_sequence end_turn eos eos_token eos_found end complete completed done finished normal \
+    tool_calls tool_call tool_use function_call";
 
 #[derive(Default)]
 pub(crate) struct ChatDecoder {
@@ -153,7 +153,15 @@ impl ChatDecoder {
     }
 
     fn calls(&mut self, delta: &Value, output: &mut AnswerEvents) -> Result<(), DecodeFault> {
-        let pieces = list(delta, "tool_calls");
+        let mut pieces = list(delta, "tool_calls");
+        // The form before `tool_calls`: one call without an id.
+        let old: [Value; 1];
+        if let Some(call) =
+            delta.get("function_call").filter(|call| call.is_object() && pieces.is_empty())
+        {
+            old = [json!({ "function": call })];
+            pieces = &old;
+        }
         if pieces.is_empty() {
             return Ok(());
         }
@@ -188,11 +196,14 @@ impl ChatDecoder {
                 let message = format!("the answer ended with the reason {reason}");
                 return Err(DecodeFault::Failed { kind: FailureKind::Unavailable, message });
             }
-            reason if is_in(DONE, reason) => {
+            reason if is_in(DONE, &reason.to_ascii_lowercase()) => {
                 return self.check_content(output).map(|()| self.reason = Some(StopReason::Done));
             }
             reason => {
-                tracing::warn!(reason, "a model provider stopped an answer for an unknown reason");
+                tracing::warn!(
+                    reason = short_name(reason),
+                    "the answer ended for an unknown reason"
+                );
                 StopReason::Aborted
             }
         });
@@ -387,10 +398,14 @@ pub(super) fn usage(model: &str, value: &Value) -> Option<TokenUsage> {
         && total.is_some()
         && total == sum(input_tokens, with_reasoning);
     let output_tokens = if beside { with_reasoning } else { output };
-    let cached = ["/prompt_tokens_details/cached_tokens", "/prompt_cache_hit_tokens"];
+    // OpenAI and most others, DeepSeek, and Moonshot.
+    let cached =
+        ["/prompt_tokens_details/cached_tokens", "/prompt_cache_hit_tokens", "/cached_tokens"];
     Some(TokenUsage {
         reasoning_tokens,
         cached_input_tokens: cached.into_iter().find_map(count),
+        // https://openrouter.ai/docs/guides/administration/usage-accounting
+        cache_write_input_tokens: count("/prompt_tokens_details/cache_write_tokens"),
         ..token_usage(OPENAI, model, [input_tokens, output_tokens, total])?
     })
 }
@@ -400,8 +415,6 @@ mod tests;
 
 #[cfg(test)]
 mod usage_tests {
-    use serde_json::json;
-
     use super::*;
 
     #[test]
@@ -426,6 +439,10 @@ mod usage_tests {
             ),
             Some([Some(3), Some(4), Some(7), None, Some(0)])
         );
+        let moonshot = json!({"prompt_tokens": 3, "completion_tokens": 4, "total_tokens": 7, "cached_tokens": 2});
+        assert_eq!(read(moonshot), Some([Some(3), Some(4), Some(7), None, Some(2)]));
+        let openrouter = json!({"prompt_tokens": 3, "prompt_tokens_details": {"cached_tokens": 1, "cache_write_tokens": 2}});
+        assert_eq!(usage("m", &openrouter).unwrap().cache_write_input_tokens, Some(2));
         let inside = json!({"prompt_tokens": 3, "completion_tokens": 4, "total_tokens": 7, "completion_tokens_details": {"reasoning_tokens": 2}});
         assert_eq!(read(inside), Some([Some(3), Some(4), Some(7), Some(2), None]));
         let beside = json!({"prompt_tokens": 3, "completion_tokens": 4, "total_tokens": 9, "completion_tokens_details": {"reasoning_tokens": 2}});

@@ -5,7 +5,7 @@
 //! the provider's own tools, such as `web_search_call`, are not shown, except the picture of an
 //! `image_generation_call`.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
 use serde_json::{Value, json};
 
@@ -21,11 +21,19 @@ use crate::{
 };
 use agui_protocol::TokenUsage;
 
+/// The ids of items that are kept. It bounds the memory; answers have far fewer items.
+const MAX_IDS: usize = 1024;
+
 #[derive(Default)]
 pub(crate) struct ResponsesDecoder {
     model: String,
     /// The open items by their index in the output.
     open: BTreeMap<u64, OpenItem>,
+    /// The indices by the ids of items, for events without an index.
+    ids: HashMap<String, u64>,
+    /// The index after the last one.
+    next: u64,
+    has_items: bool,
     /// Reasoning whose end is delayed until the next item: the API takes reasoning back only before
     /// the item that followed it, and a hidden item is not sent back.
     ended_reasoning: Vec<ReasoningEnd>,
@@ -38,13 +46,40 @@ impl ResponsesDecoder {
         Self { model: model.to_owned(), ..Self::default() }
     }
 
+    /// Returns the index of an event's item. llama.cpp and LiteLLM leave it out: then it is that of the item with the same
+    /// id, or else of a new item, if the event begins one, and of the last open item.
+    fn index(&mut self, event: &Value, begins_item: bool) -> u64 {
+        let item = event.get("item").unwrap_or(&Value::Null);
+        let ids = [text(event, "item_id"), text(item, "id"), text(item, "call_id")];
+        let ids = ids.into_iter().filter(|id| !id.is_empty());
+        let known = ids.clone().find_map(|id| self.ids.get(id)).copied();
+        let last = || self.open.last_key_value().map(|(index, _)| *index).filter(|_| !begins_item);
+        let index = event.get("output_index").and_then(Value::as_u64);
+        let index = index.or(known).or_else(last).unwrap_or(self.next);
+        self.next = self.next.max(index.saturating_add(1));
+        for id in ids.take(MAX_IDS.saturating_sub(self.ids.len())) {
+            self.ids.insert(id.to_owned(), index);
+        }
+        index
+    }
+
     fn item_added(&mut self, event: &Value, output: &mut AnswerEvents) -> Result<(), DecodeFault> {
-        let index = index(event)?;
+        let index = self.index(event, true);
+        let item = event.get("item").unwrap_or(&Value::Null);
+        self.open_item(index, item, output)
+    }
+
+    fn open_item(
+        &mut self,
+        index: u64,
+        item: &Value,
+        output: &mut AnswerEvents,
+    ) -> Result<(), DecodeFault> {
         if self.open.contains_key(&index) {
             return Ok(());
         }
         check_open_blocks(self.open.len() + self.ended_reasoning.len())?;
-        let item = event.get("item").unwrap_or(&Value::Null);
+        self.has_items = true;
         let kind = text(item, "type");
         if kind != "reasoning" {
             let is_hidden = !matches!(kind, "message" | "function_call");
@@ -58,10 +93,13 @@ impl ResponsesDecoder {
     }
 
     fn item_done(&mut self, event: &Value, output: &mut AnswerEvents) -> Result<(), DecodeFault> {
-        // Some servers do not announce an item.
-        self.item_added(event, output)?;
-        let Some(mut open) = self.open.remove(&index(event)?) else { return Ok(()) };
         let item = event.get("item").unwrap_or(&Value::Null);
+        let is_last =
+            self.open.last_key_value().is_some_and(|(_, open)| open.is_of(text(item, "type")));
+        let index = self.index(event, !is_last);
+        // Some servers do not announce an item.
+        self.open_item(index, item, output)?;
+        let Some(mut open) = self.open.remove(&index) else { return Ok(()) };
         self.refused |= open.complete(item, output)?;
         if let Some(reasoning) = open.end(item, output) {
             output.hold(reasoning.artefact.len())?;
@@ -70,8 +108,50 @@ impl ResponsesDecoder {
         Ok(())
     }
 
+    /// Adds a part of an item. Some servers announce no items.
+    fn delta(
+        &mut self,
+        kind: &str,
+        event: &Value,
+        output: &mut AnswerEvents,
+    ) -> Result<(), DecodeFault> {
+        let of = match kind {
+            // A call has no name here. It comes again when the item is done.
+            "response.function_call_arguments.delta" => "",
+            "response.reasoning_summary_text.delta" | "response.reasoning_text.delta" => {
+                "reasoning"
+            }
+            _ => "message",
+        };
+        let last = self.open.last_key_value().filter(|(_, open)| open.is_of(of));
+        let last = last.map(|(index, _)| *index);
+        let index = self.index(event, last.is_none() && !of.is_empty());
+        // A wrong index means the announced item, whose text would come twice otherwise.
+        let index = last.filter(|_| !self.open.contains_key(&index)).unwrap_or(index);
+        if !of.is_empty() && !text(event, "delta").is_empty() {
+            self.open_item(index, &json!({ "type": of }), output)?;
+        }
+        self.open.get_mut(&index).map_or(Ok(()), |item| item.update(kind, event, output))
+    }
+
+    fn items_of(&mut self, response: &Value, output: &mut AnswerEvents) -> Result<(), DecodeFault> {
+        for (index, item) in list(response, "output").iter().enumerate() {
+            self.item_done(&json!({ "output_index": index, "item": item }), output)?;
+        }
+        let words = text(response, "output_text");
+        if !self.has_items && !words.is_empty() {
+            let content = json!([{ "type": "output_text", "text": words }]);
+            self.item_done(&json!({ "item": { "type": "message", "content": content } }), output)?;
+        }
+        Ok(())
+    }
+
     fn ended(&mut self, event: &Value, output: &mut AnswerEvents) -> Result<(), DecodeFault> {
         let response = event.get("response").unwrap_or(&Value::Null);
+        if !self.has_items {
+            // The items come with the whole response alone, or its text as in the SDKs.
+            self.items_of(response, output)?;
+        }
         output.usage(response.get("usage").and_then(|value| usage(&self.model, value)));
         let status = text(response, "status");
         let reason = response.pointer("/incomplete_details/reason").and_then(Value::as_str);
@@ -116,9 +196,6 @@ impl Decoder for ResponsesDecoder {
         let event = parse_object(data, "an event")?;
         // A whole response, in place of a stream.
         if text(&event, "object") == "response" {
-            for (index, item) in list(&event, "output").iter().enumerate() {
-                self.item_done(&json!({"output_index": index, "item": item}), output)?;
-            }
             self.ended(&json!({"response": event}), output)?;
             return Ok(DecodeStep::Complete);
         }
@@ -131,10 +208,7 @@ impl Decoder for ResponsesDecoder {
             | "response.reasoning_text.delta"
             | "response.function_call_arguments.delta") => {
                 self.refused |= kind == "response.refusal.delta";
-                // Deltas of items that were not announced come again when the item is done.
-                if let Some(item) = self.open.get_mut(&index(&event)?) {
-                    item.update(kind, &event, output)?;
-                }
+                self.delta(kind, &event, output)?;
             }
             "response.output_item.done" => self.item_done(&event, output)?,
             "response.completed"
@@ -162,11 +236,6 @@ impl Decoder for ResponsesDecoder {
         output.stop(stop);
         true
     }
-}
-
-fn index(event: &Value) -> Result<u64, DecodeFault> {
-    let index = event.get("output_index").and_then(Value::as_u64);
-    index.ok_or_else(|| DecodeFault::Malformed("an item has no index".to_owned()))
 }
 
 /// Returns the usage. A missing count stays absent. Reasoning is a part of the output, and cached

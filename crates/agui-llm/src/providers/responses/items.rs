@@ -57,6 +57,16 @@ impl OpenItem {
         })
     }
 
+    /// Returns whether the item has the type of an item in an event.
+    pub(super) fn is_of(&self, kind: &str) -> bool {
+        match self {
+            Self::Message(_) => kind == "message",
+            Self::Reasoning(_) => kind == "reasoning",
+            Self::Call { .. } => kind == "function_call",
+            Self::Hidden => !matches!(kind, "message" | "reasoning" | "function_call"),
+        }
+    }
+
     /// Adds an event between the beginning and the end of the item. The parts of reasoning are paragraphs.
     pub(super) fn update(
         &mut self,

@@ -158,7 +158,7 @@ fn an_answer_is_complete_with_a_reason_or_a_mark_only() {
     for (text, expected) in [
         ("stop", StopReason::Done),
         ("tool_calls", StopReason::Done),
-        ("eos", StopReason::Done),
+        ("EOS_TOKEN", StopReason::Done),
         // https://github.com/sgl-project/sglang: an aborted request.
         ("abort", StopReason::Aborted),
         ("something new", StopReason::Aborted),

@@ -186,7 +186,7 @@ fn what_was_not_streamed_comes_with_the_complete_item() {
     let events = answer(vec![
         done(0, thought),
         added(1, json!({"type": "message"})),
-        delta("output_text", 9, "lost"),
+        delta("output_text", 9, "hi"),
         done(1, text),
         done(2, call("{\"x\":2}")),
         added(3, call("")),
@@ -366,7 +366,7 @@ fn odd_events_are_refused_or_ignored_but_never_panic() {
         "function_call_arguments.delta",
     ] {
         let event = json!({"type": format!("response.{kind}"), "item": 7, "delta": []});
-        assert!(matches!(decode(&[event]), Err(DecodeFault::Malformed(_))), "{kind}: no index");
+        assert_eq!(decode(&[event]).unwrap(), (Vec::new(), false), "{kind}: no index");
         let event =
             json!({"type": format!("response.{kind}"), "output_index": 0, "item": [], "delta": {}});
         assert_eq!(decode(&[event]).unwrap(), (Vec::new(), false), "{kind}");
@@ -414,4 +414,88 @@ fn the_picture_of_a_call_is_a_medium() {
         events,
         [media("image/webp", "AAAA"), media("image/png", "BBBB"), Stop(StopReason::Done)]
     );
+}
+
+/// The bytes of llama.cpp's server, without the members that are not read. It sends no `output_index`:
+/// <https://github.com/ggml-org/llama.cpp/blob/master/tools/server/server-task.cpp>.
+const LLAMA_CPP: &str = r#"
+{"type":"response.created","response":{"id":"resp_1","object":"response","status":"in_progress"}}
+{"type":"response.in_progress","response":{"id":"resp_1","object":"response","status":"in_progress"}}
+{"type":"response.output_item.added","item":{"id":"rs_1","summary":[],"type":"reasoning","content":[],"encrypted_content":"","status":"in_progress"}}
+{"type":"response.reasoning_text.delta","delta":"Hm","item_id":"rs_1"}
+{"type":"response.output_item.done","item":{"type":"reasoning","id":"rs_1","summary":[],"content":[{"text":"Hm","type":"reasoning_text"}],"encrypted_content":""}}
+{"type":"response.output_item.added","item":{"content":[],"id":"msg_1","role":"assistant","status":"in_progress","type":"message"}}
+{"type":"response.content_part.added","item_id":"msg_1","part":{"type":"output_text","text":""}}
+{"type":"response.output_text.delta","item_id":"msg_1","delta":"Hi"}
+{"type":"response.output_text.delta","item_id":"msg_1","delta":"!"}
+{"type":"response.output_text.done","item_id":"msg_1","text":"Hi!"}
+{"type":"response.content_part.done","item_id":"msg_1","part":{"type":"output_text","annotations":[],"logprobs":[],"text":"Hi!"}}
+{"type":"response.output_item.done","item":{"type":"message","status":"completed","id":"msg_1","content":[{"type":"output_text","annotations":[],"logprobs":[],"text":"Hi!"}],"role":"assistant"}}
+{"type":"response.output_item.added","item":{"arguments":"","call_id":"fc_1","name":"f","type":"function_call","status":"in_progress"}}
+{"type":"response.function_call_arguments.delta","delta":"{\"a\":","item_id":"fc_1"}
+{"type":"response.output_item.added","item":{"arguments":"","call_id":"fc_2","name":"g","type":"function_call","status":"in_progress"}}
+{"type":"response.function_call_arguments.delta","delta":"{}","item_id":"fc_2"}
+{"type":"response.output_item.done","item":{"type":"function_call","status":"completed","arguments":"{}","call_id":"fc_2","name":"g"}}
+{"type":"response.function_call_arguments.delta","delta":"1}","item_id":"fc_1"}
+{"type":"response.output_item.done","item":{"type":"function_call","status":"completed","arguments":"{\"a\":1}","call_id":"fc_1","name":"f"}}
+{"type":"response.completed","response":{"id":"resp_1","object":"response","status":"completed","output":[{"type":"message","content":[{"type":"output_text","text":"Hi!"}]}],"usage":{"input_tokens":3,"output_tokens":4,"total_tokens":7}}}
+"#;
+
+#[test]
+fn the_items_of_a_stream_without_indices_are_told_apart() {
+    let events: Vec<Value> =
+        LLAMA_CPP.trim().lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let (events, is_whole) = decode(&events).unwrap();
+    let mut texts = std::collections::BTreeMap::<usize, String>::new();
+    for event in &events {
+        match event {
+            Start { index, .. } => drop(texts.insert(*index, String::new())),
+            Delta { index, text } => texts.get_mut(index).unwrap().push_str(text),
+            _ => {}
+        }
+    }
+    assert_eq!(texts.into_values().collect::<Vec<_>>(), ["Hm", "Hi!", r#"{"a":1}"#, "{}"]);
+    assert!(is_whole && events.contains(&Stop(StopReason::Calls)), "{events:?}");
+}
+
+#[test]
+fn texts_come_with_deltas_alone_or_with_the_end_alone() {
+    let bare =
+        |kind: &str, delta: &str| json!({"type": format!("response.{kind}.delta"), "delta": delta});
+    let mut expected = block(0, SHOWN, &["Hm"], None);
+    expected.extend([
+        Start { index: 1, block: BlockStart::Text },
+        Delta { index: 1, text: "Hi".to_owned() },
+        Delta { index: 1, text: "!".to_owned() },
+    ]);
+    let streamed = answer(vec![
+        bare("reasoning_text", "Hm"),
+        bare("output_text", "Hi"),
+        bare("output_text", "!"),
+    ]);
+    let deltas = |events: &[ModelEvent]| -> String {
+        events
+            .iter()
+            .filter_map(|event| match event {
+                Delta { text, .. } => Some(&**text),
+                _ => None,
+            })
+            .collect()
+    };
+    assert_eq!(deltas(&streamed), deltas(&expected));
+
+    let content = json!([{"type": "output_text", "text": "Hi!"}]);
+    let whole = |members: Value| {
+        let mut response = json!({"status": "completed"});
+        response.as_object_mut().unwrap().extend(members.as_object().unwrap().clone());
+        decode(&[json!({"type": "response.completed", "response": response})]).unwrap().0
+    };
+    let mut expected = text_block(0, &["Hi!"]);
+    expected.push(Stop(StopReason::Done));
+    assert_eq!(whole(json!({"output": [{"type": "message", "content": content}]})), expected);
+    assert_eq!(whole(json!({"output": [], "output_text": "Hi!"})), expected);
+    // An item that the stream had is not repeated.
+    let mut streamed = message(0, "Hi!").to_vec();
+    streamed.push(json!({"type": "response.completed", "response": {"status": "completed", "output": [{"type": "message", "content": content}]}}));
+    assert_eq!(decode(&streamed).unwrap().0, expected);
 }

@@ -156,12 +156,46 @@ fn extra_content_of_a_call_is_the_artefact_at_its_end() {
     let mut expected = Vec::from(text_block(0, "I call"));
     expected
         .push(Start { index: 1, block: BlockStart::Call { id: "a".into(), name: "f".to_owned() } });
-    expected.push(Delta { index: 1, text: "{}".to_owned() });
     expected.extend(text_block(2, "on"));
+    // Arguments may still follow it.
+    expected.push(Delta { index: 1, text: "{}".to_owned() });
     expected.push(End {
         index: 1,
         artefact: Some(Artefact::new("openai.extra_content", extra.to_string())),
     });
     expected.push(Stop(StopReason::Calls));
     assert_eq!(events, expected);
+}
+
+#[test]
+fn no_arguments_before_the_arguments_are_held_back() {
+    let made = calls(&[
+        json!([{"index": 0, "id": "a", "function": {"name": "f", "arguments": "{}"}}]),
+        json!([{"index": 0, "function": {"arguments": "{\"x\""}}]),
+        json!([{"index": 0, "function": {"arguments": ":1}"}}]),
+        json!([{"index": 1, "id": "b", "function": {"name": "g", "arguments": "{}"}}]),
+    ]);
+    assert_eq!(made, [call("a", "f", "{\"x\":1}"), call("b", "g", "{}")]);
+}
+
+#[test]
+fn a_call_in_the_form_before_tool_calls_is_read() {
+    let pieces = [
+        json!({"name": "f", "arguments": ""}),
+        json!({"arguments": "{\"x\":"}),
+        json!({"arguments": "1}"}),
+    ];
+    let events = deltas(&pieces.map(|piece| json!({"function_call": piece})));
+    let [Start { block: BlockStart::Call { name, .. }, .. }, ..] = &events[..] else {
+        panic!("{events:?}")
+    };
+    let arguments: String = events
+        .iter()
+        .filter_map(|event| match event {
+            Delta { text, .. } => Some(&**text),
+            _ => None,
+        })
+        .collect();
+    assert_eq!((&**name, &*arguments), ("f", "{\"x\":1}"));
+    assert!(events.contains(&Stop(StopReason::Calls)));
 }
