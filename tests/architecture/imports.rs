@@ -137,6 +137,7 @@ const LAYERS: &[Layers] = &[
         parts: &[
             "testing",
             "agent",
+            "repair",
             "window",
             "call_meter",
             "call_content",
@@ -148,7 +149,7 @@ const LAYERS: &[Layers] = &[
             "call_trace",
             "learned",
         ],
-        between: &["model", "options"],
+        between: &["form", "model", "options", "refusal"],
     },
 ];
 

@@ -5,6 +5,7 @@ use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use super::{
     Mender,
     ids::{ItemOwner, RunMessage},
+    items::{AnnouncedCall, CallState},
 };
 use agui_base::repairs::Repair;
 use agui_protocol::{
@@ -13,35 +14,6 @@ use agui_protocol::{
         TextMessageRole, ToolCallArgs, ToolCallChunk, ToolCallEnd, ToolCallResult, ToolCallStart,
     },
 };
-
-/// The calls whose arguments are kept until their start comes, and the bytes of these arguments.
-const MAX_EARLY_CALLS: usize = 64;
-const MAX_EARLY_BYTES: usize = 1 << 20;
-
-/// A call of this run, or one from before it that the endpoint announces again, by the endpoint's id.
-pub(super) struct AnnouncedCall {
-    /// The id that clients get.
-    pub(super) id: ToolCallId,
-    name: String,
-    pub(super) owner: ItemOwner,
-    pub(super) state: CallState,
-    has_result: bool,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum CallState {
-    Open,
-    Closed,
-    /// Clients have the call, with its arguments: its further events but the result are left out.
-    Known,
-}
-
-/// Arguments that came before the start of their call.
-#[derive(Default)]
-pub(super) struct EarlyArguments {
-    pieces: Vec<(ToolCallId, ToolCallArgs)>,
-    bytes: usize,
-}
 
 impl Mender {
     pub(super) fn call_start(&mut self, mut event: ToolCallStart, out: &mut Vec<Event>) {
@@ -294,31 +266,6 @@ impl Mender {
         event.message_id = self.new_message_id(&theirs, message);
         self.result_ids.insert(theirs, event.message_id.clone());
         out.push(event.into());
-    }
-}
-
-impl EarlyArguments {
-    /// Returns false if there are too many.
-    fn add(&mut self, call: ToolCallId, piece: ToolCallArgs) -> bool {
-        let is_known = self.pieces.iter().any(|(id, _)| *id == call);
-        let bytes = self.bytes + piece.delta.len();
-        let fits = (is_known || self.pieces.len() < MAX_EARLY_CALLS) && bytes <= MAX_EARLY_BYTES;
-        if fits {
-            self.bytes = bytes;
-            self.pieces.push((call, piece));
-        }
-        fits
-    }
-
-    fn take(&mut self, call: &ToolCallId) -> Vec<ToolCallArgs> {
-        let taken: Vec<_> =
-            self.pieces.extract_if(.., |(id, _)| id == call).map(|(_, piece)| piece).collect();
-        self.bytes -= taken.iter().map(|piece| piece.delta.len()).sum::<usize>();
-        taken
-    }
-
-    pub(super) fn is_empty(&self) -> bool {
-        self.pieces.is_empty()
     }
 }
 

@@ -3,51 +3,13 @@
 use super::{
     Mender,
     ids::{ItemOwner, RunMessage},
+    items::{StreamedMessage, StreamedSpan, set_message_id},
 };
 use agui_base::repairs::Repair;
 use agui_protocol::{
     Event, MessageId, Role,
-    event::{
-        ReasoningMessageContent, ReasoningMessageStart, TextMessageContent, TextMessageRole,
-        TextMessageStart,
-    },
+    event::{ReasoningMessageContent, TextMessageContent, TextMessageRole},
 };
-
-/// A text or a reasoning message of this run, by the endpoint's id.
-pub(super) struct StreamedMessage {
-    /// The id that clients get.
-    pub(super) id: MessageId,
-    pub(super) owner: ItemOwner,
-    /// `None` for a reasoning message.
-    role: Option<TextMessageRole>,
-    name: Option<String>,
-    /// True between a start event and an end event. Chunks do not open a message here.
-    pub(super) is_open: bool,
-}
-
-/// A span of reasoning, by the endpoint's id.
-pub(super) struct StreamedSpan {
-    /// The id that clients get.
-    pub(super) id: MessageId,
-    pub(super) owner: ItemOwner,
-    pub(super) is_open: bool,
-}
-
-impl StreamedMessage {
-    fn start(&self) -> Event {
-        let id = self.id.clone();
-        let start = match self.role {
-            Some(role) => TextMessageStart {
-                role: Some(role),
-                name: self.name.clone(),
-                ..TextMessageStart::new(id)
-            }
-            .into(),
-            None => Event::from(ReasoningMessageStart::new(id)),
-        };
-        start.attributed_to(self.owner.clone())
-    }
-}
 
 impl Mender {
     /// Takes a `TEXT_MESSAGE_START` or a `REASONING_MESSAGE_START`.
@@ -275,21 +237,5 @@ fn role_and_name(event: &Event) -> (Option<TextMessageRole>, Option<String>) {
             (Some(TextMessageRole::Assistant), None)
         }
         _ => (None, None),
-    }
-}
-
-pub(super) fn set_message_id(event: &mut Event, id: MessageId) {
-    match event {
-        Event::TextMessageStart(event) => event.message_id = id,
-        Event::TextMessageContent(event) => event.message_id = id,
-        Event::TextMessageEnd(event) => event.message_id = id,
-        Event::ReasoningStart(event) => event.message_id = id,
-        Event::ReasoningEnd(event) => event.message_id = id,
-        Event::ReasoningMessageStart(event) => event.message_id = id,
-        Event::ReasoningMessageContent(event) => event.message_id = id,
-        Event::ReasoningMessageEnd(event) => event.message_id = id,
-        Event::ActivitySnapshot(event) => event.message_id = id,
-        Event::ActivityDelta(event) => event.message_id = id,
-        _ => {}
     }
 }

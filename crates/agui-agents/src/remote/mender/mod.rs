@@ -5,6 +5,7 @@
 
 mod calls;
 mod ids;
+mod items;
 mod messages;
 mod snapshot;
 
@@ -14,9 +15,10 @@ use std::{
 };
 
 use self::{
-    calls::{AnnouncedCall, CallState, EarlyArguments},
     ids::{EndpointIds, ItemOwner, ReplacedIds, RunMessage},
-    messages::{StreamedMessage, StreamedSpan, set_message_id},
+    items::{
+        AnnouncedCall, CallState, EarlyArguments, StreamedMessage, StreamedSpan, set_message_id,
+    },
 };
 use agui_base::repairs::{Partner, Repair, repaired};
 use agui_protocol::{

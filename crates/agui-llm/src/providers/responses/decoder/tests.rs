@@ -474,13 +474,11 @@ fn texts_come_with_deltas_alone_or_with_the_end_alone() {
         bare("output_text", "!"),
     ]);
     let deltas = |events: &[ModelEvent]| -> String {
-        events
-            .iter()
-            .filter_map(|event| match event {
-                Delta { text, .. } => Some(&**text),
-                _ => None,
-            })
-            .collect()
+        let text = |event: &ModelEvent| match event {
+            Delta { text, .. } => text.clone(),
+            _ => String::new(),
+        };
+        events.iter().map(text).collect()
     };
     assert_eq!(deltas(&streamed), deltas(&expected));
 
