@@ -148,8 +148,9 @@ const LAYERS: &[Layers] = &[
             "transport",
             "call_trace",
             "learned",
+            "refusal",
         ],
-        between: &["form", "model", "options", "refusal"],
+        between: &["form", "model", "options"],
     },
 ];
 

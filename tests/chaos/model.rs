@@ -212,9 +212,10 @@ impl Thread {
     }
 
     fn check_runs(&self, listed: &[Value], report: &Report) {
-        let ids: BTreeSet<_> = listed.iter().map(|run| text(&run["runId"])).collect();
+        let attempt = |run: &Value| (text(&run["runId"]).to_owned(), run["attempt"].as_u64());
+        let ids: BTreeSet<_> = listed.iter().map(attempt).collect();
         report.expect(ids.len() == listed.len(), || {
-            format!("{} lists a run twice: {listed:?}", self.id)
+            format!("{} lists an attempt twice: {listed:?}", self.id)
         });
         for (id, facts) in &self.runs {
             let (Some(terminal), Some(run)) =

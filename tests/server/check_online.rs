@@ -205,7 +205,7 @@ async fn a_wrong_key_is_refused_in_the_providers_words_and_not_shown() {
     let expected = [
         ("anthropic: claude-haiku-4-5 does not answer (", "invalid x-api-key"),
         ("openai: gpt-4o does not answer (", "does not accept the key of this server"),
-        ("gemini: gemini-2.5-flash does not answer (", "(400): API key not valid."),
+        ("gemini: gemini-2.5-flash does not answer (", "does not accept the key of this server"),
         ("openai-responses: gpt-5.5 does not answer (", "Incorrect API key provided"),
     ];
     has_each(&lines, &expected);

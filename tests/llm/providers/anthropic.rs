@@ -563,7 +563,7 @@ async fn the_stop_reasons_are_told_apart() {
         ("max_tokens", StopReason::Length),
         ("model_context_window_exceeded", StopReason::ContextFull),
         ("refusal", StopReason::Refused),
-        ("something_new", StopReason::Done),
+        ("something_new", StopReason::Aborted),
     ] {
         let mut answer = events("a");
         answer[4]["delta"] = json!({"stop_reason": reason, "stop_details": {"type": "refusal", "category": "cyber"}});

@@ -104,12 +104,12 @@ async fn messages_say_what_to_do_and_a_rejection_has_the_providers_reason() {
     );
     provider.answer(Answer::new(
         400,
-        [json!({"error": {"message": "the context is too long"}}).to_string()],
+        [json!({"error": {"message": "the moon is too far"}}).to_string()],
     ));
     let rejected = ask(&chat).await.1.unwrap();
     assert_eq!(
         rejected.message(),
-        "The model provider refused the request (400): the context is too long"
+        "The model provider refused the request (400): the moon is too far"
     );
 }
 
