@@ -1,5 +1,5 @@
 // Sends the requests printed in the specification documents, with their ids, to one server: English, Chinese, then both
-// again.
+// again. Each round has threads of its own: a request that comes again to a thread gets its first answer.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
@@ -20,8 +20,10 @@ const PRINTED = [
   ["human in the loop, confirmed", "thread_004", ["run_005", "run_006"], "call_003"],
 ];
 
-/** Sends a conversation as printed. `callId`: the id of the tool call in the second request. */
-async function send([name, threadId, runIds, printedCall], language, readsEvents) {
+/** Sends a conversation as printed, after the first round in another thread. */
+let round = 0;
+async function send([name, printedThread, runIds, printedCall], language, readsEvents) {
+  const threadId = round++ < PRINTED.length ? printedThread : `${printedThread}-${round}`;
   const { turns } = scenarios.find((scenario) => scenario.name === name && scenario.language === language);
   const messages = [];
   let callId = printedCall;

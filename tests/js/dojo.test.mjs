@@ -389,11 +389,11 @@ function testFeatures(server, hasModel) {
     const [{ id, toolCallId }] = page.pendingInterrupts;
     const chosen = { chosen_time: "2026-12-01T10:00:00Z", chosen_label: "Tue, 10:00" };
     const second = await result(page, { id: toolCallId }, chosen, { resume: [entry(id, chosen)] });
-    assert.deepEqual(inner(second), either(TEXT, [RESULT, ...TEXT]));
+    assert.deepEqual(inner(second), ["MESSAGES_SNAPSHOT", RESULT, ...TEXT]);
     assert.match(textOf(second.events), /scheduled for Tue, 10:00\.$/);
     assert.deepEqual(page.pendingInterrupts, []);
-    // The copy stays beside the result of a question, which says the same.
-    assert.deepEqual(rolesOf(page), ["user", "assistant", ...either(["tool"], ["tool", "tool"]), "assistant"]);
+    // The copy is left out: a reply is not a result.
+    assert.deepEqual(rolesOf(page), ["user", "assistant", "tool", "assistant"]);
     const results = page.messages.filter(({ role }) => role === "tool").map(({ content }) => JSON.parse(content));
     assert.deepEqual(results, results.map(() => chosen));
     await page.requireStored();

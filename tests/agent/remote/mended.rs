@@ -73,9 +73,9 @@ async fn a_question_of_langgraph_is_an_interrupt_and_its_checked_reply_the_comma
     });
     let result = json!({ "type": "TOOL_CALL_RESULT", "messageId": "t1", "toolCallId": "c1", "content": "paid" });
     let endpoint = FakeEndpoint::new([
-        run_of(&[&call("c1"), &[asks.clone()]]),
+        run_of(&[&call("c1"), std::slice::from_ref(&asks)]),
         // The resumed graph announces the call again.
-        run_of(&[&call("c1"), &[result.clone()], &text("a2", "Done")]),
+        run_of(&[&call("c1"), std::slice::from_ref(&result), &text("a2", "Done")]),
     ])
     .await;
     let server = endpoint.server().await;

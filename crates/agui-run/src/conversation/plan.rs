@@ -184,7 +184,7 @@ impl Plan {
     ) -> Result<Option<Planned>, StoreError> {
         let Some(loaded) = loaded else {
             let matched = match_branch(&Branch::default(), &client.list(&[]));
-            return Ok(Some(Self::new(matched, StartingPoint::default(), client).await));
+            return Ok(Some(Self::plan(matched, StartingPoint::default(), client).await));
         };
         let mut reader = PlanReader { store, key, loaded, nodes: None };
         let Some(mut before) = reader.starting_point(client.input).await? else { return Ok(None) };
@@ -202,13 +202,13 @@ impl Plan {
             matched.leave_out_replies(&client.list(&open_interrupts));
             before = StartingPoint { rejoined, open_interrupts, first_run, ..before };
         }
-        match Self::new(matched, before, client).await {
+        match Self::plan(matched, before, client).await {
             Planned::Begin(plan) => plan.with_known_results(&mut reader).await,
             restate => Ok(Some(restate)),
         }
     }
 
-    async fn new(matched: BranchMatch, before: StartingPoint, client: ClientInput<'_>) -> Planned {
+    async fn plan(matched: BranchMatch, before: StartingPoint, client: ClientInput<'_>) -> Planned {
         let StartingPoint { branch, rejoined, state, open_interrupts, first_run } = before;
         let (number, stored_state) = state.unzip();
         let is_new_state = |state: &&Value| match &stored_state {
