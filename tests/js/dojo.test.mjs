@@ -394,8 +394,6 @@ function testFeatures(server, hasModel) {
     assert.deepEqual(page.pendingInterrupts, []);
     // The copy is left out: a reply is not a result.
     assert.deepEqual(rolesOf(page), ["user", "assistant", "tool", "assistant"]);
-    const results = page.messages.filter(({ role }) => role === "tool").map(({ content }) => JSON.parse(content));
-    assert.deepEqual(results, results.map(() => chosen));
     await page.requireStored();
   });
 
