@@ -587,6 +587,8 @@ test("saved runs are recordings that `agui-server test` and a replay agent take"
     await button(other, "Approve").click();
     await shows(other, "sent to ada@example.com.");
     await ask(other, "plan a trip", "both of its steps.");
+    // A server that stops breaks the streams of open pages.
+    await other.close();
   } finally {
     await server?.stop();
     await rm(folder, { recursive: true });
