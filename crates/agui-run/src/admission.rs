@@ -256,6 +256,11 @@ impl Admission {
 
     /// Decides what this request gets, after the same request's run has ended.
     async fn repeat(mut self: Box<Self>, same: RunRecord) -> Result<Repetition, StartError> {
+        // The memory of the request is for one copy of the thread.
+        if let Some(loaded) = self.loaded.take() {
+            self.threads.cache.put(self.key.clone(), loaded);
+        }
+        self.is_read = false;
         let Self { threads, key, .. } = &*self;
         let attempts = threads.store.attempts(&key.owner, same.thread, &same.id).await?;
         let include = ThreadParts { messages: true, ..ThreadParts::default() };
@@ -264,7 +269,6 @@ impl Admission {
         let newest_here = attempts.last().map_or(same.number, |run| run.number);
         let (Some(attempt), Some(view)) = (newest_continuing(attempts, same.number), view) else {
             // The thread was deleted in the meantime.
-            self.loaded = None;
             return Ok(Repetition::Anew(self));
         };
         let is_newest = view.thread.run == attempt.number && attempt.number == newest_here;
@@ -289,10 +293,7 @@ impl Admission {
         let stored = StoredEnd { view: &view, run: &attempt, head, state, open };
         let shown = self.request.input.messages.iter().map(Message::id).collect();
         let events = stored.events(&shown);
-        let Self { threads, key, request: RunRequest { permit, .. }, loaded, .. } = *self;
-        if let Some(loaded) = loaded {
-            threads.cache.put(key, loaded);
-        }
+        let Self { request: RunRequest { permit, .. }, .. } = *self;
         Ok(Repetition::Restated(RestatedRun { events, permit }))
     }
 
