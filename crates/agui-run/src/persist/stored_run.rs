@@ -71,11 +71,11 @@ enum StoredStage {
 }
 
 impl StoredRun {
-    pub fn new(transcribed: TranscribedRun) -> Self {
+    pub fn new(mut transcribed: TranscribedRun) -> Self {
+        let client = transcribed.held.take_client();
         let held = &transcribed.held;
         let (threads, key, run) = (held.threads.clone(), held.key.clone(), held.run.clone());
         let (span, heartbeat) = (transcribed.run.span().clone(), transcribed.run.heartbeat());
-        let client = Some(RunClient::of(&run));
         let stage = StoredStage::Polled(PolledRun::new(transcribed));
         Self { stage, span, heartbeat, threads, key, run, client }
     }

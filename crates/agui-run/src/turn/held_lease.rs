@@ -2,7 +2,11 @@
 
 use std::sync::Arc;
 
-use super::{live_run::LiveRun, queue::RunPlace, thread_core::ThreadCore};
+use super::{
+    live_run::{LiveRun, RunClient},
+    queue::RunPlace,
+    thread_core::ThreadCore,
+};
 use crate::log::LiveLog;
 use agui_store::{Lease, ThreadKey};
 
@@ -27,6 +31,11 @@ impl HeldLease {
     ) -> Self {
         place.run.begun(lease.clone(), log);
         Self { threads, key, lease, run: place.run.clone(), place: Some(place) }
+    }
+
+    /// Returns the claim of the response that polls the run.
+    pub(crate) fn take_client(&mut self) -> Option<RunClient> {
+        self.place.as_mut()?.client.take()
     }
 
     /// Gives the turn to the next run, after the end of this one.

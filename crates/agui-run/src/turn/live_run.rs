@@ -172,12 +172,11 @@ impl LiveRun {
         {
             return false;
         }
-        if self.alias.get_or_init(|| run_id.clone()) != run_id {
-            return false;
+        if self.alias.set(run_id.clone()).is_ok() {
+            let mut clients = self.clients.lock();
+            *clients = Clients { count: 0, generation: clients.generation + 1 };
         }
-        let mut clients = self.clients.lock();
-        *clients = Clients { count: 0, generation: clients.generation + 1 };
-        true
+        self.alias.get() == Some(run_id)
     }
 
     /// The lease of a run that has begun.

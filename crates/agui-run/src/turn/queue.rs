@@ -7,7 +7,7 @@ use std::{collections::HashMap, sync::Arc};
 
 use parking_lot::Mutex;
 
-use super::live_run::{LiveRun, LiveStage, RunTrigger};
+use super::live_run::{LiveRun, LiveStage, RunClient, RunTrigger};
 use crate::{
     control::{RunControl, Stop},
     conversation::asked::RequestDigest,
@@ -46,6 +46,8 @@ pub struct RunPlace {
     queue: Arc<ThreadQueue>,
     key: ThreadKey,
     pub(crate) run: Arc<LiveRun>,
+    /// The request of the run is its first client, so that another one that leaves does not end the run.
+    pub(super) client: Option<RunClient>,
 }
 
 impl ThreadQueue {
@@ -92,7 +94,7 @@ impl ThreadQueue {
             None => run.enter(LiveStage::HasTurn),
         }
         runs.push(run.clone());
-        Ok(Entered::Place(RunPlace { queue: self.clone(), key: (*key).clone(), run }))
+        Ok(Entered::Place(RunPlace::new(self, key, run)))
     }
 
     /// Enters a run that has the lease already, before all others. A run that has the turn then
@@ -108,7 +110,7 @@ impl ThreadQueue {
         let run = Arc::new(run);
         run.enter(LiveStage::HasTurn);
         self.0.lock().entry(key.clone()).or_default().insert(0, run.clone());
-        RunPlace { queue: self.clone(), key: key.clone(), run }
+        RunPlace::new(self, key, run)
     }
 
     /// Returns the running run of a thread.
@@ -152,6 +154,13 @@ impl ThreadQueue {
     }
 }
 
+impl RunPlace {
+    fn new(queue: &Arc<ThreadQueue>, key: &ThreadKey, run: Arc<LiveRun>) -> Self {
+        let client = Some(RunClient::of(&run));
+        Self { queue: queue.clone(), key: key.clone(), run, client }
+    }
+}
+
 impl Drop for RunPlace {
     fn drop(&mut self) {
         let mut threads = self.queue.0.lock();
@@ -170,10 +179,9 @@ mod tests {
     use futures::FutureExt as _;
 
     use super::*;
-    use crate::turn::live_run::RunClient;
     use agui_agent::host::Forwarded;
     use agui_protocol::{Message, RunAgentInput};
-    use agui_store::{RunNumber, ThreadNumber};
+    use agui_store::{Lease, RunNumber, ThreadNumber};
 
     fn key(thread: &str) -> ThreadKey {
         ThreadKey { owner: ThreadKey::ANONYMOUS.into(), id: thread.into() }
@@ -258,10 +266,9 @@ mod tests {
         let queue = Arc::new(ThreadQueue::default());
         let enter = |run| place(enter(&queue, &key("t"), run, (None, RunTrigger::Message), 2));
         let (first, second, third) = (enter("1"), enter("2"), enter("3"));
-        first.run.begun(
-            agui_store::Lease { thread: ThreadNumber(1), run: RunNumber(1), holder: "h".into() },
-            None,
-        );
+        first
+            .run
+            .begun(Lease { thread: ThreadNumber(1), run: RunNumber(1), holder: "h".into() }, None);
         assert!(!queue.cancel(&key("t"), &"4".into()));
         assert!(queue.cancel(&key("t"), &"2".into()));
         queue.stop_queued();
@@ -277,11 +284,9 @@ mod tests {
             |run, asked| enter(&queue, &key("t"), run, (Some(asked), RunTrigger::Message), 9);
         let first = place(enter("1", &pay));
         drop(place(enter("2", &pay)));
-        first.run.begun(
-            agui_store::Lease { thread: ThreadNumber(1), run: RunNumber(1), holder: "h".into() },
-            None,
-        );
-        let old = RunClient::of(&first.run);
+        first
+            .run
+            .begun(Lease { thread: ThreadNumber(1), run: RunNumber(1), holder: "h".into() }, None);
         drop(place(enter("2", &other)));
         assert!(
             matches!(enter("3", &pay), Ok(Entered::Same(run)) if Arc::ptr_eq(&run, &first.run))
@@ -289,11 +294,28 @@ mod tests {
         assert!(matches!(enter("3", &pay), Ok(Entered::Same(_))), "the same id again");
         drop(place(enter("4", &pay)));
         let new = RunClient::of(&first.run);
-        drop(old);
-        assert_eq!(first.run.control.requested(), None, "the lost connection decides nothing");
+        let same = RunClient::of(&first.run);
+        assert!(matches!(enter("3", &pay), Ok(Entered::Same(_))));
+        drop(same);
+        assert_eq!(first.run.control.requested(), None, "another client is left");
         drop(new);
         assert_eq!(first.run.control.requested(), Some(Stop::Left));
         assert!(queue.cancel(&key("t"), &"3".into()));
+    }
+
+    #[test]
+    fn the_same_request_that_leaves_while_a_run_is_queued_does_not_end_it() {
+        let queue = Arc::new(ThreadQueue::default());
+        let mut first = place(enter(&queue, &key("t"), "1", (None, RunTrigger::Message), 2));
+        drop(RunClient::of(&first.run));
+        assert_eq!(first.run.control.requested(), None);
+        first
+            .run
+            .begun(Lease { thread: ThreadNumber(1), run: RunNumber(1), holder: "h".into() }, None);
+        drop(RunClient::of(&first.run));
+        assert_eq!(first.run.control.requested(), None);
+        first.client = None;
+        assert_eq!(first.run.control.requested(), Some(Stop::Left));
     }
 
     #[test]
