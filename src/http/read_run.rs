@@ -2,6 +2,7 @@
 
 use axum::{body::Body, extract::Request, http::request::Parts};
 use serde::Deserialize as _;
+use serde_json::Value;
 
 use super::{
     accept::{media_type::require_json, middleware::Caller, read_body, server_span::RequestTrace},
@@ -96,7 +97,7 @@ impl ReadRun {
         let forwarded = forwarded(&app.options, &self.head);
         let Self { principal, permit, .. } = self;
         app.require_allowed(&agent, principal.as_ref())?;
-        let on_disconnect = on_disconnect(&input)?;
+        let (on_disconnect, regenerates) = (on_disconnect(&input)?, regenerates(&input));
         Ok(RunRequest {
             permit,
             agent,
@@ -105,6 +106,7 @@ impl ReadRun {
             forwarded,
             on_disconnect,
             default_on_disconnect: None,
+            regenerates,
             is_reply: false,
         })
     }
@@ -116,6 +118,12 @@ fn on_disconnect(input: &RunAgentInput) -> Result<Option<OnDisconnect>, ApiError
     choice.transpose().map(Option::flatten).map_err(|_| {
         ApiError::invalid_input("forwardedProps.onDisconnect", "\"cancel\" or \"continue\"")
     })
+}
+
+/// Returns whether the client wants another answer to the same messages, as `regenerate-message` says.
+fn regenerates(input: &RunAgentInput) -> bool {
+    let trigger = input.forwarded_prop("trigger").and_then(Value::as_str);
+    trigger.is_some_and(|trigger| trigger.starts_with("regenerate"))
 }
 
 /// Returns the part of a request's head that agents see.

@@ -328,3 +328,20 @@ async fn a_message_that_waits_gets_503_at_a_shutdown() {
     strings.send("end".to_owned()).unwrap();
     read_until(&mut first, |text| text.contains("RUN_FINISHED")).await;
 }
+
+#[tokio::test]
+async fn a_page_that_regenerates_gets_an_answer_of_its_own() {
+    let (agent, strings, _) = puppet();
+    let server = Running::start(Server::new().agent("puppet", agent)).await;
+    let mut first = server.raw_run(&ask("t", "r1", "m", "go")).await;
+    read_until(&mut first, |text| text.contains("TEXT_MESSAGE_START")).await;
+    let mut again = ask("t", "r2", "m", "go");
+    again["forwardedProps"] = json!({ "trigger": "regenerate-message" });
+    let again = server.post("/send-message").json(&again);
+    let again = tokio::spawn(async move { again.send().await.unwrap().text().await.unwrap() });
+    for text in ["end", "new", "end"] {
+        strings.send(text.to_owned()).unwrap();
+    }
+    assert!(events(&again.await.unwrap()).iter().any(|event| event["delta"] == "new"));
+    assert_eq!(attempts(&server.thread("t").await).len(), 2);
+}

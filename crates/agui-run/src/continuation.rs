@@ -288,6 +288,7 @@ impl ContinuableRun {
             forwarded,
             on_disconnect: None,
             default_on_disconnect: None,
+            regenerates: false,
             is_reply: false,
         };
         (record, request)

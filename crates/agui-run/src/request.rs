@@ -26,6 +26,8 @@ pub struct RunRequest {
     pub on_disconnect: Option<OnDisconnect>,
     /// The endpoint's default, if neither the client nor the agent has a choice; `None` uses the server's.
     pub default_on_disconnect: Option<OnDisconnect>,
+    /// True if the client wants another answer to the same messages.
+    pub regenerates: bool,
     /// True for a reply to an interrupt, even one that resolves nothing. If no interrupt is open
     /// any more, the agent is not called.
     pub is_reply: bool,
@@ -62,6 +64,7 @@ impl RunRequest {
             forwarded,
             on_disconnect: None,
             default_on_disconnect: None,
+            regenerates: false,
             is_reply: false,
         }
     }

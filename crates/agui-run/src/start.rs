@@ -3,7 +3,6 @@
 use std::{sync::Arc, time::Duration};
 
 use futures::future::BoxFuture;
-use serde_json::Value;
 use tokio::time::{sleep, timeout};
 
 use super::{
@@ -120,12 +119,6 @@ impl RunRequest {
             RunTrigger::Message
         }
     }
-
-    /// Returns whether the client says that it wants another answer to the same messages.
-    fn regenerates(&self) -> bool {
-        let trigger = self.input.forwarded_prop("trigger").and_then(Value::as_str);
-        trigger.is_some_and(|trigger| trigger.starts_with("regenerate"))
-    }
 }
 
 impl ThreadCore {
@@ -141,7 +134,7 @@ impl ThreadCore {
         };
         let (trigger, control) = (request.trigger(), &request.permit.live.control);
         let run_id = &request.input.run_id;
-        let regenerates = request.regenerates();
+        let regenerates = request.regenerates;
         let arrival = Arrival { key, run_id, asked, trigger, regenerates, control };
         let entered = self.queue.enter(&arrival, max_queued)?;
         if self.options.concurrent_runs == ConcurrentRuns::Supersede
