@@ -45,6 +45,10 @@ pub struct HttpOptions {
     /// `localhost` and IP addresses; `*` allows all. Others are refused, because a web page can rebind its own DNS name to
     /// this server. With authentication all names are allowed.
     pub allowed_hosts: Vec<String>,
+    /// The URL at which browsers reach the server, in all addresses that it makes. Agents at other servers then get URLs of
+    /// files in place of data. Without it, an address has the `Host` of the request, and the scheme and the path that a
+    /// proxy reports.
+    pub public_url: Option<String>,
     /// The names of request headers that are passed on to agents. No others are.
     pub pass_headers: Vec<String>,
     /// The agents of whose subagents a client that declares no version of AG-UI gets no `SUBAGENT_*` events.
