@@ -97,7 +97,7 @@ has_rust_and_node() {
     [ -z "$all" ] || { cargo fmt --version && cargo clippy --version; } >/dev/null 2>&1 || rustup component add rustfmt clippy
 }
 
-# Without Postgres, PgBouncer, nginx or Caddy, their tests pass without testing anything, unless CI=true.
+# Without Postgres, PgBouncer, nginx, Caddy or HAProxy, their tests pass without testing anything, unless CI=true.
 debian_packages() {
     local packages=()
     command -v cc >/dev/null || packages+=(gcc libc6-dev)
@@ -113,6 +113,7 @@ debian_packages() {
     command -v nginx >/dev/null || [ -x /usr/sbin/nginx ] || packages+=(nginx)
     [ -e /usr/lib/nginx/modules/ngx_http_js_module.so ] || packages+=(libnginx-mod-http-js)
     command -v caddy >/dev/null || packages+=(caddy)
+    command -v haproxy >/dev/null || [ -x /usr/sbin/haproxy ] || packages+=(haproxy)
     command -v systemd-analyze >/dev/null || packages+=(systemd)
     if [ -n "$all" ]; then
         # For libFuzzer.

@@ -32,7 +32,7 @@ pub struct HttpOptions {
     /// The silence after which the stream of a followed run gets a keep-alive comment.
     #[default(Some(Duration::from_secs(15)))]
     pub keep_alive: Option<Duration>,
-    /// The time limit for receiving a request's body.
+    /// The time for receiving a request's body, beside a second for each 16 KiB of it that have arrived.
     #[default(Duration::from_secs(30))]
     pub body_timeout: Duration,
     /// The web pages that may use the server.

@@ -109,7 +109,9 @@ pub(crate) fn built_in(has_metrics: bool) -> Vec<RouteSet> {
 
 /// Serves a path with a slash at its end as the route without it: a front end puts its URL together, or an operator writes it
 /// so. It is the fallback of the routes, so that the paths of routes take no step more.
-fn without_last_slash(routes: Router) -> impl Service<Request, Response = Response, Error = Infallible, Future: Send> + Clone {
+fn without_last_slash(
+    routes: Router,
+) -> impl Service<Request, Response = Response, Error = Infallible, Future: Send> + Clone {
     routes.map_request(|mut request: Request| {
         let (path, query) = (request.uri().path().trim_end_matches('/'), request.uri().query());
         if !path.is_empty() && path.len() < request.uri().path().len() {

@@ -162,7 +162,10 @@ async fn the_host_of_a_url_is_that_of_the_request_or_the_public_one() {
     assert!(url.starts_with("https://localhost:99/base/files/file_"), "{url}");
 
     let (agent, _) = keeping();
-    let server = Running::start(Server::new().agent("a", agent).http_options(at_url("https://chat.example/api/"))).await;
+    let server = Running::start(
+        Server::new().agent("a", agent).http_options(at_url("https://chat.example/api/")),
+    )
+    .await;
     let shown = server.events(&ask("r1", &[message("m1", &data(1))])).await;
     let url = source(&last_snapshot(&shown)[0])["value"].as_str().unwrap();
     assert!(url.starts_with("https://chat.example/api/files/file_"), "{url}");

@@ -4,6 +4,7 @@ use agui_server::{
     Server,
     agent::builtin::Echo,
     agent::{Emitter, agent_fn},
+    options::HttpOptions,
     protocol::{Interrupt, RunAgentInput},
 };
 use serde_json::{Value, json};
@@ -148,6 +149,32 @@ async fn an_export_can_be_imported() {
     assert_eq!(refusal(again).await, (409, "thread_exists".to_owned()));
     assert_eq!(other.posted("/threads/import?threadId=u", &export).await.0, 201);
     assert_eq!(other.exported("u").await["states"], export["states"]);
+}
+
+#[tokio::test]
+async fn an_export_that_is_larger_than_other_bodies_can_be_imported() {
+    let options = || HttpOptions { max_body_bytes: 100_000, ..HttpOptions::default() };
+    let start = || Running::start(Server::new().agent("echo", Echo).http_options(options()));
+    let (server, other) = (start().await, start().await);
+    for number in 0..3 {
+        let text = "x".repeat(60_000);
+        server.events(&ask("t", &format!("r{number}"), &format!("m{number}"), &text)).await;
+    }
+    let picture = [&b"\x89PNG\r\n\x1a\n"[..], &[7; 200_000]].concat();
+    let picture = server.post("/files").header("content-type", "image/png").body(picture);
+    let picture: Value = picture.send().await.unwrap().json().await.unwrap();
+    let mut shown = ask("t", "r", "m", "");
+    shown["messages"][0]["content"] = json!([{ "type": "text", "text": "look" }, picture["part"]]);
+    server.events(&shown).await;
+    let export: Value = server.get("/threads/t/export?files=inline").await.json().await.unwrap();
+    assert!(export.to_string().len() > 6 * 60_000 + 200_000);
+    assert_eq!(other.posted("/threads/import", &export).await.0, 201);
+    assert_eq!(other.exported("t").await["messages"].as_array().unwrap().len(), 8);
+    assert_eq!(
+        other.refused(&export).await,
+        (413, "body_too_large".to_owned()),
+        "other bodies keep their limit"
+    );
 }
 
 /// Retention would remove it at once otherwise.

@@ -111,9 +111,9 @@ mod tests {
     use super::*;
 
     fn address(headers: &[(&str, &str)], public_url: Option<&str>) -> OwnAddress {
-        let request = headers.iter().fold(Request::get("/"), |request, (name, value)| {
-            request.header(*name, *value)
-        });
+        let request = headers
+            .iter()
+            .fold(Request::get("/"), |request, (name, value)| request.header(*name, *value));
         OwnAddress::from_head(&request.body(()).unwrap().into_parts().0, public_url)
     }
 

@@ -78,7 +78,7 @@ pub(crate) struct ServerConfig {
     #[serde(rename = "head_timeout_secs", with = "units::Seconds")]
     #[default(Duration::from_secs(15))]
     pub(crate) head_timeout: Duration,
-    /// The time limit for receiving a request's body.
+    /// The time for receiving a request's body, beside a second for each 16 KiB of it that have arrived.
     #[serde(rename = "body_timeout_secs", with = "units::Seconds")]
     #[default(Duration::from_secs(30))]
     pub(crate) body_timeout: Duration,

@@ -97,7 +97,7 @@ promises! {
         retention_without_limits_removes_nothing, old_threads_are_removed, surplus_threads_of_an_owner_are_removed,
         the_owner_with_the_most_threads_loses_threads_first, old_logs_are_removed, surplus_logs_are_removed,
         running_runs_are_not_removed;
-    search: threads_are_found_by_what_was_said_in_any_script, a_search_finds_what_is_stored_now,
+    search: threads_are_found_by_what_was_said_in_any_script, a_text_is_found_in_each_form_that_unicode_has_for_it, a_search_finds_what_is_stored_now,
         long_words_are_found_by_their_beginning, found_threads_are_paged_and_filtered_like_all_others,
         many_matches_in_one_thread_hide_no_other_thread;
     shared: the_leases_of_a_holder_are_renewed, a_released_lease_is_lost_at_once_and_is_not_renewed,

@@ -1,10 +1,6 @@
 //! A client for URLs that another server names: it connects to public addresses, and to private ones of named hosts only.
 
-use std::{
-    io,
-    net::SocketAddr,
-    sync::Arc,
-};
+use std::{io, net::SocketAddr, sync::Arc};
 
 use reqwest::{
     Client, Url,

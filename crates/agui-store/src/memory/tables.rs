@@ -261,7 +261,7 @@ impl ThreadEntry {
     pub(super) fn has_all(&self, terms: &[String]) -> bool {
         let has_all = |text: &str| search::has_all(text, terms);
         let in_title =
-            || self.thread.title.as_ref().is_some_and(|title| has_all(&title.to_lowercase()));
+            || self.thread.title.as_ref().is_some_and(|title| has_all(&search::folded(title)));
         let in_message =
             |node: &MessageNode| searched_text(&node.message).is_some_and(|text| has_all(&text));
         !terms.is_empty() && (in_title() || self.nodes.iter().any(in_message))

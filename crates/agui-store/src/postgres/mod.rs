@@ -21,6 +21,7 @@ mod remove;
 mod sealed;
 mod stored_files;
 mod whole_thread;
+mod word_index;
 mod words;
 
 use std::{collections::BTreeMap, sync::Arc};
@@ -112,7 +113,8 @@ pub struct PostgresStore {
 }
 
 impl PostgresStore {
-    /// Connects to the database of a URL such as `postgres://user:password@host:5432/database`.
+    /// Connects to the database of a URL such as `postgres://user:password@host:5432/database`. If it is the URL of a pooler for
+    /// transactions, the store works, and polls in place of notifications: better use [`open_pooled`](Self::open_pooled).
     ///
     /// # Errors
     /// An [`OpenError`] if the URL is invalid, the server does not respond within 5 s or refuses, or the tables are of another
@@ -143,6 +145,7 @@ impl PostgresStore {
         let mut tasks = JoinSet::new();
         tasks.spawn(notifier.clone().run(pool.clone()));
         tasks.spawn(listen::listen(pool.clone(), notifier.clone(), signals.clone()));
+        tasks.spawn(word_index::renew_index(pool.clone()));
         Self { pool, notifier, signals, _tasks: tasks }
     }
 

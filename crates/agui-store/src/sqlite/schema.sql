@@ -200,6 +200,5 @@ CREATE TABLE agui_owed (
     number INTEGER NOT NULL         -- how often it was promised
 ) WITHOUT ROWID;
 
--- The search index (search.rs): the words of titles and messages, without the texts. Each begins with the hash of its owner.
-CREATE VIRTUAL TABLE agui_words USING fts5 (words, content = '', tokenize = 'unicode61 remove_diacritics 2');
-INSERT INTO agui_words (agui_words, rank) VALUES ('secure-delete', 1);
+-- The search index is agui_words, which MAKE_INDEX (search.rs) makes: the words of titles and messages, without the texts. Each
+-- begins with the hash of its owner.
