@@ -8,9 +8,10 @@ use agui_server::{
     protocol::{Interrupt, RunAgentInput},
 };
 use serde_json::{Value, json};
+use tokio::io::AsyncWriteExt as _;
 
 use crate::{
-    support::running::Running,
+    support::running::{Running, read_until},
     threads::{ask, changed_options, refusal, said},
 };
 
@@ -175,6 +176,18 @@ async fn an_export_that_is_larger_than_other_bodies_can_be_imported() {
         (413, "body_too_large".to_owned()),
         "other bodies keep their limit"
     );
+}
+
+#[tokio::test]
+async fn an_import_beyond_the_largest_export_is_refused() {
+    let server = echo().await;
+    let mut stream = tokio::net::TcpStream::connect(server.address).await.unwrap();
+    let head =
+        "POST /threads/import HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n";
+    let head = format!("{head}Expect: 100-continue\r\nContent-Length: 200000000\r\n\r\n");
+    stream.write_all(head.as_bytes()).await.unwrap();
+    let answer = read_until(&mut stream, |text| text.contains("body_too_large")).await;
+    assert!(answer.starts_with("HTTP/1.1 413 "), "{answer}");
 }
 
 /// Retention would remove it at once otherwise.

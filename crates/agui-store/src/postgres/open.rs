@@ -42,8 +42,8 @@ pub(super) async fn open(url: &str, listen_url: Option<&str>) -> Result<Postgres
     let mut conn = connect(&direct, &place).await?;
     let prepared = timeout(CONNECT_TIMEOUT, prepare(&mut conn, &place));
     prepared.await.unwrap_or_else(|_| Err(no_response(&place)))?;
-    let is_pooled = listen_url.is_some() || is_pooled(&mut conn, &direct, &place).await?;
-    let route = match is_pooled {
+    let is_unnamed_pooler = listen_url.is_none() && is_pooled(&mut conn, &direct, &place).await?;
+    let route = match listen_url.is_some() || is_unnamed_pooler {
         false => DatabaseRoute::Direct,
         true => {
             let isolation: String =
@@ -59,7 +59,7 @@ pub(super) async fn open(url: &str, listen_url: Option<&str>) -> Result<Postgres
     };
     // An error does not matter here: the connection is not used again.
     let _ = conn.close().await;
-    Ok(PostgresPool::new(options, direct, route))
+    Ok(PostgresPool::new(options, (!is_unnamed_pooler).then_some(direct), route))
 }
 
 fn options(url: &str) -> Result<PgConnectOptions, OpenError> {
