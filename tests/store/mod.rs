@@ -1,6 +1,5 @@
 //! The contract of the `Store` trait on every store, and tests of single stores.
 
-pub(crate) mod contract;
 mod crash;
 mod file_promises;
 mod files;
@@ -18,7 +17,7 @@ use std::sync::{
 };
 
 use agui_server::store::{MemoryStore, PostgresStore, SqliteStore, Store as _, ThreadPage};
-use contract::steps;
+use agui_store::contract::{self, steps};
 use sqlx::Connection as _;
 
 use crate::support::{
@@ -151,7 +150,7 @@ mod unfenced {
         },
     };
 
-    use crate::store::contract;
+    use agui_store::contract;
 
     struct Unfenced(MemoryStore);
 
