@@ -123,8 +123,8 @@ async fn an_index_of_an_older_version_is_made_again_in_sqlite() {
 async fn an_index_of_an_older_version_is_made_again_in_postgres() {
     let Some(server) = Postgres::shared() else { return };
     let url = server.database("older_words").await;
-    let open = async || -> steps::DynStore { Arc::new(PostgresStore::open(&url).await.unwrap()) };
-    let store = open().await;
+    let open = async || Arc::new(PostgresStore::open(&url).await.unwrap());
+    let store: steps::DynStore = open().await;
     with_a_text(&store).await;
     drop(store);
     let mut conn = sqlx::PgConnection::connect(&url).await.unwrap();
@@ -132,7 +132,7 @@ async fn an_index_of_an_older_version_is_made_again_in_postgres() {
         UPDATE agui_words SET words = replace(words::text, 'ไ', 'x')::tsvector;
         UPDATE agui_indexing SET version = 0, thread = 0, message = 0";
     sqlx::raw_sql(older).execute(&mut conn).await.unwrap();
-    let store = open().await;
+    let store: steps::DynStore = open().await;
     eventually_async("the index is made again", async || found(&store, "ไทย").await == 1).await;
     assert_eq!(found(&store, "english").await, 1);
 }
