@@ -3,8 +3,8 @@
 #[cfg(feature = "upstream")]
 pub use crate::http::playground::PlaygroundOptions;
 pub use crate::http::{
-    AllowRule, Connections, CopilotKitOptions, Cors, HttpOptions, NamedEventOptions, SdkVersion,
-    SupportedClients,
+    AllowRule, Connections, Cors, HttpOptions,
+    client_options::{CopilotKitOptions, NamedEventOptions, SdkVersion, SupportedClients},
 };
 pub use agui_base::InvalidOption;
 pub use agui_observe::{

@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use crate::{
     auth::ApiKey,
-    http::{AgentPath, HttpOptions, RouteSet, SupportedClients, client::Clients},
+    http::{AgentPath, HttpOptions, RouteSet, client::Clients, client_options::SupportedClients},
 };
 pub(crate) use copilotkit::{Speech, Transcribe, TranscriptionError};
 

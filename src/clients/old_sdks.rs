@@ -1,10 +1,11 @@
 //! AG-UI's own SDKs from before 1.0, and what is built on them.
 
 use crate::http::{
-    SdkVersion, accepted,
+    accepted,
     client::{Client, ClientSigns},
+    client_options::SdkVersion,
 };
-use agui_protocol::encode::{ClientTraits, SSE_MEDIA_TYPE, StreamVersion};
+use agui_protocol::encode::{ClientTraits, ReasoningEvents, SSE_MEDIA_TYPE, StreamVersion};
 
 pub(super) struct OldSdk {
     /// The oldest version that is served.
@@ -25,10 +26,15 @@ impl Client for OldSdk {
 
     /// They end a run at what they do not know.
     fn traits(&self, _: &ClientSigns<'_>) -> ClientTraits {
+        let reasoning = match self.oldest {
+            oldest if oldest < SdkVersion::WITH_THINKING => ReasoningEvents::LeftOut,
+            oldest if oldest < SdkVersion::WITH_REASONING => ReasoningEvents::Thinking,
+            _ => ReasoningEvents::Messages,
+        };
         ClientTraits {
             version: StreamVersion::Legacy,
             lacks_subagents: false,
-            lacks_reasoning: self.oldest < SdkVersion::WITH_REASONING,
+            reasoning,
             lacks_activities: self.oldest < SdkVersion::WITH_ACTIVITIES,
             lacks_media: self.oldest < SdkVersion::WITH_MEDIA,
         }

@@ -19,7 +19,8 @@ const DEFAULT_RESTATED_RUNS: NonZeroUsize = NonZeroUsize::new(50).unwrap();
 #[non_exhaustive]
 pub struct SupportedClients {
     /// The oldest version of `@ag-ui/client` that is served. With one before 0.0.49, all clients from before AG-UI 1.0 get less:
-    /// pictures and files in stored messages as text, before 0.0.45 reasoning as thinking, before 0.0.41 no activities. A
+    /// pictures and files in stored messages as text, before 0.0.45 reasoning as
+    /// thinking, before 0.0.41 no activities, before 0.0.37 no reasoning. A
     /// request does not tell these versions apart.
     #[cfg_attr(test, schemars(with = "String", regex(pattern = r"^0\.0\.(3[5-9]|[45][0-9])$")))]
     pub oldest: SdkVersion,
@@ -34,6 +35,8 @@ impl SdkVersion {
     pub(crate) const WITH_MEDIA: Self = Self(49);
     /// It knows reasoning.
     pub(crate) const WITH_REASONING: Self = Self(45);
+    /// It knows all events of thinking.
+    pub(crate) const WITH_THINKING: Self = Self(37);
     /// It knows activities.
     pub(crate) const WITH_ACTIVITIES: Self = Self(41);
 }

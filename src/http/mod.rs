@@ -12,7 +12,7 @@ pub(crate) mod agents;
 mod allow;
 pub(crate) mod client;
 mod client_encoder;
-mod client_options;
+pub(crate) mod client_options;
 pub(crate) mod connect;
 pub(crate) mod error;
 pub(crate) mod etag;
@@ -53,7 +53,6 @@ pub(crate) use accept::{
 };
 pub use allow::AllowRule;
 pub(crate) use client_encoder::{ClientEncoder, ClientFiles};
-pub use client_options::{CopilotKitOptions, NamedEventOptions, SdkVersion, SupportedClients};
 pub(crate) use error::{ApiError, ApiResult};
 pub(crate) use index::example;
 pub(crate) use openapi::{refuse, response};

@@ -86,6 +86,7 @@ const LAYERS: &[Layers] = &[
             "read_run",
             "run_response",
             "follow",
+            "client",
             "fallback",
             "own_path",
             "accept",

@@ -1,4 +1,5 @@
-//! Other protocols in front of the same runs.
+//! What is particular to single clients.
 
 mod copilotkit;
 mod named_events;
+mod old_sdks;

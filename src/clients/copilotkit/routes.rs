@@ -20,7 +20,8 @@ use super::{
 use crate::{
     auth::ApiKey,
     http::{
-        ApiResult, App, CopilotKitOptions, Path, RouteAccess, RouteSet, Tag, at,
+        ApiResult, App, Path, RouteAccess, RouteSet, Tag, at,
+        client_options::CopilotKitOptions,
         follow::LastEventId,
         refuse, response,
         run_response::respond_run,

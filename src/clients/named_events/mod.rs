@@ -18,7 +18,7 @@ mod replies;
 mod request;
 mod schema;
 
-pub use crate::http::NamedEventOptions;
+pub use crate::http::client_options::NamedEventOptions;
 pub use content_block::{
     AudioBlock, ContentBlock, ImageBlock, MediaBlock, ReasoningBlock, TextBlock,
 };

@@ -46,7 +46,8 @@ pub(crate) use transcription::TranscriptionConfig;
 pub(crate) use vendors::OLLAMA_URL;
 
 use crate::http::{
-    AllowRule, CopilotKitOptions, Cors, HttpOptions, NamedEventOptions, SupportedClients,
+    AllowRule, Cors, HttpOptions,
+    client_options::{CopilotKitOptions, NamedEventOptions, SupportedClients},
     playground::PlaygroundOptions,
 };
 use agui_agent::files::FileOptions;

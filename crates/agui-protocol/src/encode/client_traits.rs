@@ -7,12 +7,24 @@ pub struct ClientTraits {
     pub version: StreamVersion,
     /// It ends a run at an event that begins or ends a subagent.
     pub lacks_subagents: bool,
-    /// It ends a run at reasoning. It has the events of thinking that AG-UI had before.
-    pub lacks_reasoning: bool,
+    /// The form in which it reads reasoning.
+    pub reasoning: ReasoningEvents,
     /// It ends a run at an activity.
     pub lacks_activities: bool,
     /// It ends a run at a user's message that is not one text.
     pub lacks_media: bool,
+}
+
+/// A form of reasoning.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum ReasoningEvents {
+    /// Messages.
+    #[default]
+    Messages,
+    /// The events of thinking that AG-UI had before. They are no messages.
+    Thinking,
+    /// The client ends a run at both.
+    LeftOut,
 }
 
 /// The version of AG-UI in which events are written.

@@ -11,7 +11,8 @@ mod thinking;
 
 use std::{fmt, io::Write as _};
 
-pub use client_traits::{ClientTraits, StreamVersion};
+pub use client_traits::{ClientTraits, ReasoningEvents, StreamVersion};
+pub use downgrade::content_in_words;
 pub use proto::Proto;
 pub use sse::Sse;
 pub use sse::write_string;

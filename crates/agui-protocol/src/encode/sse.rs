@@ -3,7 +3,11 @@
 
 use std::sync::Arc;
 
-use super::{client_traits::ClientTraits, downgrade::Downgraded, thinking::Thinking};
+use super::{
+    client_traits::{ClientTraits, ReasoningEvents},
+    downgrade::Downgraded,
+    thinking::ThinkingWriter,
+};
 use crate::{
     Event, EventType,
     event::{ReasoningMessageContent, TextMessageContent, ToolCallArgs},
@@ -22,7 +26,7 @@ pub struct Sse {
     id: Option<Arc<str>>,
     event_type: Option<EventType>,
     traits: ClientTraits,
-    thinking: Thinking,
+    thinking: ThinkingWriter,
 }
 
 impl Sse {
@@ -33,10 +37,13 @@ impl Sse {
 
     /// Appends an event.
     pub fn event(&mut self, event: &Event, out: &mut Vec<u8>) {
-        if self.traits.lacks_reasoning
+        if self.traits.reasoning != ReasoningEvents::Messages
             && let Some(thinking) = self.thinking.events(event)
         {
-            return thinking.iter().for_each(|json| write_line(json, out));
+            if self.traits.reasoning == ReasoningEvents::Thinking {
+                thinking.iter().for_each(|json| write_line(json, out));
+            }
+            return;
         }
         match plain_delta(event) {
             Some(delta) => self.delta(&delta, out),
