@@ -8,14 +8,12 @@ use agui_server::{
     protocol::{Event, RunAgentInput, event::RunStarted},
     store::{EventBatch, PostgresStore, RunNumber, SqliteStore},
 };
+use agui_store::contract::steps::{DynStore, OWNER, TestRun, run, user};
 use sqlx::{AssertSqlSafe, Connection as _, PgConnection};
 use tokio::time::sleep;
 
 use super::{ask, changed_options, said};
-use crate::{
-    store::contract::steps::{DynStore, OWNER, TestRun, run, user},
-    support::{poll::poll_until, postgres::Postgres, running::Running},
-};
+use crate::support::{poll::poll_until, postgres::Postgres, running::Running};
 
 /// The damages, as SQL about the run `:run`. The log has the events 1 to 2 and 3 to 4.
 const DAMAGES: [(&str, &str); 12] = [

@@ -548,8 +548,7 @@ fn the_health_command_reports_by_its_exit_code() {
 #[tokio::test]
 async fn check_names_a_damaged_row_and_erase_deletes_its_thread() {
     use agui_server::store::SqliteStore;
-
-    use crate::store::contract::steps::{ended_run, run, user};
+    use agui_store::contract::steps::{ended_run, run, user};
 
     let data = tempfile::tempdir().unwrap();
     let path = data.path().join("agui-server.sqlite");

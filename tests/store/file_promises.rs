@@ -22,7 +22,7 @@ use bytes::Bytes;
 use futures::future::join_all;
 use sha2::{Digest as _, Sha256};
 
-use super::contract::{self, Promise, steps::*};
+use agui_store::contract::{self, Promise, steps::*};
 
 /// Checks every promise about files, each on a new store.
 pub async fn check<S: Store>(new_store: impl AsyncFn() -> S) {

@@ -1,6 +1,5 @@
 //! The contract of the `Store` trait on every store, and tests of single stores.
 
-pub(crate) mod contract;
 mod crash;
 mod file_promises;
 mod files;
@@ -15,7 +14,7 @@ mod shared;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use agui_server::store::{MemoryStore, PostgresStore, SqliteStore};
-use contract::steps;
+use agui_store::contract::{self, steps};
 
 use crate::support::{pgbouncer::PgBouncer, postgres::Postgres};
 
@@ -72,7 +71,7 @@ mod unfenced {
         },
     };
 
-    use crate::store::contract;
+    use agui_store::contract;
 
     struct Unfenced(MemoryStore);
 

@@ -4,7 +4,7 @@ use agui_server::store::{Retention, Store};
 use agui_store::sealed::{ExpectedValue, SealedStore, SealedValue};
 use futures::future::join_all;
 
-use super::contract::{self, Promise, steps::*};
+use agui_store::contract::{self, Promise, steps::*};
 
 /// Checks every promise about sealed values, each on a new store.
 pub async fn check<S: Store>(new_store: impl AsyncFn() -> S) {

@@ -1,4 +1,4 @@
-//! The search over HTTP. `tests/store/contract` tests which threads are found.
+//! The search over HTTP. The contract of the store tests which threads are found.
 
 use agui_server::{Server, agent::builtin::Echo};
 use serde_json::Value;

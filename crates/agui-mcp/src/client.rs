@@ -7,9 +7,9 @@ use reqwest::header::HeaderMap;
 use rmcp::{
     Peer, RoleClient,
     model::{
-        CancelledNotification, CancelledNotificationParam, ClientRequest, GetExtensions as _,
-        GetMeta as _, ListToolsRequest, PaginatedRequestParams, PingRequest, ProgressToken,
-        ProtocolVersion, RequestId, ServerResult,
+        CancelTaskParams, CancelTaskRequest, CancelledNotification, CancelledNotificationParam,
+        ClientRequest, GetExtensions as _, GetMeta as _, ListToolsRequest, PaginatedRequestParams,
+        PingRequest, ProgressToken, ProtocolVersion, RequestId, ServerResult,
     },
     service::{PeerRequestOptions, ServiceError},
 };
@@ -33,6 +33,8 @@ const MAX_LIST_BYTES: usize = 8 * 1024 * 1024;
 /// The length of the idempotency key of a round, before base64.
 const ROUND_KEY_BYTES: usize = 24;
 const CANCEL_TIMEOUT: Duration = Duration::from_secs(5);
+/// The wait for the response to a cancelled call that can become a task: only the response has the task's id.
+const TASK_ID_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// The code of a refusal until a person has visited pages, before 2026-07-28.
 const URL_ELICITATION_REQUIRED: i32 = -32042;
@@ -168,16 +170,17 @@ impl McpClient {
     ) -> Result<(PendingRequest, RequestId, ProgressToken), ServiceError> {
         let sent =
             self.peer.send_cancellable_request(request, PeerRequestOptions::no_options()).await?;
-        let id = Some(sent.id.clone());
-        let pending = PendingRequest { id, received: sent.rx, peer: self.peer.clone(), headers };
-        Ok((pending, sent.id, sent.progress_token))
+        let (id, peer) = (sent.id.clone(), self.peer.clone());
+        let request = Unanswered { id, received: sent.rx, peer, headers };
+        Ok((PendingRequest(Some(request)), sent.id, sent.progress_token))
     }
 }
 
-/// A request without a response yet. Dropping this cancels the request at the server.
-pub(super) struct PendingRequest {
-    /// `None` after the response.
-    id: Option<RequestId>,
+/// A request without a response yet. Dropping this cancels the request at the server, or the task that it has become.
+pub(super) struct PendingRequest(Option<Unanswered>);
+
+struct Unanswered {
+    id: RequestId,
     received: oneshot::Receiver<Result<ServerResult, ServiceError>>,
     peer: Peer<RoleClient>,
     headers: HeaderMap,
@@ -186,8 +189,11 @@ pub(super) struct PendingRequest {
 impl PendingRequest {
     /// Waits for the response. Can be dropped and called again until it has returned.
     pub(super) async fn response(&mut self) -> Result<Value, RequestError> {
-        let response = (&mut self.received).await;
-        self.id = None;
+        let Some(request) = &mut self.0 else {
+            return Err(RequestError::Unknown("the response was already read".into()));
+        };
+        let response = (&mut request.received).await;
+        self.0 = None;
         let response = response
             .map_err(|closed| RequestError::Unknown(closed.into()))?
             .map_err(request_error)?;
@@ -199,32 +205,51 @@ impl PendingRequest {
 
     /// Cancels the request, and waits until the server has been told.
     pub(super) async fn cancel(mut self) {
-        if let Some(sending) = self.cancellation() {
-            sending.await;
+        if let Some(request) = self.0.take() {
+            request.cancel().await;
         }
     }
+}
 
-    /// Returns a future that tells the server of the cancellation; `None` after the response.
-    fn cancellation(&mut self) -> Option<impl Future<Output = ()> + use<>> {
+impl Unanswered {
+    async fn cancel(mut self) {
+        let server = self.peer.peer_info();
+        let has_tasks = server.is_some_and(|info| info.capabilities.supports_tasks());
+        if has_tasks && let Some(task) = self.task().await {
+            return cancel_task(&self.peer, task, self.headers).await;
+        }
         let reason = Some("the call is no longer wanted".to_owned());
-        let params = CancelledNotificationParam::new(Some(self.id.take()?), reason);
+        let params = CancelledNotificationParam::new(Some(self.id), reason);
         let mut cancelled = CancelledNotification::new(params);
         if !self.headers.is_empty() {
-            cancelled.extensions.insert(MessageHeaders(std::mem::take(&mut self.headers)));
+            cancelled.extensions.insert(MessageHeaders(self.headers));
         }
-        let peer = self.peer.clone();
-        Some(async move {
-            let _ = timeout(CANCEL_TIMEOUT, peer.send_notification(cancelled.into())).await;
-        })
+        let _ = timeout(CANCEL_TIMEOUT, self.peer.send_notification(cancelled.into())).await;
+    }
+
+    /// Returns the id of the task that the request has become, if the response comes in time.
+    async fn task(&mut self) -> Option<String> {
+        let response = timeout(TASK_ID_TIMEOUT, &mut self.received).await.ok()?.ok()?.ok()?;
+        let response = serde_json::to_value(response).ok()?;
+        response.get("taskId").and_then(Value::as_str).map(str::to_owned)
     }
 }
 
 impl Drop for PendingRequest {
     fn drop(&mut self) {
-        if let (Some(sending), Ok(runtime)) = (self.cancellation(), Handle::try_current()) {
-            runtime.spawn(sending);
+        if let (Some(request), Ok(runtime)) = (self.0.take(), Handle::try_current()) {
+            runtime.spawn(request.cancel());
         }
     }
+}
+
+/// Cancels a task of the server.
+pub(super) async fn cancel_task(peer: &Peer<RoleClient>, task: String, headers: HeaderMap) {
+    let mut cancel = CancelTaskRequest::new(CancelTaskParams::new(task));
+    if !headers.is_empty() {
+        cancel.extensions.insert(MessageHeaders(headers));
+    }
+    let _ = timeout(CANCEL_TIMEOUT, peer.send_request(cancel.into())).await;
 }
 
 /// Returns the error of a request that has not been sent.

@@ -9,8 +9,8 @@
 use std::{collections::BTreeMap, time::Duration};
 
 use rmcp::model::{
-    CancelTaskParams, CancelTaskRequest, ClientRequest, GetTaskParams, GetTaskRequest,
-    InputResponses, UpdateTaskParams, UpdateTaskRequest,
+    ClientRequest, GetTaskParams, GetTaskRequest, InputResponses, UpdateTaskParams,
+    UpdateTaskRequest,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -21,6 +21,7 @@ use tokio::{
 
 use super::{
     call::{McpCaller, McpResponse},
+    client::cancel_task,
     wanted::Wanted,
 };
 use agui_base::text::short_line;
@@ -82,9 +83,6 @@ impl McpCaller {
                 Some("input_required") => {}
                 Some("task") => {
                     round.task = response.get("taskId").and_then(Value::as_str).map(str::to_owned);
-                    // A server that continues the run polls the task, and does not call again.
-                    cx.keep_in_log(round.to_value());
-                    cx.run().written().await;
                     return self.finish_task(round, Some((response, secrets)), cx).await;
                 }
                 _ => return Ok((response, secrets)),
@@ -150,6 +148,11 @@ impl McpCaller {
             .clone()
             .ok_or_else(|| self.error("made a task without an id of the call."))?;
         let mut running = RunningTask { caller: self, cx, id: Some(id.clone()) };
+        if begun.is_some() {
+            // A server that continues the run polls the task, and does not call again.
+            cx.keep_in_log(round.to_value());
+            cx.run().written().await;
+        }
         let begin = Instant::now();
         let mut last_seen = begin;
         let mut shown = None;
@@ -277,15 +280,7 @@ impl Drop for RunningTask<'_> {
         };
         let client = self.caller.session.client();
         let (Ok(client), Ok(runtime)) = (client, Handle::try_current()) else { return };
-        let (cx, limit) = (self.cx.clone(), self.caller.options.timeout);
         let headers = self.caller.caller_headers.for_call(self.cx).unwrap_or_default();
-        let cancel = CancelTaskRequest::new(CancelTaskParams::new(id));
-        runtime.spawn(async move {
-            if let Ok((mut pending, _open)) =
-                client.send_for_run(cancel.into(), headers, &cx, limit).await
-            {
-                let _ = tokio::time::timeout(limit, pending.response()).await;
-            }
-        });
+        runtime.spawn(async move { cancel_task(&client.peer, id, headers).await });
     }
 }

@@ -1,7 +1,7 @@
 //! Stored threads: the [`Store`] trait, and its implementations in memory, SQLite and Postgres.
 //!
-//! A store also decides which process may write to a thread. It knows nothing of agents and HTTP. The tests in
-//! `tests/store/contract` check the promises of [`Store`] on every implementation.
+//! A store also decides which process may write to a thread. It knows nothing of agents and HTTP. Its module
+//! `contract` (a feature) checks the promises of [`Store`] on every implementation.
 //!
 //! To change the stored data, change the types in `model` and `write`, their conversions in
 //! `columns` and `rows`, the tables and statements in `sqlite` and `postgres`, and the contract. A
@@ -15,6 +15,8 @@
 #![cfg_attr(not(test), warn(clippy::expect_used, clippy::panic, clippy::unreachable))]
 
 mod columns;
+#[cfg(feature = "contract")]
+pub mod contract;
 #[cfg(any(feature = "postgres", feature = "sqlite"))]
 mod damage;
 #[cfg(any(feature = "postgres", feature = "sqlite"))]

@@ -54,3 +54,16 @@ async fn calls_of_a_session_that_is_forgotten_go_on_while_others_use_the_next_on
     }
     fake.until("DELETE").await;
 }
+
+#[tokio::test]
+async fn a_task_that_a_cancelled_call_becomes_is_cancelled() {
+    let fake = FakeServer::start(Kind::Modern).await;
+    let server = connect(fake.options()).await;
+    let called = begin(&server, "task");
+    fake.until("task").await;
+    called.abort();
+    assert!(called.await.unwrap_err().is_cancelled());
+    fake.release();
+    fake.until("tasks/cancel").await;
+    assert_eq!(fake.count("notifications/cancelled"), 0);
+}

@@ -22,8 +22,9 @@ use tokio::{net::TcpListener, runtime::Runtime, sync::watch};
 use crate::McpServerOptions;
 
 /// The tools, named by what they do.
-const TOOLS: [&str; 12] = [
+const TOOLS: [&str; 13] = [
     "done",
+    "task",
     "wait",
     "stream",
     "status_500",
@@ -65,7 +66,7 @@ pub(super) struct Shared {
     /// The methods of the messages, and the names of the called tools.
     received: watch::Sender<Vec<String>>,
     pub(super) first_message: Mutex<Value>,
-    /// The id of the call of `wait` or `stream`.
+    /// The id of the call of `wait`, `task` or `stream`.
     waiting: Mutex<Value>,
     released: watch::Sender<bool>,
 }
@@ -122,7 +123,7 @@ impl FakeServer {
         come.unwrap_or_else(|_| panic!("{method} does not come")).unwrap();
     }
 
-    /// Lets the calls of `wait` and `stream` end.
+    /// Lets the calls of `wait`, `task` and `stream` end.
     pub(super) fn release(&self) {
         self.shared.released.send_replace(true);
     }
@@ -184,7 +185,8 @@ async fn respond(
         }
         _ => {}
     }
-    let capabilities = json!({ "tools": {} });
+    let capabilities =
+        json!({ "tools": {}, "extensions": { "io.modelcontextprotocol/tasks": {} } });
     match (&*named, shared.kind) {
         ("server/discover", Kind::Modern) => {
             let revisions = json!(["2026-07-28"]);
@@ -240,13 +242,20 @@ async fn called(shared: &Arc<Shared>, tool: &str, message: &Value) -> Response {
         || json!({ "jsonrpc": "2.0", "id": *shared.waiting.lock().unwrap(), "result": done });
     let cut = || Err(std::io::Error::other("cut"));
     match tool {
-        "wait" | "stream" => {
+        "wait" | "task" | "stream" => {
             *shared.waiting.lock().unwrap() = message["id"].clone();
             let mut released = shared.released.subscribe();
             let waited = async move { _ = released.wait_for(|is_released| *is_released).await };
             if tool == "wait" {
                 waited.await;
                 return result(message, done);
+            }
+            if tool == "task" {
+                waited.await;
+                let task = json!({ "resultType": "task", "taskId": "t1", "status": "working",
+                    "createdAt": "2026-07-28T00:00:00Z", "lastUpdatedAt": "2026-07-28T00:00:00Z" });
+                return Json(json!({ "jsonrpc": "2.0", "id": message["id"], "result": task }))
+                    .into_response();
             }
             let response = event(&json!({ "jsonrpc": "2.0", "id": message["id"], "result": done }));
             let begin = stream::iter([Ok(Bytes::from(": begin\n\n"))]);

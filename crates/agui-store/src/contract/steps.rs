@@ -4,16 +4,15 @@
 
 use std::sync::Arc;
 
-use agui_server::{
-    protocol::{Interrupt, Message, ResumeEntry, ResumeStatus, RunId},
-    store::{
-        BeginOutcome, Begun, BranchWrite, EventBatch, Lease, MessageNode, MessageNumber, Millis,
-        NewRun, RunEnd, RunNumber, RunRecord, RunStatus, StateNumber, Store, StoreError, Thread,
-        ThreadKey, ThreadNumber, ThreadPage, ThreadParts, ThreadSize, ThreadVersion, ThreadView,
-    },
-};
+use agui_protocol::{Interrupt, Message, ResumeEntry, ResumeStatus, RunId};
 use serde_json::{Value, json};
 use smart_default::SmartDefault;
+
+use crate::{
+    BeginOutcome, Begun, BranchWrite, EventBatch, Lease, MessageNode, MessageNumber, Millis,
+    NewRun, RunEnd, RunNumber, RunRecord, RunStatus, StateNumber, Store, StoreError, Thread,
+    ThreadKey, ThreadNumber, ThreadPage, ThreadParts, ThreadSize, ThreadVersion, ThreadView,
+};
 
 pub type DynStore = Arc<dyn Store>;
 

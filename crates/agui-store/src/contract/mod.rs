@@ -1,12 +1,26 @@
-//! Tests of the promises of [`Store`]. Copy this folder to test a store of your own: it needs only
-//! the crate.
+//! The promises of [`Store`] as tests: `agui-store` with the feature `contract`, as a dev-dependency
+//! of a crate with a store of its own.
 //!
-//! Use `#[tokio::test(flavor = "multi_thread")]`, because several promises are about concurrent
-//! operations. [`check`] cannot test that a write survives the end of the process (promise 6), or
-//! an unreachable database: test these yourself.
+//! ```no_run
+//! # use agui_store::{MemoryStore as MyStore, contract};
+//! # #[allow(clippy::test_attr_in_doctest, reason = "it is how a caller writes it")]
+//! #[tokio::test(flavor = "multi_thread")]
+//! async fn my_store_keeps_the_contract() {
+//!     contract::check(async || MyStore::new()).await;
+//! }
+//! ```
+//!
+//! Several promises are about concurrent operations, so the runtime needs several threads. [`check`] cannot test that a
+//! write survives the end of the process (promise 6), or an unreachable database: test these yourself.
 //!
 //! A new promise is a function of a new, empty store in one of the files beside this one, and a line in `promises!`.
-#![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
+#![allow(
+    clippy::expect_used,
+    clippy::panic,
+    clippy::unreachable,
+    clippy::unwrap_used,
+    reason = "tests"
+)]
 
 mod attempts;
 mod begin;
@@ -22,13 +36,15 @@ mod read;
 mod remove;
 mod search;
 mod shared;
+#[doc(hidden)]
 pub mod steps;
 mod update;
 
 use std::{any::Any, panic::AssertUnwindSafe, sync::Arc};
 
-use agui_server::store::Store;
 use futures::{FutureExt as _, future::LocalBoxFuture};
+
+use crate::Store;
 
 /// Checks every promise, each on a new store that `new_store` makes. A new store must be empty.
 ///
@@ -38,6 +54,7 @@ pub async fn check<S: Store>(new_store: impl AsyncFn() -> S) {
     check_all(PROMISES, new_store).await;
 }
 
+#[doc(hidden)]
 pub async fn check_all<S: Store>(promises: &[(&str, Promise)], new_store: impl AsyncFn() -> S) {
     let mut broken = Vec::new();
     for (name, promise) in promises {
@@ -55,6 +72,7 @@ pub async fn check_all<S: Store>(promises: &[(&str, Promise)], new_store: impl A
     );
 }
 
+#[doc(hidden)]
 pub type Promise = fn(steps::DynStore) -> LocalBoxFuture<'static, ()>;
 
 macro_rules! promises {
