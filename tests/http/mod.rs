@@ -1,7 +1,6 @@
 //! The server over real sockets, with well-behaved and hostile clients.
 
 mod cors;
-mod dialects;
 mod errors;
 mod files;
 mod foreign_pages;
