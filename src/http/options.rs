@@ -7,7 +7,7 @@ use smart_default::SmartDefault;
 use super::{
     accept::cors::Cors,
     allow::AllowRule,
-    dialects::{copilotkit::CopilotKitOptions, named_events::NamedEventOptions},
+    client_options::{CopilotKitOptions, NamedEventOptions, SupportedClients},
 };
 
 /// Options of the routes. Handlers read them in the state that all routes share.
@@ -37,9 +37,11 @@ pub struct HttpOptions {
     pub body_timeout: Duration,
     /// The web pages that may use the server.
     pub cors: Cors,
+    /// The clients that are served.
+    pub clients: SupportedClients,
     /// The routes for pages with CopilotKit. A server with an invalid prefix does not start.
     pub copilotkit: CopilotKitOptions,
-    /// The [named-event endpoints](crate::http::dialects::named_events).
+    /// The [named-event endpoints](crate::named_events).
     pub named_events: NamedEventOptions,
     /// The host names, without port, that a server without authentication answers under, in addition to names like
     /// `localhost` and IP addresses; `*` allows all. Others are refused, because a web page can rebind its own DNS name to

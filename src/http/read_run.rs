@@ -1,13 +1,11 @@
-//! The reader of requests that start a run, on all routes and in all dialects.
+//! The reader of requests that start a run, on all routes and of all clients.
 
 use axum::{extract::Request, http::request::Parts};
 use bytes::Bytes;
-use serde::Deserialize as _;
-use serde_json::Value;
 
 use super::{
     accept::{media_type::require_json, middleware::Caller, read_body, server_span::RequestTrace},
-    client_encoder::ClientEncoder,
+    client::Wishes,
     error::ApiError,
     options::HttpOptions,
     state::App,
@@ -16,11 +14,8 @@ use agui_agent::{
     Principal,
     host::{AgentEntry, Forwarded},
 };
-use agui_protocol::{RunAgentInput, decode::count_values, encode::Encoder};
-use agui_run::{
-    OnDisconnect,
-    host::{RequestSize, RunPermit, RunRequest},
-};
+use agui_protocol::{RunAgentInput, decode::count_values};
+use agui_run::host::{RequestSize, RunPermit, RunRequest};
 
 /// The parts of a request for a run that do not depend on its format.
 pub(crate) struct ReadRun {
@@ -94,13 +89,8 @@ pub(crate) fn warn_of_snake_case(members: usize) {
 }
 
 impl ReadRun {
-    pub(crate) async fn client_encoder(
-        &self,
-        app: &App,
-        encoder: Encoder,
-    ) -> Result<ClientEncoder, ApiError> {
-        let caller = self.head.extensions.get::<Caller>().ok_or(ApiError::Internal)?;
-        Ok(ClientEncoder::new(app, caller, encoder).await)
+    pub(crate) fn caller(&self) -> Result<&Caller, ApiError> {
+        self.head.extensions.get::<Caller>().ok_or(ApiError::Internal)
     }
 
     /// Returns the request for a run. Refuses an agent that the caller may not use, on all routes.
@@ -109,37 +99,23 @@ impl ReadRun {
         app: &App,
         agent: AgentEntry,
         input: RunAgentInput,
+        wishes: &Wishes,
     ) -> Result<RunRequest, ApiError> {
         let forwarded = forwarded(&app.options, &self.head);
         let Self { principal, permit, .. } = self;
         app.require_allowed(&agent, principal.as_ref())?;
-        let (on_disconnect, regenerates) = (on_disconnect(&input)?, regenerates(&input));
         Ok(RunRequest {
             permit,
             agent,
             input,
             principal,
             forwarded,
-            on_disconnect,
+            on_disconnect: wishes.on_disconnect,
             default_on_disconnect: None,
-            regenerates,
+            regenerates: wishes.regenerates,
             is_reply: false,
         })
     }
-}
-
-/// Returns the client's choice for when it leaves.
-fn on_disconnect(input: &RunAgentInput) -> Result<Option<OnDisconnect>, ApiError> {
-    let choice = input.forwarded_prop("onDisconnect").map(Option::<OnDisconnect>::deserialize);
-    choice.transpose().map(Option::flatten).map_err(|_| {
-        ApiError::invalid_input("forwardedProps.onDisconnect", "\"cancel\" or \"continue\"")
-    })
-}
-
-/// Returns whether the client wants another answer to the same messages, as `regenerate-message` says.
-fn regenerates(input: &RunAgentInput) -> bool {
-    let trigger = input.forwarded_prop("trigger").and_then(Value::as_str);
-    trigger.is_some_and(|trigger| trigger.starts_with("regenerate"))
 }
 
 /// Returns the part of a request's head that agents see.

@@ -4,7 +4,6 @@ use std::{convert::Infallible, sync::Arc};
 
 use axum::{Router, extract::Request, response::Response, routing::get};
 use tower::{Service, ServiceExt as _};
-use utoipa::OpenApi as _;
 use utoipa_axum::{
     router::{OpenApiRouter, UtoipaMethodRouter},
     routes,
@@ -12,18 +11,16 @@ use utoipa_axum::{
 
 use super::{
     accept::middleware,
-    agents, connect,
-    dialects::tanstack::join,
-    fallback, files, follow, health, index, metrics,
+    agents,
+    client::Clients,
+    connect, fallback, files, follow, health, index, metrics,
     openapi::{
         self,
         document::document,
         served::{LazyDocument, ServedDocument},
     },
     options::HttpOptions,
-    own_path::AgentPath,
-    route_list::{Route, RouteAccess, RouteList},
-    send_message,
+    route_list::{RUNS, Route, RouteAccess, RouteList, Tag},
     state::{App, AppState, Credential, Dependencies},
     threads,
 };
@@ -41,7 +38,7 @@ pub(crate) struct Routers {
 
 /// Routes of one tag of the document, whose callers are checked in the same way.
 pub(crate) struct RouteSet {
-    tag: &'static str,
+    tag: Tag,
     access: RouteAccess,
     /// The only path that `GET /` lists. Without it, all are listed.
     listed: Option<String>,
@@ -49,7 +46,7 @@ pub(crate) struct RouteSet {
 }
 
 impl RouteSet {
-    pub(crate) fn new(tag: &'static str, access: RouteAccess, router: OpenApiRouter<App>) -> Self {
+    pub(crate) fn new(tag: Tag, access: RouteAccess, router: OpenApiRouter<App>) -> Self {
         Self { tag, access, listed: None, router }
     }
 
@@ -77,11 +74,11 @@ pub(crate) fn at(
     (schemas, paths, handlers)
 }
 
-/// The routes at paths of the server's own.
+const SERVER: Tag = ("server", "The server itself.");
+
+/// The routes at paths of the server's own, without those of the clients.
 pub(crate) fn built_in(has_metrics: bool) -> Vec<RouteSet> {
-    let runs = OpenApiRouter::with_openapi(join::JoinSchemas::openapi())
-        .routes(unnamed_agent("/send-message", None))
-        .routes(named_agent())
+    let runs = OpenApiRouter::new()
         .routes(routes!(connect::connect_thread))
         .routes(routes!(follow::follow_run));
     let agents = OpenApiRouter::new()
@@ -97,13 +94,21 @@ pub(crate) fn built_in(has_metrics: bool) -> Vec<RouteSet> {
         .routes(routes!(health::check_health))
         .routes(routes!(health::check_readiness));
     vec![
-        RouteSet::new("runs", RouteAccess::Authenticated, runs),
-        RouteSet::new("agents", RouteAccess::Authenticated, agents),
-        RouteSet::new("threads", RouteAccess::Authenticated, threads::routes()),
-        RouteSet::new("files", RouteAccess::ChecksItself, files::routes()),
-        RouteSet::new("server", RouteAccess::Authenticated, server),
-        RouteSet::new("server", RouteAccess::ChecksItself, index),
-        RouteSet::new("server", RouteAccess::Public, health),
+        RouteSet::new(RUNS, RouteAccess::Authenticated, runs),
+        RouteSet::new(("agents", "The agents of the server."), RouteAccess::Authenticated, agents),
+        RouteSet::new(
+            ("threads", "The caller's conversations."),
+            RouteAccess::Authenticated,
+            threads::routes(),
+        ),
+        RouteSet::new(
+            ("files", "Files of messages: pictures, documents, sound."),
+            RouteAccess::ChecksItself,
+            files::routes(),
+        ),
+        RouteSet::new(SERVER, RouteAccess::Authenticated, server),
+        RouteSet::new(SERVER, RouteAccess::ChecksItself, index),
+        RouteSet::new(SERVER, RouteAccess::Public, health),
     ]
 }
 
@@ -124,38 +129,7 @@ fn without_last_slash(
     })
 }
 
-/// The agent that a path names. `GET` joins a run, or returns a thread.
-fn named_agent() -> UtoipaMethodRouter<App> {
-    routes!(send_message::run_agent, join::join_agent)
-}
-
-/// An agent, or without one the default agent, at a path without its name. Its routes are declared
-/// like those of a named agent.
-fn unnamed_agent(path: &str, agent: Option<Arc<str>>) -> UtoipaMethodRouter<App> {
-    let (schemas, mut paths, _) = at(path, named_agent());
-    let name = agent
-        .as_ref()
-        .map_or_else(|| "the default agent".to_owned(), |agent| format!("the agent {agent}"));
-    for item in paths.paths.values_mut() {
-        if let Some(run) = &mut item.post {
-            run.summary = Some(format!("Runs {name}"));
-            run.operation_id = Some("run_default_agent".to_owned());
-        }
-        if let Some(join) = &mut item.get {
-            join.operation_id = Some("join_default_agent".to_owned());
-        }
-    }
-    (schemas, paths, send_message::agent_of(agent).get(join::join_default_agent))
-}
-
-/// An agent at a path of its own: as if it were the default agent.
-pub(crate) fn own_path(AgentPath { path, agent }: AgentPath) -> RouteSet {
-    let routes = OpenApiRouter::new().routes(unnamed_agent(&path, Some(agent)));
-    RouteSet::new("runs", RouteAccess::Authenticated, routes)
-}
-
-/// Builds the routers. With `has_metrics`, `GET /metrics` is a main route. Optional routes get the
-/// same middleware. `GET /readyz` reports `dependencies`, the servers that agents use.
+/// Builds the routers. Optional routes get the same middleware as those that are built in. `GET /readyz` reports `dependencies`, the servers that agents use.
 ///
 /// # Panics
 /// Panics if a path is invalid or already routed.
@@ -163,13 +137,11 @@ pub(crate) fn router(
     runs: Arc<Runs>,
     auth: Authenticator,
     options: HttpOptions,
-    has_metrics: bool,
-    paths: Vec<AgentPath>,
+    clients: Clients,
+    mut built_in: Vec<RouteSet>,
     mut optional: Vec<RouteSet>,
     dependencies: Dependencies,
 ) -> Routers {
-    let mut built_in = built_in(has_metrics);
-    optional.extend(paths.into_iter().map(own_path));
     let list = RouteList::new(
         built_in.iter_mut().flat_map(RouteSet::list),
         optional.iter_mut().flat_map(RouteSet::list),
@@ -187,7 +159,7 @@ pub(crate) fn router(
     let credential = Credential::for_authenticator(&auth);
     let document =
         LazyDocument::new(Box::new(move || ServedDocument::new(document(declared, credential))));
-    let app = Arc::new(AppState::new(runs, auth, options, list, document, dependencies));
+    let app = Arc::new(AppState::new(runs, auth, options, clients, list, document, dependencies));
     let routes = public
         .merge(middleware::authenticated(private, &app))
         .fallback(fallback::no_such_route)

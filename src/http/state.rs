@@ -6,8 +6,9 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::{
-    ApiError, ApiResult, allow::is_allowed, openapi::served::LazyDocument, options::HttpOptions,
-    response_budget::ResponsePermit, route_list::RouteList, store_probe::StoreProbe,
+    ApiError, ApiResult, allow::is_allowed, client::Clients, openapi::served::LazyDocument,
+    options::HttpOptions, response_budget::ResponsePermit, route_list::RouteList,
+    store_probe::StoreProbe,
 };
 use crate::auth::Authenticator;
 use agui_agent::{
@@ -53,6 +54,7 @@ pub(crate) struct AppState {
     pub(crate) threads: Threads,
     pub(crate) auth: Authenticator,
     pub(crate) options: HttpOptions,
+    pub(crate) clients: Clients,
     pub(crate) routes: RouteList,
     pub(crate) dependencies: Dependencies,
     pub(crate) body_budget: MemoryBudget,
@@ -69,6 +71,7 @@ impl AppState {
         runs: Arc<Runs>,
         auth: Authenticator,
         options: HttpOptions,
+        clients: Clients,
         routes: RouteList,
         document: LazyDocument,
         dependencies: Dependencies,
@@ -97,6 +100,7 @@ impl AppState {
             runs,
             auth,
             options,
+            clients,
             routes,
             dependencies,
             document,

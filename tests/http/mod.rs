@@ -3,7 +3,6 @@
 mod addresses;
 mod caching;
 mod cors;
-mod dialects;
 mod errors;
 mod files;
 mod foreign_pages;

@@ -28,7 +28,8 @@ pub(crate) fn route_set() -> RouteSet {
         .routes(routes!(script))
         .routes(routes!(style))
         .routes(routes!(icon));
-    RouteSet::new("playground", RouteAccess::Public, routes).listing_only(PATH)
+    RouteSet::new(("playground", "A page to try the agents."), RouteAccess::Public, routes)
+        .listing_only(PATH)
 }
 
 /// Declares the files: handler and asset, path, id, purpose, media type.

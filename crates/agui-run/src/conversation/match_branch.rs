@@ -20,7 +20,10 @@ use std::{
 
 use self::{renamed::show_renamed, without_ids::shown_without_ids};
 use super::branch::Branch;
-use agui_protocol::{AssistantMessage, Message, MessageId, Role, ToolCallId};
+use agui_protocol::{
+    AssistantMessage, Message, MessageContent, MessageId, Role, ToolCallId,
+    encode::content_in_words,
+};
 use agui_store::{MessageNode, MessageNumber, MessageOrigin, RunNumber};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -343,12 +346,21 @@ fn new_text(stored: &Branch, position: usize, client: &Message) -> Option<Messag
     let known = &stored.messages()[position];
     let takes_text =
         takes_client_text(known, stored.origin(position)) && known.role() == client.role();
-    if !takes_text || known == client {
+    if !takes_text || known == client || is_in_words(known, client) {
         return None;
     }
     let mut text = client.clone();
     text.set_id(known.id().clone());
     (text != *known).then_some(text)
+}
+
+/// Returns whether a client that cannot read parts holds the words that it got in their place.
+fn is_in_words(known: &Message, client: &Message) -> bool {
+    match (known, client) {
+        (Message::User(known), Message::User(client)) => content_in_words(&known.content)
+            .is_some_and(|words| client.content == MessageContent::Text(words)),
+        _ => false,
+    }
 }
 
 /// Returns the client's new messages, each id once. `stays` is the number of stored messages that the branch keeps.

@@ -27,6 +27,12 @@ pub(super) struct Tables {
     pub(super) sealed: HashMap<String, Vec<SealedValue>>,
 }
 
+/// Returns the bytes of new messages and of a new state. Computed before the tables are locked, because it reads all of them.
+pub(super) fn new_bytes(branch: &BranchWrite<'_>, state: Option<&Value>) -> u64 {
+    let messages: u64 = branch.new.iter().map(|(message, _)| json_len(message)).sum();
+    messages + state.map_or(0, json_len)
+}
+
 #[derive(Debug)]
 pub(super) struct ThreadEntry {
     pub(super) thread: Thread,
@@ -70,7 +76,8 @@ impl Tables {
     }
 
     /// Returns the reason why the run does not begin, or `None` if it may begin.
-    pub(super) fn refusal(&self, run: &NewRun<'_>) -> Option<BeginOutcome> {
+    /// `added` are the bytes of its new messages and its state.
+    pub(super) fn refusal(&self, run: &NewRun<'_>, added: u64) -> Option<BeginOutcome> {
         let entry = self.thread(run.key);
         if let Some(entry) = entry
             && let Some(lease) = &entry.lease
@@ -87,16 +94,10 @@ impl Tables {
         if let Some(known) = entry.and_then(|entry| entry.known_run(run)) {
             return Some(BeginOutcome::Known(Box::new(known.clone())));
         }
-        let new = run
-            .branch
-            .new
-            .iter()
-            .map(|(message, _)| json_len(message))
-            .chain(run.state.map(json_len));
-        let updated = run.branch.updated.iter().map(|(_, message)| json_len(message));
+        let updated: u64 = run.branch.updated.iter().map(|(_, message)| json_len(message)).sum();
         let size = ThreadSize {
             messages: thread.map_or(0, |thread| thread.messages) + run.branch.new.len() as u64,
-            bytes: thread.map_or(0, |thread| thread.bytes) + new.chain(updated).sum::<u64>(),
+            bytes: thread.map_or(0, |thread| thread.bytes) + added + updated,
         };
         size.exceeds(run.max_size).then_some(BeginOutcome::TooLarge(size))
     }
@@ -175,7 +176,9 @@ impl ThreadEntry {
         unseen.find(|run| run.id == *new.run_id && run.asked.as_deref() == Some(asked))
     }
 
-    pub(super) fn write(&mut self, branch: &BranchWrite<'_>) {
+    /// Writes messages. `added` are the bytes of the new ones and of a new state.
+    pub(super) fn write(&mut self, branch: &BranchWrite<'_>, added: u64) {
+        self.thread.bytes += added;
         for (number, message) in &branch.updated {
             if let Some(node) = self.nodes.iter_mut().find(|node| node.number == *number) {
                 self.thread.bytes =
@@ -194,7 +197,6 @@ impl ThreadEntry {
             let origin = run
                 .map_or(MessageOrigin::Client, |run| MessageOrigin::Run { run, delivered: true });
             let number = MessageNumber::ROOT.plus(self.nodes.len() + 1);
-            self.thread.bytes += json_len(message);
             self.nodes.push(MessageNode {
                 number,
                 parent,
@@ -211,7 +213,6 @@ impl ThreadEntry {
 
     pub(super) fn set_state(&mut self, number: StateNumber, state: Option<&Value>) {
         if let Some(state) = state {
-            self.thread.bytes += json_len(state);
             self.states.insert(number, state.clone());
             self.state = Some(number);
         }

@@ -1,6 +1,7 @@
 //! What a client has seen although its list does not show it, and what it shows although the branch does not have it.
 
 use super::*;
+use agui_protocol::{ContentPart, PartSource};
 
 #[test]
 fn activities_that_are_a_whole_answer_are_shown_by_the_message_before_them() {
@@ -76,4 +77,19 @@ fn a_result_that_is_the_reply_to_an_interrupt_is_left_out() {
     let mut other = BranchMatch { case, kept: 1, updated, appended, client_differs: false };
     other.leave_out_replies(&replied);
     assert_eq!((other.appended, other.client_differs), (left, true));
+}
+
+#[test]
+fn words_in_place_of_parts_that_a_client_cannot_read_change_nothing() {
+    let image = ContentPart::image(PartSource::Url {
+        value: "https://a.test/b.png".into(),
+        mime_type: None,
+    });
+    let parts = Message::user("u1", MessageContent::Parts(vec![ContentPart::text("Look:"), image]));
+    let stored = stored(&[parts.clone(), answer("a1")]);
+    let asks = |text: &str| [Message::user("u1", text), answer("a1"), user("u2")];
+    let held = asks("Look:\n\n[image]");
+    assert_eq!(gives(&stored, &held, BranchCase::Continues, &["u1", "a1", "u2"])[0], parts);
+    let edited = asks("Look there:\n\n[image]");
+    assert_eq!(gives(&stored, &edited, BranchCase::Continues, &["u1", "a1", "u2"])[0], edited[0]);
 }

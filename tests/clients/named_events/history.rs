@@ -190,7 +190,7 @@ async fn the_demo_thinks_as_the_request_says() {
 fn the_names_of_the_guide_are_found_in_the_documentation() {
     let root = env!("CARGO_MANIFEST_DIR");
     let mut sources = String::new();
-    for folder in ["src/http/dialects/named_events", "examples/named_events"] {
+    for folder in ["src/clients/named_events", "examples/named_events"] {
         for file in std::fs::read_dir(format!("{root}/{folder}"))
             .unwrap()
             .map(|file| file.unwrap().path())

@@ -1,4 +1,4 @@
-//! The limits of sockets, over connections in memory, so that time can be paused. `tests/http/dialects/copilotkit/socket.rs` tests what
+//! The limits of sockets, over connections in memory, so that time can be paused. `tests/clients/copilotkit/socket.rs` tests what
 //! sockets report.
 
 use axum::{

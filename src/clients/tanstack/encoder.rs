@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use agui_protocol::{
     Event, FunctionCall, Interrupt, ToolCallId,
-    encode::{Sse, SseDialect, write_number},
+    encode::{ClientTraits, Sse, SseDialect, write_number},
     event::{Custom, RunOutcome},
 };
 
@@ -90,6 +90,10 @@ impl SseDialect for TanStackEncoder {
 }
 
 impl TanStackEncoder {
+    pub(super) fn new(traits: ClientTraits) -> Self {
+        Self { sse: Sse::for_client(traits), ..Self::default() }
+    }
+
     /// A call with arguments that are not JSON stays open: the page shows it, and may answer it itself.
     fn page_calls(&self, pending: &[ToolCallId], out: &mut Vec<u8>) {
         for id in pending {

@@ -9,7 +9,6 @@ use axum::{
 use utoipa_axum::{router::OpenApiRouter, routes};
 
 use super::{
-    CopilotKitOptions,
     agents::find_agent,
     connect, debug_events,
     envelope::{self, EnvelopeRoutes},
@@ -21,7 +20,8 @@ use super::{
 use crate::{
     auth::ApiKey,
     http::{
-        ApiResult, App, Path, RouteAccess, RouteSet, at,
+        ApiResult, App, Path, RouteAccess, RouteSet, Tag, at,
+        client_options::CopilotKitOptions,
         follow::LastEventId,
         refuse, response,
         run_response::respond_run,
@@ -29,6 +29,8 @@ use crate::{
     },
 };
 use agui_protocol::RunAgentInput;
+
+const COPILOTKIT: Tag = ("CopilotKit", "The runtime for pages with CopilotKit.");
 
 /// Returns the routes: those that need a credential, and the WebSocket, which needs a token. `GET /` names only the prefix,
 /// which is what a page needs.
@@ -69,9 +71,9 @@ pub(crate) fn route_sets(
     let routes = OpenApiRouter::new().nest(prefix, routes).merge(envelopes);
     let speech = OpenApiRouter::new().nest(prefix, speech);
     vec![
-        RouteSet::new("CopilotKit", RouteAccess::Authenticated, routes).listing_only(prefix),
-        RouteSet::new("CopilotKit", RouteAccess::ChecksItself, speech).listing_only(prefix),
-        socket::route_set(prefix, tokens),
+        RouteSet::new(COPILOTKIT, RouteAccess::Authenticated, routes).listing_only(prefix),
+        RouteSet::new(COPILOTKIT, RouteAccess::ChecksItself, speech).listing_only(prefix),
+        socket::route_set(COPILOTKIT, prefix, tokens),
     ]
 }
 
@@ -107,6 +109,6 @@ pub(super) async fn suggest(
     Path(agent): Path<String>,
     request: Request,
 ) -> ApiResult {
-    let (run, encoder) = read_input(&app, find_agent(&app, &agent)?, None, request).await?;
-    Ok(respond_run(&app, app.runs.start_beside_thread(run)?, encoder).await)
+    let read = read_input(&app, find_agent(&app, &agent)?, request).await?;
+    Ok(respond_run(&app, app.runs.start_beside_thread(read.run)?, read.encoder).await)
 }

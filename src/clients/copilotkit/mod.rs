@@ -6,13 +6,13 @@
 //! envelope. `routes.rs` lists the routes.
 
 mod agents;
+mod client;
 mod connect;
 mod debug_events;
 mod envelope;
 mod info;
 mod inspect;
 mod join_token;
-mod options;
 mod restate;
 mod routes;
 mod socket;
@@ -20,6 +20,6 @@ mod stop;
 mod threads;
 mod transcribe;
 
-pub use options::CopilotKitOptions;
+pub(crate) use client::CopilotKit;
 pub(crate) use routes::route_sets;
 pub(crate) use transcribe::{Speech, Transcribe, TranscriptionError};

@@ -13,12 +13,12 @@ mod error;
 mod frame;
 pub(crate) mod interrupt;
 mod interrupt_kind;
-mod options;
 mod questions;
 mod replies;
 mod request;
 mod schema;
 
+pub use crate::http::client_options::NamedEventOptions;
 pub use content_block::{
     AudioBlock, ContentBlock, ImageBlock, MediaBlock, ReasoningBlock, TextBlock,
 };
@@ -28,5 +28,4 @@ pub(crate) use endpoints::route_set;
 pub use error::InvalidRequest;
 pub use frame::make_event;
 pub use interrupt::{ActionRequest, HitlContext, HitlOption, HitlRequest, PlanStep, ReviewConfig};
-pub use options::NamedEventOptions;
 pub use request::{AgentMessage, ChatMessage, ChatRequest, MessageBody, MessageRole};

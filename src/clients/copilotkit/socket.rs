@@ -23,7 +23,7 @@ use utoipa_axum::{router::OpenApiRouter, routes};
 
 use super::{agents::find_agent, join_token::JoinTokens, threads::CopilotThread};
 use crate::http::{
-    ApiError, ApiResult, App, Caller, Credential, Query, RouteAccess, RouteSet, at, refuse,
+    ApiError, ApiResult, App, Caller, Credential, Query, RouteAccess, RouteSet, Tag, at, refuse,
     sse_response::expiry, threads::pages::time,
 };
 use agui_agent::{Principal, host::owner_of};
@@ -45,10 +45,10 @@ const MAX_NOTICES: usize = 64;
 const IDLE_TIMEOUT: Duration = Duration::from_secs(90);
 
 /// Returns the route of the handshake, which has no authentication but the token.
-pub(super) fn route_set(prefix: &str, tokens: Arc<JoinTokens>) -> RouteSet {
+pub(super) fn route_set(tag: Tag, prefix: &str, tokens: Arc<JoinTokens>) -> RouteSet {
     let route = at(&format!("{prefix}{SOCKET_PATH}/websocket"), routes!(open_socket));
     let routes = OpenApiRouter::new().routes(route).layer(Extension(tokens));
-    RouteSet::new("CopilotKit", RouteAccess::Public, routes).listing_only(prefix)
+    RouteSet::new(tag, RouteAccess::Public, routes).listing_only(prefix)
 }
 
 #[derive(Serialize, ToSchema)]

@@ -18,7 +18,8 @@ use super::{
     schema::NamedEvent,
 };
 use crate::http::{
-    ApiError, ApiResult, App, RouteAccess, RouteSet,
+    ApiError, ApiResult, App, ClientEncoder, RouteAccess, RouteSet,
+    client::Wishes,
     read_run::{find_agent, read_run},
     refuse,
     run_response::respond_run,
@@ -40,7 +41,8 @@ pub(crate) fn route_set(options: &NamedEventOptions) -> Option<RouteSet> {
     let routes =
         || OpenApiRouter::new().routes(routes!(run_chat)).routes(routes!(run_named_events));
     let routes = options.enabled.then(routes)?;
-    Some(RouteSet::new("named events", RouteAccess::Authenticated, routes))
+    let tag = ("named events", "A second format for the same agents, runs and threads.");
+    Some(RouteSet::new(tag, RouteAccess::Authenticated, routes))
 }
 
 /// Runs the agent of chats with named events.
@@ -119,8 +121,10 @@ async fn run(app: &App, agent: Option<&str>, request: Request) -> ApiResult {
         }
     }
     let encoder = NamedEventEncoder::new(key.id, agent.name()).with_problem(problem);
-    let encoder = read.client_encoder(app, Encoder::Dialect(Box::new(encoder))).await?;
-    let request = RunRequest { is_reply, ..read.into_request(app, agent, input)? };
+    let encoder = Encoder::Dialect(Box::new(encoder));
+    let encoder = ClientEncoder::new(app, read.caller()?, encoder).await;
+    let request =
+        RunRequest { is_reply, ..read.into_request(app, agent, input, &Wishes::default())? };
     Ok(respond_run(app, app.runs.start(request).await?, encoder).await)
 }
 

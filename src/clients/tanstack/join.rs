@@ -1,22 +1,24 @@
 //! `GET /send-message` and the agents' other paths, as TanStack AI's client calls them: `?runId=…&offset=-1` joins a
 //! detached run, `?threadId=…` returns a thread for a page that was opened or reloaded.
 
-use axum::{Extension, Json, extract::State, response::IntoResponse as _};
+use axum::{Extension, Json, extract::State, http::HeaderMap, response::IntoResponse as _};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, OpenApi, ToSchema};
 
 use super::{
-    encoder::{TanStackEncoder, bind},
+    client::TanStack,
+    encoder::bind,
     ui_message::{UiMessage, ui_messages},
 };
 use crate::http::{
     ApiError, ApiResult, App, Caller, ClientEncoder, ClientFiles, Path, Query,
+    client::ClientSigns,
     follow::{LastEventId, event_number, follow_after},
     read_run::find_agent,
     refuse, response,
     threads::pages::page_size,
 };
-use agui_protocol::{Interrupt, Message, Role, RunId, ThreadId, encode::Encoder};
+use agui_protocol::{Interrupt, Message, Role, RunId, ThreadId};
 use agui_run::threads::{MessageList, ThreadError, ThreadOverview, Threads};
 use agui_store::ThreadKey;
 
@@ -144,8 +146,9 @@ async fn join(
         Some(thread) => thread,
         None => threads.thread_of_run(&caller.owner(), run).await?,
     };
-    let encoder = Encoder::Dialect(Box::<TanStackEncoder>::default());
-    let encoder = ClientEncoder::new(app, caller, encoder).await;
+    let headers = HeaderMap::new();
+    let signs = ClientSigns { of_route: Some(&TanStack), ..ClientSigns::of_headers(&headers) };
+    let encoder = ClientEncoder::for_client(app, caller, &signs).await;
     follow_after(app, caller, thread, run, after, encoder).await
 }
 

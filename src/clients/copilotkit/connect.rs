@@ -10,16 +10,12 @@ use axum::{
 use serde::Deserialize;
 use utoipa::ToSchema;
 
-use super::{agents::find_agent, restate::restate};
+use super::{CopilotKit, agents::find_agent, restate::restate};
 use crate::http::{
-    ApiResult, App, Caller, ClientEncoder, Path, accepted, read_body, refuse, response,
+    ApiResult, App, Caller, ClientEncoder, Path, client::ClientSigns, read_body, refuse, response,
     sse_response,
 };
-use agui_protocol::{
-    ThreadId,
-    decode::decode_members,
-    encode::{Encoder, StreamVersion},
-};
+use agui_protocol::{ThreadId, decode::decode_members};
 
 /// The part of a `RunAgentInput` that is used.
 #[derive(Deserialize, ToSchema)]
@@ -49,15 +45,13 @@ pub(super) async fn connect_copilot_thread(
     let input: CopilotConnectInput = decode_members(&body)?;
     drop(body);
     let CopilotConnectInput { thread_id, protocol_version } = input;
-    let version = match protocol_version.as_deref() {
-        None => StreamVersion::Legacy,
-        declared => StreamVersion::for_declared(declared),
+    let signs = ClientSigns {
+        of_route: Some(&CopilotKit),
+        protocol_version: protocol_version.as_deref(),
+        agent: Some(agent.name()),
+        ..ClientSigns::of_headers(&head.headers)
     };
-    let encoder = Encoder::negotiate(accepted(&head.headers)).for_version(version);
-    let without_subagents =
-        protocol_version.is_none() && app.options.without_subagents.contains(agent.name());
-    let encoder =
-        ClientEncoder::new(&app, &caller, encoder).await.without_subagents(without_subagents);
+    let encoder = ClientEncoder::for_client(&app, &caller, &signs).await;
     let key = caller.key(thread_id);
     let permit = app.response_permit(&key).await?;
     let connection = app.threads.connect(&key, app.options.copilotkit.restated_runs).await?;
