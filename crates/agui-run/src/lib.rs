@@ -29,6 +29,7 @@ mod maintenance;
 mod measured_store;
 mod options;
 pub(crate) mod persist;
+mod repeat;
 mod request;
 mod restate;
 mod runs;

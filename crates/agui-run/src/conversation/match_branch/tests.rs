@@ -83,6 +83,7 @@ fn of(messages: &[Message]) -> ClientList<'_> {
         messages,
         anonymous: &[],
         shows_retracted: false,
+        came_during: None,
         replies_to_interrupt: false,
         answered_calls: Vec::new(),
     }
