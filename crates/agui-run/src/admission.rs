@@ -6,7 +6,6 @@ use std::{ops::ControlFlow, sync::Arc, time::Duration};
 use tokio::time::{Instant, sleep, timeout};
 
 use super::{
-    continuation::EarlierAttempt,
     control::Stop,
     conversation::{
         asked::RequestDigest,
@@ -16,6 +15,7 @@ use super::{
         title::title_of,
     },
     drive::driver::run_started,
+    earlier_attempt::EarlierAttempt,
     events::thread_event_hub::ThreadChange,
     limits::start_error::StartError,
     log::{Follower, live::to_line, retracted::retracted},

@@ -10,21 +10,16 @@
 use std::{collections::HashSet, sync::Arc, time::Duration};
 
 use futures::FutureExt as _;
-use serde_json::{Value, json};
 use tokio::time::timeout;
 
 use super::{
     control::RunControl,
-    conversation::{
-        asked::RequestDigest,
-        branch::LoadedThread,
-        match_branch::{AppendedMessage, BranchCase, BranchMatch},
-        plan::Plan,
-    },
+    conversation::asked::RequestDigest,
     drive::{
         clock::RunLimits, driver::RunSource, guard::RunClosing, progress::Drive as _,
         transcript::Transcript,
     },
+    earlier_attempt::{replaced_messages, run_continued},
     launch::unsafe_unless_in,
     limits::{memory::RequestSize, run_permit::RunPermit},
     log::{LiveLog, live::to_line, mark::LogMark, restored_run::RestoredRun},
@@ -37,19 +32,16 @@ use super::{
     turn::{held_lease::HeldLease, thread_core::ThreadCore},
 };
 use agui_agent::{
-    Continuation, Principal,
+    Principal,
     host::{AgentEntry, RunJournal},
 };
 use agui_base::{RunErrorCode, json_values::count_values};
 use agui_protocol::{
-    Event, Message, MessageId, Messages, ResumeEntry, RunAgentInput,
-    event::{Custom, MessagesSnapshot, RunStarted, StateSnapshot, ToolCallResult},
-    own_names::RUN_CONTINUED,
+    Event, Message, MessageId,
+    event::{RunStarted, StateSnapshot, ToolCallResult},
 };
 use agui_store::{
-    EndReason, EventBatch, Lease, LostRun, RunNumber, RunRecord, RunStatus, StateNumber,
-    StoreError, ThreadKey, ThreadParts, ThreadVersion,
-    host::{branch_of, now},
+    EventBatch, Lease, LostRun, RunRecord, RunStatus, StoreError, ThreadKey, host::now,
 };
 
 /// The pauses before a lost run is continued: the first, the second and each later one. A run that
@@ -305,15 +297,6 @@ impl ContinuableRun {
 }
 
 impl RestoredRun {
-    fn continuation(&mut self) -> Continuation {
-        Continuation {
-            attempt: self.attempt,
-            retracted: self.retracted_ids(),
-            marks: std::mem::take(&mut self.marks),
-            earlier_marks: self.earlier_marks,
-        }
-    }
-
     /// Returns the reason for continuing the run.
     fn cause(&self) -> &'static str {
         if self.is_handed_over { "handed_over" } else { RunErrorCode::ServerLost.as_str() }
@@ -367,121 +350,5 @@ impl RestoredRun {
         let times = vec![now().abs_diff(run.started_at); lines.len()];
         self.bytes += lines.iter().map(|line| line.len() as u64).sum::<u64>();
         EventBatch { lease: lease.clone(), first: self.lines + 1, events: lines, times }
-    }
-}
-
-fn run_continued(attempt: u32, cause: &str) -> Event {
-    Custom::new(RUN_CONTINUED, json!({ "attempt": attempt, "cause": cause })).into()
-}
-
-/// Returns a snapshot that also retracts the activities that it does not have.
-fn replaced_messages(messages: Messages) -> Event {
-    let mut snapshot = Event::from(MessagesSnapshot::new(messages));
-    let scope = json!({ "authoritativeActivityTypes": null });
-    let metadata = [("@ag-ui/client".to_owned(), scope)].into_iter().collect();
-    snapshot.base_mut().set_metadata(Some(metadata));
-    snapshot
-}
-
-/// The attempt that a new one continues, up to its last mark.
-pub(crate) struct EarlierAttempt {
-    /// The version of the thread whose newest run it is.
-    pub(crate) version: ThreadVersion,
-    run: RunNumber,
-    first_run: Option<RunNumber>,
-    /// The replies that its agent got.
-    resume: Vec<ResumeEntry>,
-    kept: Transcript,
-    lost: u32,
-    pub(crate) continuation: Continuation,
-}
-
-impl EarlierAttempt {
-    /// Reads an ended attempt. Returns `None` if it cannot be continued.
-    pub(crate) async fn read(
-        threads: &ThreadCore,
-        key: &ThreadKey,
-        attempt: &RunRecord,
-        first_run: Option<RunNumber>,
-    ) -> Result<Option<Self>, StoreError> {
-        let store = &threads.store;
-        if !attempt.detached || !store.store.is_durable() {
-            return Ok(None);
-        }
-        let Some(start) = store.run_start(&key.owner, attempt.number).await? else {
-            return Ok(None);
-        };
-        let Ok(request) = StoredRequest::from_json(&start.request) else { return Ok(None) };
-        let all = ThreadParts { messages: true, ..ThreadParts::default() };
-        let Some(view) = store.thread(key, all).await? else { return Ok(None) };
-        let version = ThreadVersion { number: attempt.thread, version: view.thread.version };
-        let branch = branch_of(&view.nodes, start.head);
-        let numbers: HashSet<_> = branch.iter().map(|node| node.number).collect();
-        let began_with = view.nodes.into_iter().filter(|node| numbers.contains(&node.number));
-        let began_with: Vec<_> = began_with.map(|node| node.message).collect();
-        let mut restored =
-            RestoredRun::read(store, key, attempt, began_with.into(), start.state).await?;
-        let is_lost = attempt.end_reason == Some(EndReason::Lost);
-        if restored.is_damaged
-            || restored.lines == 0
-            || (is_lost && restored.lost >= threads.options.runs.max_continuations)
-        {
-            return Ok(None);
-        }
-        restored.attempt += 1;
-        restored.earlier_marks = restored.marks.len();
-        Ok(Some(Self {
-            version,
-            run: attempt.number,
-            first_run,
-            resume: request.into_resume(),
-            lost: restored.lost + u32::from(is_lost),
-            continuation: restored.continuation(),
-            kept: restored.kept,
-        }))
-    }
-
-    /// Returns the plan of the attempt that continues this one. What the client shows does not count.
-    pub(crate) fn plan(&self, loaded: &LoadedThread) -> Plan {
-        let messages = self.kept.messages();
-        let (stored, state) = (loaded.branch.messages(), self.kept.state());
-        // The store has files in place of data, which only whole messages have.
-        let is_stored = |(stored, kept): &(&Message, &Message)| {
-            stored.id() == kept.id()
-                && (stored == kept
-                    || !matches!(kept, Message::Assistant(_) | Message::Reasoning(_)))
-        };
-        let kept = stored.iter().zip(messages.iter()).take_while(is_stored).count();
-        let others = messages.iter().skip(kept).cloned();
-        let appended = others.map(|message| AppendedMessage::Known(Box::new(message), self.run));
-        let has_state = |(_, stored): &&(StateNumber, Value)| stored == state;
-        let known_state = loaded.state.as_ref().filter(has_state);
-        Plan::continuing(
-            BranchMatch {
-                case: BranchCase::Unseen,
-                kept,
-                updated: Vec::new(),
-                appended: appended.collect(),
-                client_differs: false,
-            },
-            (known_state.map(|(number, _)| *number), state.clone()),
-            self.first_run,
-            self.resume.clone(),
-        )
-    }
-
-    /// Returns the first line of the new attempt's log.
-    pub(crate) fn first_line(&self) -> String {
-        let Continuation { attempt, marks, .. } = &self.continuation;
-        LogMark::Earlier { attempt: *attempt, lost: self.lost, marks: marks.clone() }.to_line()
-    }
-
-    /// Returns the events after `RUN_STARTED`, for clients that show more or less than these messages.
-    pub(crate) fn snapshots(&self, input: &RunAgentInput) -> Vec<Event> {
-        vec![
-            run_continued(self.continuation.attempt, "repeated"),
-            StateSnapshot::new(input.state_or_empty()).into(),
-            replaced_messages(input.messages.clone()),
-        ]
     }
 }

@@ -19,6 +19,7 @@ mod continuation;
 pub(crate) mod control;
 pub(crate) mod conversation;
 pub(crate) mod drive;
+mod earlier_attempt;
 pub(crate) mod events;
 mod gate;
 mod launch;

@@ -4,8 +4,8 @@ use std::ops::ControlFlow;
 
 use super::{
     admission::Admission,
-    continuation::EarlierAttempt,
     conversation::repeated::{Repeated, newest_continuing},
+    earlier_attempt::EarlierAttempt,
     limits::start_error::StartError,
     request::{RunRequest, StartedRun},
     restate::{RestatedRun, StoredEnd},
@@ -37,12 +37,15 @@ impl Admission {
         let end = threads.store.end_state(&key.owner, same.thread, EndedRun::Id(&same.id)).await?;
         let end = end.filter(|_| attempt.number == newest_here);
         let repeated = Repeated::of(&attempt, is_newest);
-        let earlier = if repeated == Repeated::Continued && self.request.agent.agent.can_continue()
-        {
-            let first_run = end.as_ref().and_then(|end| end.first_run);
-            EarlierAttempt::read(threads, key, &attempt, first_run).await?
-        } else {
-            None
+        // A person may have moved the thread to another branch.
+        let at_head = end.as_ref().filter(|end| end.head == view.thread.head);
+        let earlier = match at_head {
+            Some(end)
+                if repeated == Repeated::Continued && self.request.agent.agent.can_continue() =>
+            {
+                EarlierAttempt::read(threads, key, &attempt, end.first_run).await?
+            }
+            _ => None,
         };
         if repeated == Repeated::Anew || earlier.is_some() {
             self.known = attempt.number;

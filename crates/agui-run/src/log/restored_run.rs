@@ -9,6 +9,7 @@ use crate::{
     drive::{guard::Guard, transcript::Transcript},
     measured_store::MeasuredStore,
 };
+use agui_agent::Continuation;
 use agui_protocol::{Event, Messages, RunAgentInput};
 use agui_store::{RunRecord, StoreError, ThreadKey};
 
@@ -131,8 +132,18 @@ impl RestoredRun {
         }
     }
 
+    /// Returns what its agent gets, to continue from the last mark.
+    pub(crate) fn continuation(&mut self) -> Continuation {
+        Continuation {
+            attempt: self.attempt,
+            retracted: self.retracted_ids(),
+            marks: std::mem::take(&mut self.marks),
+            earlier_marks: self.earlier_marks,
+        }
+    }
+
     /// Returns the ids of the retracted messages and calls.
-    pub(crate) fn retracted_ids(&mut self) -> HashSet<String> {
+    fn retracted_ids(&mut self) -> HashSet<String> {
         for message in self.kept.messages().iter() {
             self.ids.remove(message.id().as_str());
             for call in message.tool_calls() {
