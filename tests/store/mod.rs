@@ -185,6 +185,14 @@ mod unfenced {
         ) -> Result<Option<i64>, StoreError> {
             self.0.set_delivered(thread, run, delivered).await
         }
+        async fn set_alias(
+            &self,
+            thread: ThreadNumber,
+            run: RunNumber,
+            alias: &RunId,
+        ) -> Result<(), StoreError> {
+            self.0.set_alias(thread, run, alias).await
+        }
         async fn thread(
             &self,
             key: &ThreadKey,

@@ -83,7 +83,7 @@ macro_rules! promises {
 }
 
 promises! {
-    attempts: the_attempts_of_a_run_are_kept, the_newest_attempt_is_the_run, an_answered_request_begins_no_run,
+    attempts: the_attempts_of_a_run_are_kept, the_newest_attempt_is_the_run, an_answered_request_begins_no_run, an_alias_finds_its_run_and_answers_its_request,
         a_known_run_is_searched_after_the_other_checks, one_of_many_begins_of_a_request_succeeds;
     begin: the_first_run_creates_the_thread, a_thread_has_at_most_one_running_run,
         the_same_id_of_two_owners_is_two_threads, one_of_many_concurrent_begins_succeeds,

@@ -155,6 +155,18 @@ impl Store for MemoryStore {
         Ok(Some(entry.thread.version))
     }
 
+    async fn set_alias(
+        &self,
+        _thread: ThreadNumber,
+        run: RunNumber,
+        alias: &RunId,
+    ) -> StoreResult<()> {
+        if let Some(run) = self.0.lock().run_mut(run) {
+            run.alias = Some(alias.clone());
+        }
+        Ok(())
+    }
+
     async fn thread(
         &self,
         key: &ThreadKey,
@@ -254,8 +266,8 @@ impl Store for MemoryStore {
         id: &RunId,
     ) -> StoreResult<Option<RunRecord>> {
         let tables = self.0.lock();
-        let newest = tables.threads.get(&thread).and_then(|entry| entry.newest_attempt(id));
-        Ok(newest.cloned())
+        let Some(entry) = tables.threads.get(&thread) else { return Ok(None) };
+        Ok(entry.newest_attempt(id).or_else(|| entry.aliased(id)).cloned())
     }
 
     async fn attempts(

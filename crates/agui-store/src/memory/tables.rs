@@ -48,6 +48,7 @@ pub(super) struct ThreadEntry {
 #[derive(Debug, Default)]
 pub(super) struct RunEntry {
     pub(super) record: RunRecord,
+    pub(super) alias: Option<RunId>,
     pub(super) head: MessageNumber,
     pub(super) first_run: Option<RunNumber>,
     pub(super) interrupts: Vec<Interrupt>,
@@ -164,6 +165,12 @@ impl ThreadEntry {
         self.runs.iter().rev().map(|run| &run.record).find(|run| run.id == *id)
     }
 
+    /// Returns the newest run that has a second id.
+    pub(super) fn aliased(&self, alias: &RunId) -> Option<&RunRecord> {
+        let run = self.runs.iter().rev().find(|run| run.alias.as_ref() == Some(alias));
+        run.map(|run| &run.record)
+    }
+
     pub(super) fn next_attempt(&self, id: &RunId) -> u32 {
         self.newest_attempt(id).map_or(1, |newest| newest.attempt.saturating_add(1))
     }
@@ -171,9 +178,11 @@ impl ThreadEntry {
     /// Returns the newest run that answers the request of a new run, and that its caller does not know.
     fn known_run(&self, new: &NewRun<'_>) -> Option<&RunRecord> {
         let asked = new.asked?;
-        let unseen = self.runs.iter().rev().map(|run| &run.record);
-        let mut unseen = unseen.take_while(|run| run.number > new.known);
-        unseen.find(|run| run.id == *new.run_id && run.asked.as_deref() == Some(asked))
+        let mut unseen = self.runs.iter().rev().take_while(|run| run.record.number > new.known);
+        let is_called =
+            |run: &RunEntry| run.record.id == *new.run_id || run.alias.as_ref() == Some(new.run_id);
+        let known = unseen.find(|run| is_called(run) && run.record.asked.as_deref() == Some(asked));
+        known.map(|run| &run.record)
     }
 
     /// Writes messages. `added` are the bytes of the new ones and of a new state.

@@ -59,6 +59,8 @@ const SET_DELIVERED: &str = "
     WITH run AS (UPDATE agui_runs SET delivered = $3 WHERE number = $2)
     UPDATE agui_threads SET version = version + 1 WHERE number = $1 RETURNING version";
 
+const SET_ALIAS: &str = "UPDATE agui_runs SET alias = $2 WHERE number = $1";
+
 const OWNER: &str = "SELECT owner FROM agui_threads WHERE number = $1";
 
 const SET_FEEDBACK: &str = "
@@ -229,6 +231,16 @@ impl Store for PostgresStore {
     ) -> StoreResult<Option<i64>> {
         let set = sqlx::query(SET_DELIVERED).bind(thread).bind(run).bind(delivered);
         self.pool.first(set).await?.map(|row| Ok(row.try_get(0)?)).transpose()
+    }
+
+    async fn set_alias(
+        &self,
+        _thread: ThreadNumber,
+        run: RunNumber,
+        alias: &RunId,
+    ) -> StoreResult<()> {
+        let set = sqlx::query(SET_ALIAS).bind(run).bind(&*name_to_text(alias));
+        self.pool.first(set).await.map(drop)
     }
 
     async fn thread(
