@@ -5,8 +5,7 @@ import assert from "node:assert/strict";
 import { execFile, spawn } from "node:child_process";
 import { randomUUID } from "node:crypto";
 import { once } from "node:events";
-import { existsSync } from "node:fs";
-import { mkdir, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
+import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -24,7 +23,7 @@ import { cuttingProxy } from "./cut.mjs";
 import { configFile, listen } from "./models.mjs";
 import { startServer } from "./server.mjs";
 import { parse } from "./sse.mjs";
-import { CONTINUE, countTo, deltas, entry, post, promise, readThread, said, textOf, useServer } from "./threads.mjs";
+import { CONTINUE, countTo, deltas, entry, promise, readThread, said, textOf, useServer } from "./threads.mjs";
 
 const server = useServer();
 useTabs();
@@ -45,6 +44,16 @@ function mounted(Agent, url, threadId, message) {
     return { ok, status, headers, body: { getReader: () => ({ read: () => reader.read(), cancel }) } };
   };
   return page;
+}
+
+/** Asks for another answer to a message, and requires its first word within a second. */
+async function answeredAnew(page, message) {
+  page.setMessages([message]);
+  const began = performance.now();
+  let firstWord;
+  const onTextMessageContentEvent = () => void (firstWord ??= performance.now() - began);
+  await page.runAgent({ runId: "second" }, { onTextMessageContentEvent });
+  assert.ok(firstWord < 1000, `the first word came after ${firstWord} ms`);
 }
 
 /** Polls a thread until none of its runs is running. */
@@ -94,8 +103,9 @@ for (const [version, Agent] of Object.entries(AGENTS)) {
     await page.runAgent({ runId }).catch(() => {});
     assert.ok(!contents(page).at(-1)[1].endsWith("10"), "the first connection brought a part");
     await page.runAgent({ runId });
-    assert.deepEqual(contents(page), [["user", "count to 10"], ["assistant", countTo(10)]]);
-    assert.deepEqual(contents(await ended(server, threadId)), contents(page));
+    const shown = contents(page);
+    assert.deepEqual([shown[0], shown.at(-1)], [["user", "count to 10"], ["assistant", countTo(10)]]);
+    assert.deepEqual(contents(await ended(server, threadId)), shown);
   });
 
   for (const hasIds of [true, false]) {
@@ -132,7 +142,7 @@ test("two pages with the documented fetch and one run id: each stream starts onc
   const resumingFetch = new Function("fetch", `${program} return resumingFetch;`);
   const proxy = await cuttingProxy(server.url, []);
   t.after(proxy.close);
-  const [threadId, runId, message] = [randomUUID(), randomUUID(), said("count to 100")];
+  const [threadId, runId, message] = [randomUUID(), randomUUID(), said("count to 50")];
   const pages = [1, 2].map(() => {
     const requests = [];
     const page = mounted(HttpAgent, proxy.url, threadId, message);
@@ -142,49 +152,47 @@ test("two pages with the documented fetch and one run id: each stream starts onc
   await Promise.all(pages.map(({ page }) => page.runAgent({ runId, forwardedProps: CONTINUE })));
   for (const { page, requests } of pages) {
     assert.deepEqual(requests, ["POST /send-message"]);
-    assert.deepEqual(contents(page), [["user", "count to 100"], ["assistant", countTo(100)]]);
+    assert.deepEqual(contents(page), [["user", "count to 50"], ["assistant", countTo(50)]]);
   }
   assert.equal((await ended(server, threadId)).runs.length, 1);
 });
 
-for (const [name, forwardedProps] of [["detached", CONTINUE]]) {
-  test(`two TanStack tabs of one run ${name}: each stream starts once, and none ends the other`, async (t) => {
-    const threadId = randomUUID();
-    const whole = countTo(100);
-    const open = (more) => {
-      const [requests, errors, complete] = [[], [], promise()];
-      const texts = (messages) => messages.flatMap(({ parts }) => parts.flatMap(({ content }) => content ?? []));
-      const client = new ChatClient({
-        threadId,
-        connection: fetchServerSentEvents(`${server.url}/send-message`, {
-          reconnect: { delayMs: 10 },
-          fetchClient: counted(requests),
-        }),
-        forwardedProps,
-        onError: (error) => errors.push(String(error)),
-        onMessagesChange: (messages) => void (texts(messages).includes(whole) && complete.keep()),
-        ...more,
-      });
-      client.attach();
-      t.after(() => client.dispose());
-      return { client, requests, errors, complete: complete.kept };
-    };
-    const first = open();
-    const sent = first.client.sendMessage("count to 100");
-    for (;;) {
-      const response = await fetch(`${server.url}/threads/${threadId}`);
-      if (response.ok && (await response.json()).activeRunId) break;
-      await pause(20);
-    }
-    const second = open({ persistence: true });
-    await Promise.all([sent, first.complete, second.complete]);
-    assert.deepEqual([first.errors, second.errors], [[], []]);
-    assert.deepEqual(first.requests, ["POST /send-message"]);
-    // The list of messages, and the run.
-    assert.deepEqual(second.requests, ["GET /send-message", "GET /send-message"]);
-    assert.equal((await ended(server, threadId)).runs.length, 1);
-  });
-}
+test("two TanStack tabs of one detached run: each stream starts once, and none ends the other", async (t) => {
+  const threadId = randomUUID();
+  const whole = countTo(50);
+  const open = (more) => {
+    const [requests, errors, complete] = [[], [], promise()];
+    const texts = (messages) => messages.flatMap(({ parts }) => parts.flatMap(({ content }) => content ?? []));
+    const client = new ChatClient({
+      threadId,
+      connection: fetchServerSentEvents(`${server.url}/send-message`, {
+        reconnect: { delayMs: 10 },
+        fetchClient: counted(requests),
+      }),
+      forwardedProps: CONTINUE,
+      onError: (error) => errors.push(String(error)),
+      onMessagesChange: (messages) => void (texts(messages).includes(whole) && complete.keep()),
+      ...more,
+    });
+    client.attach();
+    t.after(() => client.dispose());
+    return { client, requests, errors, complete: complete.kept };
+  };
+  const first = open();
+  const sent = first.client.sendMessage("count to 50");
+  for (;;) {
+    const response = await fetch(`${server.url}/threads/${threadId}`);
+    if (response.ok && (await response.json()).activeRunId) break;
+    await pause(20);
+  }
+  const second = open({ persistence: true });
+  await Promise.all([sent, first.complete, second.complete]);
+  assert.deepEqual([first.errors, second.errors], [[], []]);
+  assert.deepEqual(first.requests, ["POST /send-message"]);
+  // The list of messages, and the run.
+  assert.deepEqual(second.requests, ["GET /send-message", "GET /send-message"]);
+  assert.equal((await ended(server, threadId)).runs.length, 1);
+});
 
 test("CopilotKit: two tabs send one run id at once, and both show its answer", async () => {
   const [threadId, runId, message] = [randomUUID(), randomUUID(), said("count to 10")];
@@ -193,18 +201,19 @@ test("CopilotKit: two tabs send one run id at once, and both show its answer", a
   for (const tab of tabs) assert.equal((await tab.requireStored()).runs.length, 1);
 });
 
-/** README's first line of curl, for another server. Returns the events of one run of it. */
-async function pasteReadme(url, agent = "") {
+const shell = async (line) => (await promisify(execFile)("sh", ["-c", line])).stdout;
+
+/** Runs README's first line of curl against a server. Returns the events. */
+async function pasteReadme(url) {
   const readme = await readFile(new URL("../../README.md", import.meta.url), "utf8");
   const [line] = /curl -N http:\/\/127\.0\.0\.1:8080\/send-message.*?\n}'/s.exec(readme);
-  const { stdout } = await promisify(execFile)("sh", ["-c", line.replace("http://127.0.0.1:8080", url + agent)]);
-  return { line, events: parse(stdout) };
+  return parse(await shell(line.replace("http://127.0.0.1:8080", url)));
 }
 
 test("README's line of curl streams each time that it is pasted", async () => {
   const texts = [];
   for (let times = 0; times < 3; times++) {
-    const { events } = await pasteReadme(server.url);
+    const events = await pasteReadme(server.url);
     assert.ok(!restated(events) && events.at(-1).type === "RUN_FINISHED");
     texts.push(textOf(events));
   }
@@ -214,7 +223,6 @@ test("README's line of curl streams each time that it is pasted", async () => {
 
 describe("an agent that pays", () => {
   const paid = [];
-  const used = {};
   const config = (approval, url, model) => `default_agent = "assistant"
 [agents.assistant]
 kind = "llm"
@@ -233,14 +241,15 @@ parameters = { type = "object", properties = { to = { type = "string" } } }
 `;
   const USAGE = { prompt_tokens: 100, completion_tokens: 7, total_tokens: 107 };
 
-  /** Starts a server whose tool needs an approval, or not. */
-  async function paying(t, approval) {
+  /** Starts a server whose tool needs an approval, or not. `hangs`: its service does not respond. */
+  async function paying(t, approval, { hangs = false } = {}) {
     const service = await listen((request, response) => {
       paid.push(request.url);
+      if (hangs) return;
       response.writeHead(200, { "content-type": "application/json" }).end('{"paid":true}');
     });
     const model = await startModel((messages) =>
-      messages.at(-1).role === "tool"
+      messages.at(-1).role === "tool" || paid.length > 0
         ? { text: `So: ${messages.at(-1).content}`, usage: USAGE }
         : { tool: "pay", arguments: { to: "Ada" }, usage: USAGE },
     );
@@ -257,7 +266,7 @@ parameters = { type = "object", properties = { to = { type = "string" } } }
   test("README's line of curl pays once, and its repetitions say that they restate", async (t) => {
     const { url } = await paying(t, "never");
     const seen = [];
-    for (let times = 0; times < 3; times++) seen.push((await pasteReadme(url)).events);
+    for (let times = 0; times < 3; times++) seen.push(await pasteReadme(url));
     assert.deepEqual(seen.map(restated), [false, true, true]);
     assert.deepEqual(seen.map(textOf), Array(3).fill('So: {"paid":true}'));
     assert.deepEqual(seen.map((events) => events.at(-1).type), Array(3).fill("RUN_FINISHED"));
@@ -272,7 +281,7 @@ parameters = { type = "object", properties = { to = { type = "string" } } }
       t.after(proxy.close);
       const [threadId, runId, message] = [randomUUID(), randomUUID(), said("Pay")];
       const broken = mounted(Agent, proxy.url, threadId, message);
-      const [whole] = [mounted(Agent, running.url, threadId, message)];
+      const whole = mounted(Agent, running.url, threadId, message);
       await Promise.all([broken.runAgent({ runId }).catch(() => {}), whole.runAgent({ runId })]);
       await ended(running, threadId);
       await broken.runAgent({ runId });
@@ -284,6 +293,20 @@ parameters = { type = "object", properties = { to = { type = "string" } } }
       assert.deepEqual([paid.length, stored.runs.length], [1, 1]);
     });
   }
+
+  test("a new answer after a stop does not wait for a tool that hangs", async (t) => {
+    for (const method of ["warn", "error"]) t.mock.method(console, method, () => {});
+    const running = await paying(t, "never", { hangs: true });
+    const [threadId, message] = [randomUUID(), said("Pay")];
+    const page = mounted(HttpAgent, running.url, threadId, message);
+    const stopped = page.runAgent({ runId: "first" });
+    while (paid.length === 0) await pause(5);
+    page.abortRun();
+    await stopped;
+    await pause(50);
+    await answeredAnew(page, message);
+    assert.equal(paid.length, 1);
+  });
 
   test("CopilotKit: a reply under the run id of its question keeps the tool's card, and counts both attempts", async (t) => {
     const running = await paying(t, "always");
@@ -312,8 +335,13 @@ parameters = { type = "object", properties = { to = { type = "string" } } }
   });
 });
 
-/** Starts nginx with deploy/nginx.conf in front of a server. */
+/** Starts nginx with deploy/nginx.conf in front of a server. Returns `undefined` if it is not installed, which CI does not allow. */
 async function startNginx(t, url) {
+  const program = await shell("PATH=$PATH:/usr/sbin command -v nginx || true");
+  if (!program) {
+    assert.notEqual(process.env.CI, "true", "nginx is not installed: see tests/run.sh");
+    return void t.skip("nginx is not installed");
+  }
   const folder = await mkdtemp(join(tmpdir(), "agui-nginx-"));
   const free = createServer().listen(0, "127.0.0.1");
   await once(free, "listening");
@@ -327,7 +355,7 @@ async function startNginx(t, url) {
   const paths = temporary.map((name) => `${name}_temp_path ${folder}/${name};`).join(" ");
   const main = `daemon off; master_process off; pid ${folder}/pid; error_log stderr; events {} http { access_log off; ${paths} ${site} }`;
   await writeFile(join(folder, "nginx.conf"), main);
-  const child = spawn("nginx", ["-e", "stderr", "-c", join(folder, "nginx.conf")], { stdio: "ignore" });
+  const child = spawn(program.trim(), ["-e", "stderr", "-c", join(folder, "nginx.conf")], { stdio: "ignore" });
   t.after(async () => {
     child.kill("SIGKILL");
     await rm(folder, { recursive: true });
@@ -343,6 +371,7 @@ for (const [way, through] of [["direct", async (_, url) => url], ["through nginx
     test(`a new answer ${wait} ms after a stop, ${way}`, async (t) => {
       for (const method of ["warn", "error"]) t.mock.method(console, method, () => {});
       const url = await through(t, server.url);
+      if (!url) return;
       const [threadId, message] = [randomUUID(), said("count to 20")];
       const page = mounted(HttpAgent, url, threadId, message);
       const heard = deltas(3);
@@ -351,15 +380,12 @@ for (const [way, through] of [["direct", async (_, url) => url], ["through nginx
       page.abortRun();
       await stopped;
       await pause(wait);
-      page.setMessages([message]);
-      const began = performance.now();
-      let firstWord;
-      await page.runAgent({ runId: "second" }, { onTextMessageContentEvent: () => void (firstWord ??= performance.now() - began) });
-      assert.ok(firstWord < 1000, `the first word came after ${firstWord} ms`);
+      await answeredAnew(page, message);
       assert.deepEqual(contents(page), [["user", "count to 20"], ["assistant", countTo(20)]]);
       const stored = await ended(server, threadId);
       assert.deepEqual(contents(stored), contents(page));
-      t.diagnostic(`${stored.runs.length} runs`);
+      // A stop that the server has not seen yet looks like a connection that was lost: the page then has the same run.
+      if (wait === 250) assert.equal(stored.runs.length, 2);
     });
   }
 }
