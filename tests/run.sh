@@ -139,7 +139,7 @@ npm_packages() { # npm_packages FOLDER
 }
 
 web_pages() {
-    npm_packages tests/browser && npm_packages web && npm_packages examples/web && npm --prefix examples/web run build
+    npm_packages tests/browser && npm_packages tests/real && npm_packages web && npm_packages examples/web && npm --prefix examples/web run build
 }
 
 python_packages() {
@@ -147,7 +147,8 @@ python_packages() {
         python_environment tests/.venv-agent-framework tests/py/agent-framework.txt &&
         python_environment tests/.venv-mcp tests/py/mcp.txt &&
         python_environment tests/.venv-packages tests/py/packages.txt &&
-        python_environment tests/.venv-real tests/real/requirements.txt
+        python_environment tests/.venv-real tests/real/requirements.txt &&
+        python_environment tests/.venv-frameworks tests/real/frameworks.txt
 }
 
 python_environment() { # python_environment FOLDER REQUIREMENTS
@@ -224,6 +225,9 @@ browser() { AGUI_SERVER_BIN=$target/debug/agui-server node --test --test-timeout
 # The packages of a release, made from the debug binary.
 packages() { AGUI_SERVER_BIN=$target/debug/agui-server node --test --test-timeout=300000 tests/packages; }
 
+# Identity providers, MCP servers and AG-UI frameworks of others.
+real_partners() { AGUI_SERVER_BIN=$target/debug/agui-server node --test --test-timeout=300000 --test-concurrency=2 tests/real; }
+
 python_models() {
     AGUI_SERVER_BIN=$target/debug/agui-server node tests/js/run.mjs "$target/tmp/captured" &&
         tests/.venv/bin/python tests/py/validate.py "$target/tmp/captured" "$target/tmp/corpus"
@@ -286,13 +290,14 @@ if [ -n "$all" ]; then
     possible 'npm clients' 'build' 'npm packages' && start 'npm clients' npm_clients
     possible 'browser' 'build' 'web pages' 'Python packages' && start 'browser' browser
     possible 'packages' 'build' 'Python packages' && start 'packages' packages
+    possible 'real partners' 'build' 'npm packages' 'web pages' 'Python packages' && start 'real partners' real_partners
     step 'clippy' clippy
 else
     possible 'corpus' 'build' && step 'corpus' corpus
     possible 'npm clients' 'build' 'npm packages' && start 'npm clients' npm_clients
     possible 'Rust tests' 'build' && step 'Rust tests' rust_tests
 fi
-for suite in 'npm clients' 'Python models' 'browser' 'packages'; do finish "$suite"; done
+for suite in 'npm clients' 'Python models' 'browser' 'packages' 'real partners'; do finish "$suite"; done
 
 # --- What takes long ------------------------------------------------------------------------------
 

@@ -1,0 +1,122 @@
+"""AG-UI endpoints of Pydantic AI at /pydantic-ai and of Agno at /agno/agui, with the same models and tools.
+
+The model calls the tool that a message starts with, says what a tool has returned, and otherwise says all that the user has said. Prints
+its URL, and ends with its standard input.
+"""
+
+import json
+import os
+import sys
+import threading
+
+os.environ.update(AGNO_TELEMETRY="false", OTEL_SDK_DISABLED="true")
+
+import uvicorn
+from agno.agent import Agent as AgnoAgent
+from agno.db.in_memory import InMemoryDb
+from agno.models.base import Model
+from agno.models.response import ModelResponse
+from agno.os.interfaces.agui import AGUI
+from agno.tools import tool
+from fastapi import FastAPI, Request
+from pydantic_ai import Agent, DeferredToolRequests
+from pydantic_ai.messages import ToolReturnPart, UserPromptPart
+from pydantic_ai.models.function import DeltaToolCall, FunctionModel
+from pydantic_ai.ui.ag_ui import AGUIAdapter
+
+
+def next_step(said, result):
+    """Returns a tool and its arguments, or a text: after all texts of the user, or after the result of a tool."""
+    if result is not None:
+        return f"The tool says: {result}"
+    name, _, argument = said[-1].partition(" ")
+    if name in ("weather", "pay", "pick"):
+        return name, {"value": argument}
+    return "I remember: " + ", ".join(said)
+
+
+def weather(value: str) -> str:
+    """Returns the weather in a city."""
+    return f"Sunny in {value}"
+
+
+def pay(value: str) -> str:
+    """Pays an amount, after a person has agreed."""
+    return f"paid {value}"
+
+
+async def pydantic_step(messages, _):
+    parts = [part for message in messages for part in message.parts]
+    said = [part.content for part in parts if isinstance(part, UserPromptPart)]
+    last = messages[-1].parts[-1]
+    step = next_step(said, last.content if isinstance(last, ToolReturnPart) else None)
+    if isinstance(step, str):
+        for word in step.split(" "):
+            yield word + " "
+    else:
+        yield {0: DeltaToolCall(name=step[0], json_args=json.dumps(step[1]))}
+
+
+pydantic = Agent(FunctionModel(stream_function=pydantic_step), output_type=[str, DeferredToolRequests])
+pydantic.tool_plain(weather)
+pydantic.tool_plain(requires_approval=True)(pay)
+
+
+class AgnoModel(Model):
+    def step(self, messages):
+        said = [message.content for message in messages if message.role == "user"]
+        last = messages[-1]
+        step = next_step(said, last.content if last.role == "tool" else None)
+        if isinstance(step, str):
+            return ModelResponse(role="assistant", content=step)
+        call = {"name": step[0], "arguments": json.dumps(step[1])}
+        return ModelResponse(role="assistant", tool_calls=[{"id": f"call-{os.urandom(4).hex()}", "type": "function", "function": call}])
+
+    def invoke(self, messages, **_):
+        return self.step(messages)
+
+    async def ainvoke(self, messages, **_):
+        return self.step(messages)
+
+    def invoke_stream(self, messages, **_):
+        yield self.step(messages)
+
+    async def ainvoke_stream(self, messages, **_):
+        yield self.step(messages)
+
+    def _parse_provider_response(self, response, **_):
+        return response
+
+    def _parse_provider_response_delta(self, response):
+        return response
+
+
+agno = AgnoAgent(
+    model=AgnoModel(id="m"),
+    tools=[weather, tool(requires_confirmation=True)(pay)],
+    db=InMemoryDb(),
+    add_history_to_context=True,
+    telemetry=False,
+)
+app = FastAPI()
+app.include_router(AGUI(agent=agno, prefix="/agno").get_router())
+
+
+@app.post("/pydantic-ai")
+async def run_pydantic(request: Request):
+    return await AGUIAdapter.dispatch_request(request, agent=pydantic)
+
+
+class Server(uvicorn.Server):
+    async def startup(self, sockets=None):
+        await super().startup(sockets)
+        print(f"http://127.0.0.1:{self.servers[0].sockets[0].getsockname()[1]}", flush=True)
+
+
+def end_with_input():
+    sys.stdin.read()
+    os._exit(0)
+
+
+threading.Thread(target=end_with_input, daemon=True).start()
+Server(uvicorn.Config(app, host="127.0.0.1", port=0, log_level="warning")).run()

@@ -1,0 +1,71 @@
+// Agents of Pydantic AI and Agno as remote agents: one walk for all. The endpoints are in frameworks.py.
+
+import assert from "node:assert/strict";
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { existsSync } from "node:fs";
+import { after, before, describe, test } from "node:test";
+import { fileURLToPath } from "node:url";
+
+import { configFile } from "../js/models.mjs";
+import { Page, said, textOf, useServer } from "../js/threads.mjs";
+
+const path = (name) => fileURLToPath(new URL(name, import.meta.url));
+const PYTHON = path("../.venv-frameworks/bin/python");
+
+/** Starts the endpoints. They end with their standard input. */
+async function startFrameworks() {
+  const child = spawn(PYTHON, [path("frameworks.py")], { stdio: ["pipe", "pipe", "inherit"] });
+  const [url] = await once(child.stdout, "data");
+  const stop = async () => {
+    child.stdin.end();
+    if (child.exitCode === null) await once(child, "exit");
+  };
+  return { url: url.toString().trim(), stop };
+}
+
+const reason = existsSync(PYTHON) ? false : `${PYTHON} is missing: see tests/run.sh`;
+
+describe("frameworks in Python", { skip: reason }, () => {
+  let endpoints, file;
+  before(async () => {
+    endpoints = await startFrameworks();
+    const agent = (name, at) => `[agents.${name}]\nkind = "remote"\nurl = "${endpoints.url}${at}"\n`;
+    file = await configFile(`default_agent = "agno"\n` + agent("pydantic-ai", "/pydantic-ai") + agent("agno", "/agno/agui"));
+  });
+  const server = useServer(() => ({ config: file.config }));
+  after(() => Promise.all([endpoints?.stop(), file?.remove()]));
+
+  const open = (agent) => new Page(server, { url: `${server.url}/agents/${agent}/send-message` });
+  const result = (events) => events.find(({ type }) => type === "TOOL_CALL_RESULT")?.content;
+
+  // Agno reads the newest message alone, and remembers by thread: with `thread_ids = "branch"` an edit begins anew.
+  for (const [agent, afterEdit] of [["pydantic-ai", "apple, cherry"], ["agno", "cherry"]]) {
+    test(`${agent}: a message, a tool, a second message, an edit`, async () => {
+      const page = open(agent);
+      assert.equal(textOf((await page.say("apple")).events).trim(), "I remember: apple");
+      const { events, finished } = await page.say("weather Paris");
+      assert.match(result(events), /Sunny in Paris/);
+      assert.equal(textOf(events).trim(), "The tool says: Sunny in Paris");
+      assert.deepEqual(finished, ["success"]);
+      assert.equal(textOf((await page.say("plum")).events).trim(), "I remember: apple, weather Paris, plum");
+      await page.requireStored();
+
+      page.setMessages([...page.messages.slice(0, 2), said("cherry")]);
+      assert.equal(textOf((await page.say()).events).trim(), `I remember: ${afterEdit}`);
+      await page.requireStored();
+    });
+  }
+
+  for (const approved of [true, false])
+    test(`pydantic-ai: a call runs once, and only if a person agrees (${approved})`, async () => {
+      const page = open("pydantic-ai");
+      assert.deepEqual((await page.say("pay 5")).finished, ["interrupt"]);
+      const { events, finished } = await page.answer({ approved });
+      assert.deepEqual(finished, ["success"], JSON.stringify(events));
+      assert.match(textOf(events), approved ? /The tool says: paid 5/ : /denied/);
+      const { messages } = await page.requireStored();
+      assert.equal(messages.filter(({ role }) => role === "tool").length, 1);
+      assert.equal(textOf((await page.say("plum")).events).trim(), "I remember: pay 5, plum");
+    });
+});
