@@ -2,16 +2,16 @@
 
 use agui_server::{
     Server,
-    agent::{RunContext, events as known},
+    agent::{EventStream, RunContext, event_stream, events as known},
     options::HttpOptions,
     protocol::{Event, RunAgentInput},
 };
 use serde_json::{Value, json};
 
-use crate::support::running::{Running, events};
+use crate::support::running::{Running, TEST_TIMEOUT, events};
 
 /// An agent that thinks, shows a picture as the result of a tool, and says something.
-fn thinking(_: RunAgentInput, _: RunContext) -> agui_server::agent::EventStream {
+fn thinking(_: RunAgentInput, _: RunContext) -> EventStream {
     let image =
         json!({ "type": "image", "source": { "type": "url", "value": "https://a.test/b.png" } });
     let said: Vec<Event> = serde_json::from_value(json!([
@@ -100,4 +100,44 @@ async fn with_an_older_oldest_client_old_ones_get_thinking_and_only_texts() {
     assert!(types(&sent).contains(&"REASONING_START"), "{sent:?}");
     assert!(types(&sent).contains(&"ACTIVITY_SNAPSHOT"), "{sent:?}");
     assert!(messages(&connected)[0]["content"].is_array());
+}
+
+/// An agent whose subagent begins to speak, and never ends.
+fn team(_: RunAgentInput, _: RunContext) -> EventStream {
+    let said: Vec<Event> = serde_json::from_value(json!([
+        { "type": "SUBAGENT_STARTED", "subagentRunId": "s", "name": "writer" },
+        { "type": "TEXT_MESSAGE_START", "messageId": "w", "role": "assistant", "subagentRunId": "s" },
+        { "type": "TEXT_MESSAGE_CONTENT", "messageId": "w", "delta": "Dear", "subagentRunId": "s" },
+    ]))
+    .unwrap();
+    event_stream(async_stream::try_stream! {
+        for event in said {
+            yield event;
+        }
+        std::future::pending::<()>().await;
+    })
+}
+
+#[tokio::test]
+async fn a_client_that_connects_gets_no_subagents_of_an_agent_whose_clients_are_old() {
+    let mut options = HttpOptions::default();
+    options.without_subagents.insert("team".to_owned());
+    let server = Running::start(Server::new().agent("team", team).http_options(options)).await;
+    let begin = async |path: &str, more: Value| {
+        let mut input = json!({ "threadId": "t", "runId": "r", "messages": [
+            { "id": "u", "role": "user", "content": "Write." },
+        ] });
+        input.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        let mut response = server.post(path).json(&input).send().await.unwrap();
+        let mut text = String::new();
+        while !text.contains("TEXT_MESSAGE_CONTENT") {
+            let chunk = tokio::time::timeout(TEST_TIMEOUT, response.chunk()).await.unwrap();
+            text.push_str(std::str::from_utf8(&chunk.unwrap().unwrap()).unwrap());
+        }
+        text.to_lowercase().contains("subagent")
+    };
+    let detached = json!({ "forwardedProps": { "onDisconnect": "continue" } });
+    assert!(!begin("/send-message", detached).await);
+    assert!(!begin("/threads/t/connect", json!({})).await);
+    assert!(begin("/threads/t/connect", json!({ "protocolVersion": "1.1" })).await);
 }

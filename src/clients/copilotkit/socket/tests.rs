@@ -17,7 +17,7 @@ use tower::ServiceExt as _;
 use super::*;
 use crate::{
     auth::Authenticator,
-    http::{HttpOptions, router},
+    http::{HttpOptions, client::Clients, router},
 };
 use agui_agents::Echo;
 use agui_run::{host::Runs, threads::Threads};
@@ -32,7 +32,7 @@ struct TestServer {
 impl TestServer {
     fn new(max_streams: usize, auth: Authenticator) -> Self {
         let tokens = Arc::new(JoinTokens::from_keys(&[]));
-        let optional = vec![route_set("/copilotkit", tokens.clone())];
+        let optional = vec![route_set(("CopilotKit", ""), "/copilotkit", tokens.clone())];
         let agents = (0..=MAX_CHANNELS).map(|n| format!("agent{n}"));
         let runs = agents.fold(Runs::builder(), |runs, name| runs.agent(name, Arc::new(Echo)));
         let dependencies = Arc::new(Vec::new);
@@ -41,7 +41,7 @@ impl TestServer {
             runs.clone(),
             auth,
             HttpOptions { max_streams, ..HttpOptions::default() },
-            false,
+            Clients(Vec::new()),
             Vec::new(),
             optional,
             dependencies,
