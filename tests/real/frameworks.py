@@ -1,17 +1,22 @@
-"""AG-UI endpoints of Pydantic AI at /pydantic-ai and of Agno at /agno/agui, with the same models and tools.
+"""AG-UI endpoints of Pydantic AI, LlamaIndex, Strands and Agno, with the same model and tools.
 
 The model calls the tool that a message starts with, says what a tool has returned, and otherwise says all that the user has said. Prints
 its URL, and ends with its standard input.
 """
 
 import json
+import logging
 import os
 import sys
 import threading
 
+# Strands says there that a response ends in another task than it began in.
+logging.getLogger("opentelemetry.context").setLevel(logging.CRITICAL + 1)
 os.environ.update(AGNO_TELEMETRY="false", OTEL_SDK_DISABLED="true")
 
+import strands
 import uvicorn
+from ag_ui_strands import StrandsAgent, add_strands_fastapi_endpoint
 from agno.agent import Agent as AgnoAgent
 from agno.db.in_memory import InMemoryDb
 from agno.models.base import Model
@@ -103,6 +108,33 @@ agno = AgnoAgent(
     add_history_to_context=True,
     telemetry=False,
 )
+class StrandsModel(strands.models.Model):
+    def get_config(self):
+        return {}
+
+    def update_config(self, **_):
+        pass
+
+    def structured_output(self, *_, **__):
+        raise NotImplementedError
+
+    async def stream(self, messages, *_, **__):
+        blocks = [(message["role"], block) for message in messages for block in message["content"]]
+        said = [block["text"] for role, block in blocks if role == "user" and "text" in block]
+        last = blocks[-1][1].get("toolResult")
+        step = next_step(said, last["content"][0]["text"] if last else None)
+        yield {"messageStart": {"role": "assistant"}}
+        if isinstance(step, str):
+            yield {"contentBlockStart": {"start": {}}}
+            yield {"contentBlockDelta": {"delta": {"text": step}}}
+        else:
+            call = {"toolUseId": f"call-{os.urandom(4).hex()}", "name": step[0]}
+            yield {"contentBlockStart": {"start": {"toolUse": call}}}
+            yield {"contentBlockDelta": {"delta": {"toolUse": {"input": json.dumps(step[1])}}}}
+        yield {"contentBlockStop": {}}
+        yield {"messageStop": {"stopReason": "end_turn" if isinstance(step, str) else "tool_use"}}
+
+
 class LlamaModel(FunctionCallingLLM):
     @property
     def metadata(self):
@@ -136,6 +168,8 @@ class LlamaModel(FunctionCallingLLM):
 
 app = FastAPI()
 llama = get_ag_ui_workflow_router(llm=LlamaModel(), backend_tools=[FunctionTool.from_defaults(weather)])
+strands_agent = strands.Agent(model=StrandsModel(), tools=[strands.tool(weather)], callback_handler=None)
+add_strands_fastapi_endpoint(app, StrandsAgent(strands_agent, name="strands"), path="/strands")
 app.include_router(llama, prefix="/llama-index")
 app.include_router(AGUI(agent=agno, prefix="/agno").get_router())
 

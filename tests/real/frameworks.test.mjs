@@ -1,4 +1,4 @@
-// Agents of Pydantic AI and Agno as remote agents: one walk for all. The endpoints are in frameworks.py.
+// Agents of Pydantic AI, LlamaIndex, Strands and Agno as remote agents: one walk for all. The endpoints are in frameworks.py.
 
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
@@ -32,7 +32,9 @@ describe("frameworks in Python", { skip: reason }, () => {
   before(async () => {
     endpoints = await startFrameworks();
     const agent = (name, at) => `[agents.${name}]\nkind = "remote"\nurl = "${endpoints.url}${at}"\n`;
-    file = await configFile(`default_agent = "agno"\n` + agent("pydantic-ai", "/pydantic-ai") + agent("llama-index", "/llama-index/run") + agent("agno", "/agno/agui"));
+    const paths = { "pydantic-ai": "/pydantic-ai", "llama-index": "/llama-index/run", strands: "/strands", agno: "/agno/agui" };
+    const agents = Object.entries(paths).map(([name, at]) => agent(name, at));
+    file = await configFile(`default_agent = "agno"\n${agents.join("")}`);
   });
   const server = useServer(() => ({ config: file.config }));
   after(() => Promise.all([endpoints?.stop(), file?.remove()]));
@@ -42,7 +44,8 @@ describe("frameworks in Python", { skip: reason }, () => {
   const result = (events) => events.find(({ type }) => type === "TOOL_CALL_RESULT")?.content;
 
   // Agno reads the newest message alone, and remembers by thread: with `thread_ids = "branch"` an edit begins anew.
-  for (const [agent, afterEdit] of [["pydantic-ai", "apple, cherry"], ["llama-index", "apple, cherry"], ["agno", "cherry"]]) {
+  for (const agent of ["pydantic-ai", "llama-index", "strands", "agno"]) {
+    const afterEdit = agent === "agno" ? "cherry" : "apple, cherry";
     test(`${agent}: a message, a tool, a second message, an edit`, async () => {
       const page = open(agent);
       assert.equal(textOf((await page.say("apple")).events).trim(), "I remember: apple");
