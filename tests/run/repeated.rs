@@ -247,7 +247,8 @@ async fn two_visitors_of_one_thread_and_run_id_do_not_get_each_others_answers() 
 #[tokio::test]
 async fn a_run_continues_without_clients_if_one_of_its_requests_says_so() {
     let (agent, strings, _) = puppet();
-    let server = Running::start(Server::new().agent("puppet", agent)).await;
+    let server = Server::new().agent("puppet", agent).metrics(MetricsOptions::on_main_listener());
+    let server = Running::start(server).await;
     let mut first = server.raw_run(&ask("t", "r", "m", "go")).await;
     read_until(&mut first, |text| text.contains("TEXT_MESSAGE_START")).await;
     let mut continuing = ask("t", "r", "m", "go");
@@ -255,6 +256,11 @@ async fn a_run_continues_without_clients_if_one_of_its_requests_says_so() {
     let mut second = server.raw_run(&continuing).await;
     read_until(&mut second, |text| text.contains("TEXT_MESSAGE_START")).await;
     drop((first, second));
+    eventually_async("both have left", async || {
+        let metrics = server.get("/metrics").await.text().await.unwrap();
+        metrics.contains("agui_followers 0\n")
+    })
+    .await;
     strings.send("a".to_owned()).unwrap();
     strings.send("end".to_owned()).unwrap();
     let thread = server.until_status("t", "finished").await;
