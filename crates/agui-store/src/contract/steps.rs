@@ -16,8 +16,6 @@ use crate::{
 
 pub type DynStore = Arc<dyn Store>;
 
-pub type StoreResult<T> = Result<T, StoreError>;
-
 pub const NOW: Millis = 1_000_000;
 pub const UNTIL: Millis = NOW + 30_000;
 
@@ -97,7 +95,7 @@ impl TestRun {
         known: Option<ThreadVersion>,
         head: i64,
         state_number: Option<StateNumber>,
-    ) -> StoreResult<BeginOutcome> {
+    ) -> Result<BeginOutcome, StoreError> {
         let mut run = NewRun::new(&self.key, &self.id, &self.agent, &self.holder);
         (run.asked, run.known, run.continues) = (self.asked, self.known, self.continues);
         run.detached = self.detached;
@@ -174,7 +172,12 @@ impl TestEnd {
     }
 
     /// Ends the run, with its messages after the message `head`. Returns whether the end was new.
-    pub async fn finish(&self, store: &DynStore, lease: &Lease, head: i64) -> StoreResult<bool> {
+    pub async fn finish(
+        &self,
+        store: &DynStore,
+        lease: &Lease,
+        head: i64,
+    ) -> Result<bool, StoreError> {
         let mut end: RunEnd<'_> = self.end.clone();
         end.branch = BranchWrite::default();
         end.branch.base = MessageNumber(head);
@@ -298,7 +301,7 @@ pub async fn log(store: &DynStore, run: RunNumber) -> Vec<String> {
     }
 }
 
-pub fn is_lost<T: std::fmt::Debug>(result: StoreResult<T>) -> bool {
+pub fn is_lost<T: std::fmt::Debug>(result: Result<T, StoreError>) -> bool {
     match result {
         Err(StoreError::LeaseLost) => true,
         Err(error) => panic!("{error:?}"),
