@@ -18,7 +18,6 @@ pub(crate) struct ClientFiles {
     /// `None` while the store is not available.
     signer: Option<UrlSigner>,
     owner: Arc<str>,
-    public_url: Option<String>,
     reached_at: OwnAddress,
 }
 
@@ -26,22 +25,15 @@ impl ClientFiles {
     /// Returns `None` for a server that keeps no files.
     pub(crate) async fn for_caller(app: &App, caller: &Caller) -> Option<Self> {
         let files = app.threads.core.files.as_ref()?;
-        let reached_at = caller.reached_at.clone()?;
         let signer = timeout(SECRET_TIME, files.signer()).await.ok().and_then(Result::ok);
         if signer.is_none() {
             tracing::warn!("the URLs of files cannot be signed now: the store does not answer");
         }
-        Some(Self {
-            signer,
-            owner: caller.owner(),
-            public_url: files.options().public_url.clone(),
-            reached_at,
-        })
+        Some(Self { signer, owner: caller.owner(), reached_at: caller.reached_at.clone() })
     }
 
     pub(crate) fn urls(&self) -> FileUrls {
-        let base = self.public_url.clone().unwrap_or_else(|| self.reached_at.url());
-        FileUrls::new(self.signer, self.owner.clone(), &base)
+        FileUrls::new(self.signer, self.owner.clone(), &self.reached_at.url())
     }
 
     fn presented(&self, event: &Event) -> Option<Event> {

@@ -38,8 +38,7 @@ const STYLE: &str = "body{font:1rem/1.5 system-ui,sans-serif;max-width:34rem;mar
 
 /// The links of this server and the codes of others are for no other site, and a window that has opened a page cannot steer it. The
 /// own site gets the referrer: without it, the form would have no origin.
-const PRIVATE: [(HeaderName, HeaderValue); 3] = [
-    (header::CACHE_CONTROL, HeaderValue::from_static("no-store")),
+const PRIVATE: [(HeaderName, HeaderValue); 2] = [
     (HeaderName::from_static("referrer-policy"), HeaderValue::from_static("same-origin")),
     (
         HeaderName::from_static("cross-origin-opener-policy"),

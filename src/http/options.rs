@@ -32,7 +32,7 @@ pub struct HttpOptions {
     /// The silence after which the stream of a followed run gets a keep-alive comment.
     #[default(Some(Duration::from_secs(15)))]
     pub keep_alive: Option<Duration>,
-    /// The time limit for receiving a request's body.
+    /// The time for receiving a request's body, beside a second for each 16 KiB of it that have arrived.
     #[default(Duration::from_secs(30))]
     pub body_timeout: Duration,
     /// The web pages that may use the server.
@@ -47,6 +47,10 @@ pub struct HttpOptions {
     /// `localhost` and IP addresses; `*` allows all. Others are refused, because a web page can rebind its own DNS name to
     /// this server. With authentication all names are allowed.
     pub allowed_hosts: Vec<String>,
+    /// The URL at which browsers reach the server, in all addresses that it makes. Agents at other servers then get URLs of
+    /// files in place of data. Without it, an address has the `Host` of the request, and the scheme and the path that a
+    /// proxy reports.
+    pub public_url: Option<String>,
     /// The names of request headers that are passed on to agents. No others are.
     pub pass_headers: Vec<String>,
     /// The agents of whose subagents a client that declares no version of AG-UI gets no `SUBAGENT_*` events.

@@ -1,6 +1,7 @@
 //! The reader of requests that start a run, on all routes and of all clients.
 
-use axum::{body::Body, extract::Request, http::request::Parts};
+use axum::{extract::Request, http::request::Parts};
+use bytes::Bytes;
 
 use super::{
     accept::{media_type::require_json, middleware::Caller, read_body, server_span::RequestTrace},
@@ -31,7 +32,7 @@ pub(crate) fn find_agent(app: &App, name: Option<&str>) -> Result<AgentEntry, Ap
     })
 }
 
-/// Reads a request as [`read_within_limits`] does.
+/// Reads the body within all limits, and decodes it as [`decode_within_limits`] does.
 pub(crate) async fn read_run<T>(
     app: &App,
     request: Request,
@@ -39,22 +40,37 @@ pub(crate) async fn read_run<T>(
 ) -> Result<(ReadRun, T), ApiError> {
     let (head, body) = request.into_parts();
     require_json(&head.headers)?;
-    let (permit, decoded) = read_within_limits(app, &head, body, decode).await?;
-    let principal = head.extensions.get::<Caller>().and_then(|caller| caller.principal.clone());
+    app.runs.check_limits(caller_of(&head))?;
+    let body = read_body::read(app, &head, body).await?;
+    let (permit, decoded) = decode_within_limits(app, &head, body, decode).await?;
+    let principal = caller_of(&head).cloned();
     Ok((ReadRun { head, principal, permit }, decoded))
 }
 
-/// Reads the body within all limits, reserves a permit and memory for the run, and decodes the body. `decode` also returns
-/// the number of values in open members.
-pub(crate) async fn read_within_limits<T>(
+/// Reads and decodes an export within all limits, as a request for a run.
+pub(crate) async fn read_export<T>(
     app: &App,
-    head: &Parts,
-    body: Body,
+    request: Request,
     decode: impl FnOnce(&[u8]) -> Result<(T, usize), ApiError>,
 ) -> Result<(RunPermit, T), ApiError> {
-    let principal = head.extensions.get::<Caller>().and_then(|caller| caller.principal.as_ref());
-    app.runs.check_limits(principal)?;
-    let body = read_body::read(app, head, body).await?;
+    let (head, body) = request.into_parts();
+    app.runs.check_limits(caller_of(&head))?;
+    let body = read_body::read_export(app, &head, body).await?;
+    decode_within_limits(app, &head, body, decode).await
+}
+
+fn caller_of(head: &Parts) -> Option<&Principal> {
+    head.extensions.get::<Caller>()?.principal.as_ref()
+}
+
+/// Reserves a permit and memory for the run, and decodes the body. `decode` also returns the number of values in open members.
+async fn decode_within_limits<T>(
+    app: &App,
+    head: &Parts,
+    body: Bytes,
+    decode: impl FnOnce(&[u8]) -> Result<(T, usize), ApiError>,
+) -> Result<(RunPermit, T), ApiError> {
+    let principal = caller_of(head);
     let size = RequestSize { body_bytes: body.len(), values: count_values(&body)? };
     // A client that never sends its body holds no permit.
     let mut permit = app.runs.reserve(principal)?;

@@ -1,8 +1,9 @@
 //! The router of the whole server.
 
-use std::sync::Arc;
+use std::{convert::Infallible, sync::Arc};
 
-use axum::{Router, routing::get};
+use axum::{Router, extract::Request, response::Response, routing::get};
+use tower::{Service, ServiceExt as _};
 use utoipa_axum::{
     router::{OpenApiRouter, UtoipaMethodRouter},
     routes,
@@ -111,6 +112,23 @@ pub(crate) fn built_in(has_metrics: bool) -> Vec<RouteSet> {
     ]
 }
 
+/// Serves a path with a slash at its end as the route without it: a front end puts its URL together, or an operator writes it
+/// so. It is the fallback of the routes, so that the paths of routes take no step more.
+fn without_last_slash(
+    routes: Router,
+) -> impl Service<Request, Response = Response, Error = Infallible, Future: Send> + Clone {
+    routes.map_request(|mut request: Request| {
+        let (path, query) = (request.uri().path().trim_end_matches('/'), request.uri().query());
+        if !path.is_empty() && path.len() < request.uri().path().len() {
+            let query = query.map(|query| format!("?{query}")).unwrap_or_default();
+            if let Ok(uri) = format!("{path}{query}").parse() {
+                *request.uri_mut() = uri;
+            }
+        }
+        request
+    })
+}
+
 /// Builds the routers. Optional routes get the same middleware as those that are built in. `GET /readyz` reports `dependencies`, the servers that agents use.
 ///
 /// # Panics
@@ -147,8 +165,9 @@ pub(crate) fn router(
         .fallback(fallback::no_such_route)
         .method_not_allowed_fallback(fallback::method_not_allowed);
     let finish = |routes: Router<App>| middleware::stack(routes, &app).with_state(app.clone());
+    let main = finish(routes);
     Routers {
-        main: finish(routes),
+        main: main.clone().fallback_service(without_last_slash(main)),
         open_metrics: finish(Router::new().route("/metrics", get(metrics::on_loopback))),
         authenticated_metrics: finish(middleware::authenticated(
             Router::new().route("/metrics", get(metrics::for_principals)),

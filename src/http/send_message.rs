@@ -95,7 +95,7 @@ pub(crate) async fn run_or_reconnect(
         false => app.runs.start(run).await?,
     };
     Ok(match (started, later, reader) {
-        (StartedRun::Detached { .. }, Some((thread, id)), _) => {
+        (StartedRun::Detached { .. } | StartedRun::Awaited(_), Some((thread, id)), _) => {
             run_document::respond_later(thread, id)
         }
         (started, _, Some(reader)) => run_document::respond(app, started, reader, encoder),

@@ -58,6 +58,8 @@ pub(crate) struct AppState {
     pub(crate) routes: RouteList,
     pub(crate) dependencies: Dependencies,
     pub(crate) body_budget: MemoryBudget,
+    /// The bytes of exports that clients are sending. Two of the largest fit, and one principal sends one at a time.
+    pub(crate) import_budget: MemoryBudget,
     response_budget: MemoryBudget,
     streams: Arc<Permits>,
     pub(crate) store_probe: StoreProbe,
@@ -86,6 +88,7 @@ impl AppState {
                 max_body_bytes,
                 sharing,
             ),
+            import_budget: MemoryBudget::new(0, threads.max_export_bytes(), sharing),
             // A thread can have a little more than its largest size.
             response_budget: MemoryBudget::new(
                 options.max_response_bytes_in_flight,

@@ -128,9 +128,11 @@ impl Server {
         let limits = self.threads.runs;
         let memory =
             RunMemoryBudget::new(limits.max_memory_bytes, self.http.max_body_bytes, sharing);
+        let mut threads = self.threads;
+        threads.files.public_url.clone_from(&self.http.public_url);
         let mut runs = RunsBuilder {
             store: self.store,
-            threads: self.threads,
+            threads,
             limits: RunLimits {
                 max: limits.max,
                 idle: limits.idle,

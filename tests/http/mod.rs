@@ -1,5 +1,7 @@
 //! The server over real sockets, with well-behaved and hostile clients.
 
+mod addresses;
+mod caching;
 mod cors;
 mod errors;
 mod files;

@@ -1,8 +1,10 @@
 //! Partners without a fake: these tests run the programs that people use, because a fake could only
 //! repeat assumptions about them.
 //!
-//! The endpoints in Python are in `endpoints.py`. `tests/run.sh --all` installs their packages
-//! (`requirements.txt`).
+//! The endpoints in Python are in `endpoints.py`, llama.cpp is started by `llama.py`. `tests/run.sh --all`
+//! installs their packages (`requirements.txt`, `llama.txt`).
+
+mod llama;
 
 use std::{path::Path, process::Stdio, time::Duration};
 
@@ -29,21 +31,27 @@ use crate::support::{
     running::Running,
 };
 
-const PYTHON: &str = "tests/.venv-real/bin/python";
 /// The frameworks take several seconds to be read, on a loaded machine a minute.
 const START_TIMEOUT: Duration = Duration::from_secs(180);
 
-/// Starts the endpoints in Python. Returns their URL, and the process; `None` if it is not installed.
-async fn frameworks() -> Option<(String, Child)> {
+/// Starts a server in Python. Returns the URL that it prints, and its process, which ends when it is dropped; `None` if its
+/// packages are not installed.
+async fn start_python(
+    environment: &str,
+    script: &str,
+    arguments: &[&str],
+) -> Option<(String, Child)> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-    if !root.join(PYTHON).exists() {
-        assert!(std::env::var_os("CI").is_none(), "{PYTHON} is missing: see tests/run.sh");
-        eprintln!("left out: {PYTHON} is missing, see tests/run.sh");
+    let python = root.join("tests").join(environment).join("bin/python");
+    if !python.exists() {
+        assert!(std::env::var_os("CI").is_none(), "{python:?} is missing: see tests/run.sh");
+        eprintln!("left out: {python:?} is missing, see tests/run.sh");
         return None;
     }
-    let mut command = Command::new(root.join(PYTHON));
+    let mut command = Command::new(python);
     command
-        .arg(root.join("tests/real/endpoints.py"))
+        .arg(root.join("tests/real").join(script))
+        .args(arguments)
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .kill_on_drop(true);
@@ -55,6 +63,10 @@ async fn frameworks() -> Option<(String, Child)> {
         .unwrap()
         .expect("it prints its URL");
     Some((url, process))
+}
+
+async fn frameworks() -> Option<(String, Child)> {
+    start_python(".venv-real", "endpoints.py", &[]).await
 }
 
 /// Two callers of a server whose agent is another endpoint.

@@ -2,13 +2,13 @@
 //! named here; those of CopilotKit's platform are reported as missing. As in CopilotKit's own runtime of the mode `sse`, there
 //! is no `licenseStatus`: with `none`, a banner "Get a license" covers each page.
 
-use axum::{Extension, Json, extract::State, http::request::Parts};
+use axum::{Extension, Json, extract::State};
 use indexmap::IndexMap;
 use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::{agents::DEFAULT_AGENT, socket::SOCKET_PATH};
-use crate::http::{App, Caller, accept::own_address::OwnAddress, agents::declared};
+use crate::http::{App, Caller, agents::declared};
 use agui_agent::host::AgentEntry;
 use agui_protocol::AgentCapabilities;
 
@@ -93,12 +93,10 @@ struct SingleRoute {
 pub(super) async fn read_copilot_info(
     State(app): State<App>,
     Extension(caller): Extension<Caller>,
-    head: Parts,
 ) -> Json<CopilotInfo> {
+    let socket = format!("{}{SOCKET_PATH}", app.options.copilotkit.prefix);
+    let intelligence = caller.reached_at.socket_url(&socket).map(|ws_url| LiveList { ws_url });
     let caller = caller.principal.as_ref();
-    // The socket is beside this route, on the host that the client knows.
-    let intelligence =
-        OwnAddress::from_head(&head).socket_url(SOCKET_PATH).map(|ws_url| LiveList { ws_url });
     let thread_endpoints = CopilotThreadEndpoints {
         list: true,
         inspect: true,

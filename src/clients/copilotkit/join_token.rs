@@ -1,115 +1,99 @@
 //! Tokens of the WebSocket. A browser sends no `Authorization` header with its handshake, so an authenticated request gets
 //! a token for it.
 //!
-//! CopilotKit's client opens its socket again with the token that it has, and gives up after five failures in a row. So the
-//! token of a caller with an API key is signed with the key, and is valid after a restart and on other replicas. Of other
-//! callers, and of keys that the configuration has as SHA-256, the servers know no secret: their tokens are kept in memory.
+//! CopilotKit's client opens its socket again with the token that it has, and gives up after five failures in a row. So a token
+//! is signed, and is valid after a restart and on other replicas: with the API key of its caller, so that it ends with the key;
+//! for other callers with the secret of the store, which also signs the URLs of files.
 
-use std::{
-    collections::VecDeque,
-    time::{Duration, SystemTime},
-};
+use std::time::{Duration, SystemTime};
 
-use hashlink::LruCache;
-use parking_lot::Mutex;
+use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 use sha2::{Digest as _, Sha256};
-use smart_default::SmartDefault;
 use subtle::ConstantTimeEq as _;
-use tokio::time::Instant;
-use uuid::Uuid;
 
-use crate::auth::ApiKey;
-use agui_agent::Principal;
+use crate::{
+    auth::ApiKey,
+    http::{ApiResult, App},
+};
+use agui_agent::{Principal, files::UrlSigner};
 use agui_base::text::hex;
 
-/// The time for which a token opens connections.
-const LIFETIME: Duration = Duration::from_secs(60 * 60);
-/// The number of principals with a token. The one that asked the longest time ago loses its tokens to a new one.
-const MAX_PRINCIPALS: usize = 10_000;
-/// The number of credentials of a principal with a token: each token of an identity provider has its own time of expiry.
-/// The oldest one loses its token.
-const MAX_TOKENS_OF_PRINCIPAL: usize = 64;
+/// Tokens change after this time, and are valid until the end of the next one: for an hour at most.
+const STEP_SECONDS: u64 = 30 * 60;
 
-/// Signed tokens change after this time, and are valid until the end of the next one.
-const SIGNED_STEP: Duration = Duration::from_secs(LIFETIME.as_secs() / 2);
-
-#[derive(SmartDefault)]
 pub(super) struct JoinTokens {
     keys: Vec<ApiKey>,
-    /// The newest token of each credential: of each principal and expiry.
-    #[default(Mutex::new(LruCache::new(MAX_PRINCIPALS)))]
-    kept: Mutex<LruCache<String, VecDeque<Entry>>>,
-}
-
-struct Entry {
-    secret: String,
-    principal: Principal,
-    issued: Instant,
+    /// For a store without secrets.
+    own_signer: UrlSigner,
 }
 
 impl JoinTokens {
-    /// Signs the tokens of the callers with these keys.
+    /// Signs the tokens of the callers with these keys by the keys.
     pub(super) fn from_keys(keys: &[ApiKey]) -> Self {
-        Self { keys: keys.to_vec(), ..Self::default() }
+        Self { keys: keys.to_vec(), own_signer: UrlSigner::random() }
     }
 
-    /// Returns a token of the form `KEY.SECRET` or `KEY.STEP.SIGNATURE`, where the key is a hash of the principal's id. Tabs with
-    /// one credential share it.
-    pub(super) fn issue(&self, principal: &Principal, now: Instant) -> String {
-        let key = key_of(principal);
-        let step = step_of(SystemTime::now()) + 1;
+    /// Returns the signer of the tokens of callers without a key.
+    pub(super) async fn signer(&self, app: &App) -> ApiResult<UrlSigner> {
+        match &app.threads.core.files {
+            Some(files) => Ok(files.signer().await?),
+            None => Ok(self.own_signer),
+        }
+    }
+
+    /// Returns a token of the form `KEY.STEP.SIGNATURE`, where the key is a hash of the principal's id, or
+    /// `SOURCE.NAME.EXPIRY.STEP.SIGNATURE`. Tabs with one credential share it.
+    pub(super) fn issue(
+        &self,
+        principal: &Principal,
+        signer: &UrlSigner,
+        now: SystemTime,
+    ) -> String {
+        let step = step_of(now) + 1;
         let mut of_principal = self.keys.iter().filter(|api_key| api_key.principal() == principal);
-        if let Some(token) = of_principal.find_map(|api_key| signed(api_key, &key, step)) {
-            return token;
-        }
-        let mut tokens = self.kept.lock();
-        let of_principal = tokens.entry(key.clone()).or_insert_with(VecDeque::new);
-        let is_same = |entry: &&Entry| entry.principal.expires_at() == principal.expires_at();
-        if let Some(entry) =
-            of_principal.iter().find(is_same).filter(|entry| entry.age(now) < LIFETIME / 2)
-        {
-            return format!("{key}.{}", entry.secret);
-        }
-        of_principal.retain(|entry| !is_same(&entry));
-        if of_principal.len() == MAX_TOKENS_OF_PRINCIPAL {
-            of_principal.pop_front();
-        }
-        let secret = Uuid::new_v4().simple().to_string();
-        let token = format!("{key}.{secret}");
-        of_principal.push_back(Entry { secret, principal: principal.clone(), issued: now });
-        token
+        of_principal
+            .find_map(|api_key| signed_by_key(api_key, step))
+            .unwrap_or_else(|| signed_by_store(principal, signer, step))
     }
 
     /// Returns the principal of a token, while its credential is accepted.
-    pub(super) fn check(&self, token: &str, now: Instant) -> Option<Principal> {
-        let (key, secret) = token.split_once('.')?;
-        if let Some((step, _)) = secret.split_once('.') {
-            return self.check_signed(token, key, step.parse().ok()?, SystemTime::now());
-        }
-        let tokens = self.kept.lock();
-        let is_same = |entry: &&Entry| bool::from(entry.secret.as_bytes().ct_eq(secret.as_bytes()));
-        let entry =
-            tokens.peek(key)?.iter().find(is_same).filter(|entry| entry.age(now) < LIFETIME)?;
-        let has_expired =
-            entry.principal.expires_at().is_some_and(|time| time <= SystemTime::now());
-        (!has_expired).then(|| entry.principal.clone())
-    }
-
-    fn check_signed(
+    pub(super) fn check(
         &self,
         token: &str,
-        key: &str,
-        step: u64,
+        signer: &UrlSigner,
         now: SystemTime,
     ) -> Option<Principal> {
-        let is_same = |api_key: &&ApiKey| {
-            signed(api_key, key, step)
-                .is_some_and(|own| own.as_bytes().ct_eq(token.as_bytes()).into())
-        };
-        let mut of_principal =
-            self.keys.iter().filter(|api_key| key_of(api_key.principal()) == key);
-        let api_key = of_principal.find(is_same).filter(|_| step >= step_of(now))?;
-        Some(api_key.principal().clone())
+        let parts: Vec<_> = token.split('.').collect();
+        let is_same = |own: &str| own.as_bytes().ct_eq(token.as_bytes()).into();
+        let is_valid = |step: u64| step >= step_of(now);
+        match parts[..] {
+            [key, step, _] => {
+                let step = step.parse().ok().filter(|step| is_valid(*step))?;
+                let mut of_principal =
+                    self.keys.iter().filter(|api_key| key_of(api_key.principal()) == key);
+                let api_key = of_principal.find(|api_key| {
+                    signed_by_key(api_key, step).is_some_and(|own| is_same(&own))
+                })?;
+                Some(api_key.principal().clone())
+            }
+            [source, name, expiry, step, _] => {
+                let step = step.parse().ok().filter(|step| is_valid(*step))?;
+                let mut principal = Principal::new(&decoded(source)?, &decoded(name)?);
+                if !expiry.is_empty() {
+                    let expiry = Duration::from_secs(expiry.parse().ok()?);
+                    principal = principal.with_expiry(SystemTime::UNIX_EPOCH.checked_add(expiry)?);
+                }
+                let has_expired = principal.expires_at().is_some_and(|time| time <= now);
+                let is_signed = is_same(&signed_by_store(&principal, signer, step));
+                (is_signed && !has_expired && self.accepts(&principal)).then_some(principal)
+            }
+            _ => None,
+        }
+    }
+
+    /// A key that was given as its SHA-256 signs nothing, and may be one that the configuration has no more.
+    fn accepts(&self, principal: &Principal) -> bool {
+        self.keys.is_empty() || self.keys.iter().any(|api_key| api_key.principal() == principal)
     }
 }
 
@@ -117,64 +101,61 @@ fn key_of(principal: &Principal) -> String {
     hex(&Sha256::digest(principal.id())[..16])
 }
 
-/// Returns the token that is valid until the end of a step.
-fn signed(api_key: &ApiKey, key: &str, step: u64) -> Option<String> {
+/// Returns the token that is valid until the end of a step; `None` for a key that was given as its SHA-256.
+fn signed_by_key(api_key: &ApiKey, step: u64) -> Option<String> {
+    let key = key_of(api_key.principal());
     let signature = api_key.sign(&format!("copilotkit join token {key} {step}"))?;
     Some(format!("{key}.{step}.{signature}"))
 }
 
-fn step_of(time: SystemTime) -> u64 {
-    time.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_secs()
-        / SIGNED_STEP.as_secs()
+fn signed_by_store(principal: &Principal, signer: &UrlSigner, step: u64) -> String {
+    let (id, name) = (principal.id(), principal.name());
+    let source = &id[..id.len() - name.len() - 1];
+    let expiry = principal.expires_at().map(|time| seconds_of(time).to_string());
+    let token = format!(
+        "{}.{}.{}.{step}",
+        URL_SAFE_NO_PAD.encode(source),
+        URL_SAFE_NO_PAD.encode(name),
+        expiry.unwrap_or_default()
+    );
+    let signature = signer.sign(&format!("copilotkit join token {token}"));
+    format!("{token}.{signature}")
 }
 
-impl Entry {
-    fn age(&self, now: Instant) -> Duration {
-        now.saturating_duration_since(self.issued)
-    }
+fn decoded(part: &str) -> Option<String> {
+    String::from_utf8(URL_SAFE_NO_PAD.decode(part).ok()?).ok()
+}
+
+fn seconds_of(time: SystemTime) -> u64 {
+    time.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_secs()
+}
+
+fn step_of(time: SystemTime) -> u64 {
+    seconds_of(time) / STEP_SECONDS
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    #[test]
-    fn a_token_is_given_for_half_of_its_lifetime_and_then_replaced() {
-        let (tokens, ann, start) =
-            (JoinTokens::default(), Principal::new("key", "ann"), Instant::now());
-        let first = tokens.issue(&ann, start);
-        assert_eq!(tokens.issue(&ann, start + LIFETIME / 2 - Duration::from_secs(1)), first);
-        assert_eq!(
-            tokens.check(&first, start + LIFETIME - Duration::from_secs(1)),
-            Some(ann.clone())
-        );
-        assert_eq!(tokens.check(&first, start + LIFETIME), None);
-        let second = tokens.issue(&ann, start + LIFETIME / 2);
-        assert_ne!(second, first);
-        assert_eq!(tokens.check(&second, start + LIFETIME), Some(ann));
-    }
+    const STEP: Duration = Duration::from_secs(STEP_SECONDS);
 
     #[test]
     fn the_token_of_a_key_is_valid_on_every_server_with_the_key_and_for_an_hour_at_most() {
         let key = |name: &str, secret: &str| ApiKey::from_secret(name, secret);
         let server = |keys: &[ApiKey]| JoinTokens::from_keys(keys);
-        let (ann, now) = (Principal::new("key", "ann"), Instant::now());
+        let (ann, now) = (Principal::new("key", "ann"), SystemTime::now());
+        let (one, other) = (UrlSigner::random(), UrlSigner::random());
         let (before, after) = (
             server(&[key("ann", "a"), key("bob", "b")]),
             server(&[key("bob", "b"), key("ann", "a")]),
         );
-        let token = before.issue(&ann, now);
-        assert_eq!(after.check(&token, now), Some(ann.clone()));
-        assert_eq!(after.issue(&ann, now), token);
+        let token = before.issue(&ann, &one, now);
+        assert_eq!(after.check(&token, &other, now), Some(ann.clone()));
+        assert_eq!(after.issue(&ann, &other, now), token);
         // Another key of the name, and a key of another name.
-        assert_eq!(server(&[key("ann", "other")]).check(&token, now), None);
-        assert_eq!(server(&[key("bob", "a")]).check(&token, now), None);
-        let of_digest = ApiKey::from_sha256("ann", &"ab".repeat(32)).unwrap();
-        let unsigned = server(std::slice::from_ref(&of_digest)).issue(&ann, now);
-        assert!(
-            unsigned.split('.').count() == 2
-                && server(&[of_digest]).check(&unsigned, now).is_none()
-        );
+        assert_eq!(server(&[key("ann", "other")]).check(&token, &one, now), None);
+        assert_eq!(server(&[key("bob", "a")]).check(&token, &one, now), None);
         let [name, step, signature] = token.split('.').collect::<Vec<_>>()[..] else {
             panic!("{token}")
         };
@@ -184,59 +165,52 @@ mod tests {
             format!("{name}.{step}."),
             format!("{name}.x.{signature}"),
         ] {
-            assert_eq!(after.check(&wrong, now), None, "{wrong}");
+            assert_eq!(after.check(&wrong, &one, now), None, "{wrong}");
         }
-        let check = |time: SystemTime| after.check_signed(&token, name, later - 1, time);
-        assert!(
-            check(SystemTime::now() + SIGNED_STEP).is_some()
-                && check(SystemTime::now() + LIFETIME).is_none()
-        );
+        assert!(after.check(&token, &one, now + STEP).is_some());
+        assert!(after.check(&token, &one, now + 2 * STEP).is_none());
+    }
+
+    #[test]
+    fn the_token_of_another_caller_is_valid_on_every_server_of_the_store_and_for_an_hour_at_most() {
+        let (signer, now) = (UrlSigner::random(), SystemTime::now());
+        let (one, other) = (JoinTokens::from_keys(&[]), JoinTokens::from_keys(&[]));
+        let ann = Principal::new("jwt:https%3A//id.test", "ann:x");
+        let token = one.issue(&ann, &signer, now);
+        assert_eq!(other.issue(&ann, &signer, now), token);
+        assert_eq!(other.check(&token, &signer, now + STEP), Some(ann));
+        assert_eq!(other.check(&token, &signer, now + 2 * STEP), None);
+        assert_eq!(other.check(&token, &UrlSigner::random(), now), None);
+        let bob = one.issue(&Principal::new("jwt", "bob"), &signer, now);
+        let mut mixed: Vec<_> = token.split('.').collect();
+        mixed[1] = bob.split('.').nth(1).unwrap();
+        let later = token.replacen(&format!(".{}.", step_of(now) + 1), ".999999999.", 1);
+        assert_ne!(later, token);
+        for wrong in ["", ".", "....", &mixed.join("."), &later, &token[1..], &format!("{token}0")]
+        {
+            assert_eq!(other.check(wrong, &signer, now), None, "{wrong}");
+        }
     }
 
     #[test]
     fn a_token_is_valid_no_longer_than_the_credential_that_it_was_issued_for() {
-        let (tokens, now) = (JoinTokens::default(), Instant::now());
-        let until = |time| tokens.issue(&Principal::new("jwt", "ann").with_expiry(time), now);
-        let valid = until(SystemTime::now() + Duration::from_secs(60));
-        let expired = until(SystemTime::now());
-        assert!(tokens.check(&valid, now).is_some() && tokens.check(&expired, now).is_none());
+        let (tokens, signer) = (JoinTokens::from_keys(&[]), UrlSigner::random());
+        let now = SystemTime::now();
+        let expiry = now + Duration::from_secs(60);
+        let ann = Principal::new("jwt", "ann").with_expiry(expiry);
+        let token = tokens.issue(&ann, &signer, now);
+        let until = tokens.check(&token, &signer, now).unwrap().expires_at().unwrap();
+        assert!(until <= expiry && until + Duration::from_secs(1) > expiry);
+        assert_eq!(tokens.check(&token, &signer, expiry), None);
     }
 
     #[test]
-    fn a_token_is_that_of_its_principal_and_the_number_of_tokens_is_bounded() {
-        let (tokens, now) = (JoinTokens::default(), Instant::now());
-        let (ann, bob) = (Principal::new("key", "ann"), Principal::new("key", "bob"));
-        let token = tokens.issue(&ann, now);
-        assert_eq!(tokens.issue(&ann, now), token);
-        assert_ne!(tokens.issue(&bob, now), token);
-        assert_eq!(tokens.check(&token, now), Some(ann));
-        let (key, secret) = token.split_once('.').unwrap();
-        for wrong in [
-            "",
-            ".",
-            key,
-            &token[1..],
-            &format!("{key}."),
-            &format!("{secret}.{secret}"),
-            &format!("{token}0"),
-        ] {
-            assert_eq!(tokens.check(wrong, now), None, "{wrong}");
-        }
-        for n in 0..MAX_PRINCIPALS {
-            tokens.issue(&Principal::new("key", &n.to_string()), now);
-        }
-        assert_eq!(tokens.check(&token, now), None);
-    }
-
-    #[test]
-    fn a_principal_with_many_credentials_takes_no_token_of_another() {
-        let (tokens, now) = (JoinTokens::default(), Instant::now());
-        let bobs = tokens.issue(&Principal::new("jwt", "bob"), now);
-        let expiry = |n: u64| SystemTime::now() + Duration::from_secs(60 + n);
-        let anns = |n: u64| tokens.issue(&Principal::new("jwt", "ann").with_expiry(expiry(n)), now);
-        let first = anns(0);
-        let last = (1..=10_400).map(anns).last().unwrap();
-        assert!(tokens.check(&bobs, now).is_some() && tokens.check(&last, now).is_some());
-        assert_eq!(tokens.check(&first, now), None, "the oldest one is replaced");
+    fn the_token_of_a_key_that_is_known_by_its_hash_ends_with_the_key() {
+        let (signer, now) = (UrlSigner::random(), SystemTime::now());
+        let key = |name: &str| ApiKey::from_sha256(name, &"ab".repeat(32)).unwrap();
+        let (ann, server) = (Principal::new("key", "ann"), JoinTokens::from_keys(&[key("ann")]));
+        let token = server.issue(&ann, &signer, now);
+        assert_eq!(server.check(&token, &signer, now), Some(ann));
+        assert_eq!(JoinTokens::from_keys(&[key("bob")]).check(&token, &signer, now), None);
     }
 }

@@ -1,7 +1,12 @@
 //! `GET /socket/websocket`: keeps CopilotKit's lists of threads current, over the channels of the Phoenix framework. Each
 //! message is `[join_ref, ref, topic, event, payload]`, and a topic is the list of one agent's threads.
 
-use std::{collections::VecDeque, pin::pin, sync::Arc, time::Duration};
+use std::{
+    collections::VecDeque,
+    pin::pin,
+    sync::Arc,
+    time::{Duration, SystemTime},
+};
 
 use axum::{
     Extension, Json,
@@ -112,18 +117,20 @@ impl Notices {
     post,
     path = "/threads/subscribe",
     responses(
-        (status = 200, description = "The token, which is valid for one hour, but not longer than the caller's credential.", body = CopilotJoinToken),
+        (status = 200, description = "The token, which is valid for one hour at most, and not longer than the caller's credential.", body = CopilotJoinToken),
+        refuse::Store,
     ),
 )]
 pub(super) async fn subscribe(
+    State(app): State<App>,
     Extension(tokens): Extension<Arc<JoinTokens>>,
     Extension(caller): Extension<Caller>,
-) -> Json<CopilotJoinToken> {
+) -> ApiResult<Json<CopilotJoinToken>> {
     let token = match caller.principal {
-        Some(principal) => tokens.issue(&principal, Instant::now()),
+        Some(principal) => tokens.issue(&principal, &tokens.signer(&app).await?, SystemTime::now()),
         None => "none".to_owned(),
     };
-    Json(CopilotJoinToken { join_token: token })
+    Ok(Json(CopilotJoinToken { join_token: token }))
 }
 
 /// Reports changes of the caller's threads through a WebSocket.
@@ -131,7 +138,7 @@ pub(super) async fn subscribe(
     get,
     path = "/socket/websocket",
     params(SocketQuery),
-    responses((status = 101, description = "The channels of the Phoenix framework."), refuse::Socket, refuse::Url)
+    responses((status = 101, description = "The channels of the Phoenix framework."), refuse::Socket, refuse::Store, refuse::Url)
 )]
 async fn open_socket(
     State(app): State<App>,
@@ -140,7 +147,8 @@ async fn open_socket(
     upgrade: Result<WebSocketUpgrade, WebSocketUpgradeRejection>,
 ) -> ApiResult {
     let principal = if app.credential() != Credential::None {
-        let principal = tokens.check(&query.join_token, Instant::now());
+        let signer = tokens.signer(&app).await?;
+        let principal = tokens.check(&query.join_token, &signer, SystemTime::now());
         Some(principal.ok_or(ApiError::InvalidJoinToken)?)
     } else {
         None

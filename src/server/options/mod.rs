@@ -149,6 +149,7 @@ impl Config {
             keep_alive: self.server.keep_alive,
             body_timeout: self.server.body_timeout,
             allowed_hosts: self.server.allowed_hosts.clone(),
+            public_url: self.server.public_url.clone(),
             accept_traceparent: self.server.accept_traceparent,
             cors: self.cors.clone(),
             clients: self.clients.clone(),

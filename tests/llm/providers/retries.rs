@@ -4,7 +4,10 @@ use std::time::Duration;
 
 use agui_server::llm::{Model, ProviderClient};
 use serde_json::json;
-use tokio::{io::AsyncReadExt, net::TcpListener};
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::{TcpListener, TcpStream},
+};
 
 use super::{
     anthropic, chunk, client, code, events, openai,
@@ -142,4 +145,35 @@ async fn a_connection_that_closes_without_a_response_is_retried() {
     let chat = openai(ProviderClient { max_retries: 1, ..client(format!("http://{address}")) });
     assert_eq!(code(&chat as &dyn Model).await, "model_unreachable");
     tokio::time::timeout(Duration::from_secs(10), closing).await.expect("two connections").unwrap();
+}
+
+/// llama.cpp closes a connection after a stream, although it announces that it keeps it.
+#[tokio::test]
+async fn a_kept_connection_that_the_server_closes_costs_no_retry() {
+    async fn read_request(socket: &mut TcpStream) {
+        let mut request = Vec::new();
+        while !request.windows(4).any(|bytes| bytes == b"\"hi\"") {
+            assert_ne!(socket.read_buf(&mut request).await.unwrap(), 0);
+        }
+    }
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    let data = format!("data: {}\n\ndata: [DONE]\n\n", chunk("a"));
+    let answer = format!(
+        "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nContent-Length: {}\r\nKeep-Alive: timeout=5, max=100\r\n\r\n{data}",
+        data.len()
+    );
+    let server = tokio::spawn(async move {
+        let (mut kept, _) = listener.accept().await.unwrap();
+        read_request(&mut kept).await;
+        kept.write_all(answer.as_bytes()).await.unwrap();
+        read_request(&mut kept).await;
+        drop(kept);
+        let (mut new, _) = listener.accept().await.unwrap();
+        read_request(&mut new).await;
+        new.write_all(answer.as_bytes()).await.unwrap();
+    });
+    let chat = openai(ProviderClient { max_retries: 0, ..client(url) });
+    assert_eq!((text(&chat).await, text(&chat).await), ("a".to_owned(), "a".to_owned()));
+    server.await.unwrap();
 }

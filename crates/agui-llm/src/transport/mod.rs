@@ -301,7 +301,16 @@ impl Transport {
         request_id: &OnceLock<String>,
         owner: &Arc<str>,
     ) -> Result<SentResponse, AttemptError> {
-        let response = match timeout(self.idle_timeout, request.send()).await {
+        let again = request.try_clone();
+        let mut sent = timeout(self.idle_timeout, request.send()).await;
+        // The server closed a connection of the pool, as llama.cpp does after each stream, although
+        // it announces a keep-alive of 5 s.
+        if let (Ok(Err(error)), Some(again)) = (&sent, again)
+            && !error.is_connect()
+        {
+            sent = timeout(self.idle_timeout, again.send()).await;
+        }
+        let response = match sent {
             Ok(Ok(response)) => response,
             Ok(Err(error)) => return Err(self.errors.unreachable(error)),
             Err(_) => return Err(self.errors.silent(self.idle_timeout)),

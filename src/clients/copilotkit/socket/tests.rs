@@ -1,8 +1,6 @@
 //! The limits of sockets, over connections in memory, so that time can be paused. `tests/clients/copilotkit/socket.rs` tests what
 //! sockets report.
 
-use std::time::SystemTime;
-
 use axum::{
     Router,
     body::{Body, to_bytes},
@@ -23,25 +21,27 @@ use crate::{
     http::{HttpOptions, built_in, client::Clients, router},
 };
 use agui_agents::Echo;
-use agui_run::host::Runs;
+use agui_run::{host::Runs, threads::Threads};
 
 /// A server with the agents `agent0` to `agent8` and the routes of sockets.
 struct TestServer {
     router: Router,
     tokens: Arc<JoinTokens>,
+    runs: Arc<Runs>,
 }
 
 impl TestServer {
     fn new(max_streams: usize, auth: Authenticator) -> Self {
-        let tokens = Arc::new(JoinTokens::default());
+        let tokens = Arc::new(JoinTokens::from_keys(&[]));
         let optional = vec![route_set(("CopilotKit", ""), "/copilotkit", tokens.clone())];
         let agents = (0..=MAX_CHANNELS).map(|n| format!("agent{n}"));
         let runs = agents.fold(Runs::builder(), |runs, name| runs.agent(name, Arc::new(Echo)));
         let dependencies = Arc::new(Vec::new);
         let mut built_in = built_in(false);
         built_in.push(runs::route_set());
+        let runs = runs.build();
         let routers = router(
-            runs.build(),
+            runs.clone(),
             auth,
             HttpOptions { max_streams, ..HttpOptions::default() },
             Clients(Vec::new()),
@@ -49,7 +49,13 @@ impl TestServer {
             optional,
             dependencies,
         );
-        Self { router: routers.main, tokens }
+        Self { router: routers.main, tokens, runs }
+    }
+
+    async fn token(&self, principal: &Principal) -> String {
+        let threads = Threads::of(&self.runs);
+        let signer = threads.core.files.as_ref().unwrap().signer().await.unwrap();
+        self.tokens.issue(principal, &signer, SystemTime::now())
     }
 
     /// Sends a handshake. Returns the connection, and the head of the response.
@@ -139,8 +145,8 @@ async fn a_silent_client_is_disconnected_although_its_threads_change() {
 #[tokio::test(start_paused = true)]
 async fn sockets_are_limited_for_one_principal_and_in_all_until_one_is_closed() {
     let server = TestServer::new(4, Authenticator::from_extension());
-    let token = |name: &str| server.tokens.issue(&Principal::new("key", name), Instant::now());
-    let [ann, bob, eve] = ["ann", "bob", "eve"].map(token);
+    let token = async |name: &str| server.token(&Principal::new("key", name)).await;
+    let [ann, bob, eve] = [token("ann").await, token("bob").await, token("eve").await];
     let of_ann = [server.open(&ann).await, server.open(&ann).await];
     let (_, head) = server.open(&ann).await;
     assert!(head.starts_with("HTTP/1.1 503"), "two of four: {head}");
@@ -161,7 +167,7 @@ async fn a_socket_ends_when_the_credential_expires_that_its_token_was_issued_for
     let server = TestServer::new(1, Authenticator::from_extension());
     let lifetime = IDLE_TIMEOUT / 3;
     let ann = Principal::new("jwt", "ann").with_expiry(SystemTime::now() + lifetime);
-    let (mut client, head) = server.open(&server.tokens.issue(&ann, Instant::now())).await;
+    let (mut client, head) = server.open(&server.token(&ann).await).await;
     assert!(head.starts_with("HTTP/1.1 101"), "{head}");
     let begin = Instant::now();
     read_until(&mut client, "never sent").await;
