@@ -320,7 +320,7 @@ mod tests {
         let expected = [
             r#"{"type":"THINKING_START"}"#,
             r#"{"type":"THINKING_TEXT_MESSAGE_START"}"#,
-            r#"{"delta":"\"Hm\"","type":"THINKING_TEXT_MESSAGE_CONTENT"}"#,
+            r#"{"type":"THINKING_TEXT_MESSAGE_CONTENT","delta":"\"Hm\""}"#,
             r#"{"type":"THINKING_TEXT_MESSAGE_END"}"#,
             r#"{"type":"THINKING_END"}"#,
         ];

@@ -17,7 +17,8 @@ use tower::ServiceExt as _;
 use super::*;
 use crate::{
     auth::Authenticator,
-    http::{HttpOptions, client::Clients, router},
+    clients::runs,
+    http::{HttpOptions, built_in, client::Clients, router},
 };
 use agui_agents::Echo;
 use agui_run::{host::Runs, threads::Threads};
@@ -36,13 +37,15 @@ impl TestServer {
         let agents = (0..=MAX_CHANNELS).map(|n| format!("agent{n}"));
         let runs = agents.fold(Runs::builder(), |runs, name| runs.agent(name, Arc::new(Echo)));
         let dependencies = Arc::new(Vec::new);
+        let mut built_in = built_in(false);
+        built_in.push(runs::route_set());
         let runs = runs.build();
         let routers = router(
             runs.clone(),
             auth,
             HttpOptions { max_streams, ..HttpOptions::default() },
             Clients(Vec::new()),
-            Vec::new(),
+            built_in,
             optional,
             dependencies,
         );
