@@ -78,6 +78,15 @@ impl<S: Store> Store for AuditedStore<S> {
         self.inner.set_delivered(thread, run, delivered).await
     }
 
+    async fn set_alias(
+        &self,
+        thread: ThreadNumber,
+        run: RunNumber,
+        alias: &RunId,
+    ) -> Result<(), StoreError> {
+        self.inner.set_alias(thread, run, alias).await
+    }
+
     async fn thread(
         &self,
         key: &ThreadKey,

@@ -42,6 +42,7 @@
 
 pub mod agent;
 pub mod auth;
+mod clients;
 mod http;
 #[doc(hidden)]
 pub mod internal;
@@ -57,7 +58,7 @@ pub mod tools;
 
 pub use agui_observe::telemetry::logs;
 pub use agui_run::Run;
-pub use http::dialects::named_events;
+pub use clients::named_events;
 /// The arguments of [`tools::tool_fn`] derive `schemars::JsonSchema`.
 #[cfg(feature = "llm")]
 pub use schemars;

@@ -4,7 +4,7 @@
 pub use crate::http::playground::PlaygroundOptions;
 pub use crate::http::{
     AllowRule, Connections, Cors, HttpOptions,
-    dialects::{copilotkit::CopilotKitOptions, named_events::NamedEventOptions},
+    client_options::{CopilotKitOptions, NamedEventOptions, SdkVersion, SupportedClients},
 };
 pub use agui_base::InvalidOption;
 pub use agui_observe::{

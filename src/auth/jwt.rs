@@ -109,15 +109,18 @@ impl Jwt {
         }
         let token = Compact::read(token)?;
         let claimed = token.algorithm()?;
-        let key = match &self.0.keys {
-            Keys::One(key) => key.clone(),
+        let keys = match &self.0.keys {
+            Keys::One(key) => vec![key.clone()],
             Keys::Set(set) => set.find(token.header.kid.as_deref(), claimed).await?,
         };
         // The key decides, never the token.
-        if key.algorithm != claimed {
+        if keys.iter().any(|key| key.algorithm != claimed) {
             return Err(TokenError::Algorithm.into());
         }
-        key.verify(token.message, &token.signature)?;
+        let has_signed = |key: &VerifyingKey| key.verify(token.message, &token.signature).is_ok();
+        if !keys.iter().any(has_signed) {
+            return Err(TokenError::Signature.into());
+        }
         let mut claims = token.claims()?;
         let options = &self.0.options;
         let expiry = claims::check(&claims, options)?;

@@ -17,7 +17,7 @@ pub(crate) fn route_sets(logins: Arc<dyn Logins>) -> Vec<RouteSet> {
     let routes: OpenApiRouter<App> =
         OpenApiRouter::new().routes(routes!(list_accounts)).routes(routes!(disconnect_account));
     let own = RouteSet::new(
-        "accounts",
+        login_pages::ACCOUNTS,
         RouteAccess::Authenticated,
         routes.layer(Extension(logins.clone())),
     );

@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use tokio::time::timeout;
 
-use super::{App, Caller, accept::own_address::OwnAddress};
+use super::{App, Caller, accept::own_address::OwnAddress, client::ClientSigns};
 use agui_agent::files::{FileUrls, UrlSigner, event_names_files, event_of_line};
 use agui_protocol::{Event, Message, encode::Encoder};
 
@@ -18,7 +18,6 @@ pub(crate) struct ClientFiles {
     /// `None` while the store is not available.
     signer: Option<UrlSigner>,
     owner: Arc<str>,
-    public_url: Option<String>,
     reached_at: OwnAddress,
 }
 
@@ -26,22 +25,15 @@ impl ClientFiles {
     /// Returns `None` for a server that keeps no files.
     pub(crate) async fn for_caller(app: &App, caller: &Caller) -> Option<Self> {
         let files = app.threads.core.files.as_ref()?;
-        let reached_at = caller.reached_at.clone()?;
         let signer = timeout(SECRET_TIME, files.signer()).await.ok().and_then(Result::ok);
         if signer.is_none() {
             tracing::warn!("the URLs of files cannot be signed now: the store does not answer");
         }
-        Some(Self {
-            signer,
-            owner: caller.owner(),
-            public_url: files.options().public_url.clone(),
-            reached_at,
-        })
+        Some(Self { signer, owner: caller.owner(), reached_at: caller.reached_at.clone() })
     }
 
     pub(crate) fn urls(&self) -> FileUrls {
-        let base = self.public_url.clone().unwrap_or_else(|| self.reached_at.url());
-        FileUrls::new(self.signer, self.owner.clone(), &base)
+        FileUrls::new(self.signer, self.owner.clone(), &self.reached_at.url())
     }
 
     fn presented(&self, event: &Event) -> Option<Event> {
@@ -58,19 +50,17 @@ impl ClientFiles {
 pub(crate) struct ClientEncoder {
     pub(crate) encoder: Encoder,
     files: Option<ClientFiles>,
-    without_subagents: bool,
 }
 
 impl ClientEncoder {
-    pub(crate) async fn new(app: &App, caller: &Caller, encoder: Encoder) -> Self {
-        let files = ClientFiles::for_caller(app, caller).await;
-        Self { encoder, files, without_subagents: false }
+    /// Returns the encoder for the client that a request shows.
+    pub(crate) async fn for_client(app: &App, caller: &Caller, signs: &ClientSigns<'_>) -> Self {
+        let encoder = app.clients.encoder(signs, &app.options.without_subagents);
+        Self::new(app, caller, encoder).await
     }
 
-    /// True leaves out which events are of a subagent, and where it begins and ends.
-    pub(crate) fn without_subagents(mut self, without_subagents: bool) -> Self {
-        self.without_subagents = without_subagents;
-        self
+    pub(crate) async fn new(app: &App, caller: &Caller, encoder: Encoder) -> Self {
+        Self { encoder, files: ClientFiles::for_caller(app, caller).await }
     }
 
     pub(crate) fn media_type(&self) -> &'static str {
@@ -86,52 +76,26 @@ impl ClientEncoder {
 
     /// Appends an event.
     pub(crate) fn event(&mut self, event: &Event, out: &mut Vec<u8>) {
-        if self.without_subagents && names_subagent(event) {
-            return self.event_without_subagent(event.clone(), out);
-        }
         match self.files.as_ref().and_then(|files| files.presented(event)) {
             Some(presented) => self.encoder.event(&presented, out),
             None => self.encoder.event(event, out),
         }
     }
 
-    /// Appends an event of a run's log, which is one line of JSON, after its number.
+    /// Appends an event of a run's log, which is one line of JSON, after its number. An event that
+    /// the client cannot read leaves no number.
     pub(crate) fn line(&mut self, json: &str, number: Option<u64>, out: &mut Vec<u8>) {
         let before = out.len();
         if let Some(number) = number {
             self.encoder.number(number, out);
         }
-        if self.without_subagents
-            && json.contains("\"subagentRunId\":")
-            && let Ok(event) = serde_json::from_str(json)
-        {
-            let numbered = out.len();
-            self.event_without_subagent(event, out);
-            if out.len() == numbered {
-                out.truncate(before);
-            }
-            return;
-        }
+        let numbered = out.len();
         match self.files.as_ref().and_then(|files| Some(files.owned(event_of_line(json)?))) {
             Some(presented) => self.encoder.event(&presented, out),
             None => self.encoder.line(json, out),
         }
-    }
-
-    fn event_without_subagent(&mut self, event: Event, out: &mut Vec<u8>) {
-        let event = event.attributed_to(None);
-        match self.files.as_ref() {
-            _ if names_subagent(&event) => {}
-            Some(files) => self.encoder.event(&files.owned(event), out),
-            None => self.encoder.event(&event, out),
+        if out.len() == numbered {
+            out.truncate(before);
         }
     }
-}
-
-fn names_subagent(event: &Event) -> bool {
-    let is_frame = matches!(
-        event,
-        Event::SubagentStarted(_) | Event::SubagentFinished(_) | Event::SubagentError(_)
-    );
-    is_frame || event.subagent_run_id().is_some()
 }

@@ -9,21 +9,22 @@ use axum::{
     extract::{Request, State},
     response::Response,
 };
-use serde::Deserialize;
+use serde::{Deserialize, de::IgnoredAny};
+use serde_json::{Value, json};
 use utoipa::ToSchema;
 
 use super::{
-    ApiResult, App, Caller, ClientEncoder, Path, accepted, follow::FollowedRun, read_body,
-    read_run::warn_of_snake_case, refuse, response, response_budget::ResponsePermit, sse_response,
+    ApiResult, App, Caller, ClientEncoder, Path, client::ClientSigns, follow::FollowedRun,
+    read_body, read_run::warn_of_snake_case, refuse, response, response_budget::ResponsePermit,
+    sse_response,
 };
-use agui_agent::Principal;
+use agui_agent::{Principal, host::owner_of};
 use agui_protocol::{
-    Event, Messages, RunId, ThreadId,
-    encode::{Encoder, StreamVersion},
+    Event, Messages, RunAgentInput, RunId, ThreadId,
     event::{MessagesSnapshot, RunFinished, RunOutcome, RunStarted, StateSnapshot},
 };
-use agui_run::threads::ThreadConnection;
-use agui_store::ThreadView;
+use agui_run::{host::RunRequest, threads::ThreadConnection};
+use agui_store::{ThreadKey, ThreadView};
 
 /// The part of a `RunAgentInput` that is read: the id of the run in the events, and the client's version.
 #[derive(Default, Deserialize, ToSchema)]
@@ -34,6 +35,8 @@ pub(crate) struct ConnectInput {
     #[schema(ignore)]
     run_id_in_snake_case: Option<RunId>,
     protocol_version: Option<String>,
+    #[schema(ignore)]
+    forwarded_props: Option<IgnoredAny>,
 }
 
 /// This stream skips the run's first event, because it has sent its own.
@@ -63,12 +66,17 @@ pub(crate) async fn connect_thread(
         warn_of_snake_case(1);
     }
     let run_id = input.run_id.or(input.run_id_in_snake_case);
-    let version = StreamVersion::for_declared(input.protocol_version.as_deref());
-    let encoder = Encoder::negotiate(accepted(&head.headers)).for_version(version);
-    let encoder = ClientEncoder::new(&app, &caller, encoder).await;
     let key = caller.key(thread);
     let permit = app.response_permit(&key).await?;
     let connection = app.threads.connect(&key, NonZeroUsize::MIN).await?;
+    let signs = ClientSigns {
+        protocol_version: input.protocol_version.as_deref(),
+        run_id: run_id.as_ref(),
+        has_forwarded_props: input.forwarded_props.is_some(),
+        agent: connection.view.as_ref().map(|view| view.thread.agent.as_str()),
+        ..ClientSigns::of_headers(&head.headers)
+    };
+    let encoder = ClientEncoder::for_client(&app, &caller, &signs).await;
     let restated = RestatedThread::new(key.id, &connection, run_id);
     Ok(restated.respond(&app, connection, encoder, caller.principal, permit))
 }
@@ -130,10 +138,38 @@ pub(crate) fn snapshots(
     let messages = view.map(ThreadView::current_branch).unwrap_or_default();
     let state = view
         .and_then(|view| view.thread.state.clone())
-        .map_or_else(|| serde_json::json!({}), |(_, state)| state);
+        .map_or_else(|| json!({}), |(_, state)| state);
     vec![
         RunStarted::new(thread_id.clone(), run_id.clone()).into(),
         MessagesSnapshot::new(messages.into_iter().cloned().collect::<Messages>()).into(),
         StateSnapshot::new(state).into(),
     ]
+}
+
+/// Returns the thread that a request asks for, if it has messages. A request without message, reply
+/// and state asks so: pages of some other servers send one.
+pub(crate) async fn thread_that_is_asked_for(
+    app: &App,
+    run: &RunRequest,
+) -> ApiResult<Option<(ThreadConnection, ResponsePermit)>> {
+    if !asks_nothing(&run.input) {
+        return Ok(None);
+    }
+    let key =
+        ThreadKey { owner: owner_of(run.principal.as_ref()), id: run.input.thread_id.clone() };
+    let permit = app.response_permit(&key).await?;
+    let connection = app.threads.connect(&key, NonZeroUsize::MIN).await?;
+    let has_messages =
+        connection.view.as_ref().is_some_and(|view| !view.current_branch().is_empty());
+    Ok(has_messages.then_some((connection, permit)))
+}
+
+fn asks_nothing(input: &RunAgentInput) -> bool {
+    let is_empty = |value: &Option<Value>| {
+        value.as_ref().is_none_or(|value| value.is_null() || *value == json!({}))
+    };
+    input.messages.is_empty()
+        && input.resume.is_empty()
+        && is_empty(&input.state)
+        && is_empty(&input.forwarded_props)
 }

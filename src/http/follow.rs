@@ -22,7 +22,9 @@ use utoipa::{
 };
 
 use super::{
-    ApiError, ApiResult, App, Caller, ClientEncoder, Path, Query, accepted, refuse, response,
+    ApiError, ApiResult, App, Caller, ClientEncoder, Path, Query,
+    client::ClientSigns,
+    refuse, response,
     response_budget::ResponsePermit,
     sse_response::{break_at_expiry, broken, respond, with_timeout},
 };
@@ -109,7 +111,8 @@ pub(crate) async fn follow_run(
         Some(number) => number,
         None => query.after.map_or(Ok(0), |after| event_number("after", &after))?,
     };
-    let encoder = ClientEncoder::new(&app, &caller, Encoder::negotiate(accepted(&headers))).await;
+    let signs = ClientSigns::of_headers(&headers);
+    let encoder = ClientEncoder::for_client(&app, &caller, &signs).await;
     follow_after(&app, &caller, thread, &run, after, encoder).await
 }
 

@@ -7,7 +7,7 @@ use std::fmt::Write as _;
 use axum::{
     Json,
     extract::{Request, State},
-    http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header},
+    http::{HeaderMap, HeaderName, StatusCode, header},
     response::{IntoResponse as _, Response},
 };
 use serde::Serialize;
@@ -79,9 +79,8 @@ pub(crate) async fn describe_server(State(app): State<App>, request: Request) ->
         Ok(caller) => caller,
         Err(error) => return format.refuse(error.into()),
     };
-    let address = OwnAddress::from_head(&head);
-    let (scheme, prefix) = (address.scheme(), &address.prefix);
-    let url = format!("{scheme}://{}{prefix}", host(&head.headers));
+    let address = OwnAddress::from_head(&head, app.options.public_url.as_deref());
+    let prefix = &address.prefix;
     let playground = app.routes.find("/playground").map(|_| format!("{prefix}/playground"));
     format.respond(&ServerDescription {
         playground,
@@ -93,7 +92,7 @@ pub(crate) async fn describe_server(State(app): State<App>, request: Request) ->
         authentication: app.credential(),
         agents: summaries(&app, caller.as_ref()),
         routes: app.routes.listed().collect(),
-        example: example(&url, app.credential()),
+        example: example(&address.url_at("localhost"), app.credential()),
     })
 }
 
@@ -105,13 +104,6 @@ pub(crate) fn example(url: &str, credential: Credential) -> String {
     format!(
         "curl -N {url}/send-message{credential} -H 'Content-Type: application/json' -d '{input}'"
     )
-}
-
-/// Returns the `Host` of the request if it is safe to paste into a shell.
-fn host(headers: &HeaderMap) -> &str {
-    let host = headers.get(header::HOST).and_then(|host| host.to_str().ok()).unwrap_or_default();
-    let is_plain = |c: char| c.is_ascii_alphanumeric() || "-.:[]".contains(c);
-    if !host.is_empty() && host.chars().all(is_plain) { host } else { "localhost" }
 }
 
 impl Format {
@@ -207,10 +199,7 @@ fn authentication(description: &ServerDescription<'_>) -> &'static str {
 }
 
 fn text(status: StatusCode, body: String) -> Response {
-    let headers = [
-        (header::CONTENT_TYPE, HeaderValue::from_static("text/plain; charset=utf-8")),
-        (header::CACHE_CONTROL, HeaderValue::from_static("no-store")),
-    ];
+    let headers = [(header::CONTENT_TYPE, "text/plain; charset=utf-8")];
     (status, headers, body).into_response()
 }
 
@@ -221,7 +210,6 @@ fn page(status: StatusCode, body: &str) -> Response {
     );
     let headers = [
         (header::CONTENT_TYPE, "text/html; charset=utf-8"),
-        (header::CACHE_CONTROL, "no-store"),
         (header::CONTENT_SECURITY_POLICY, CONTENT_SECURITY_POLICY),
         (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
         (HeaderName::from_static("referrer-policy"), "no-referrer"),
@@ -247,18 +235,5 @@ mod tests {
             CONTENT_SECURITY_POLICY.contains(&format!("'sha256-{hash}'")),
             "the hash is {hash}"
         );
-    }
-
-    #[test]
-    fn a_host_that_a_shell_would_interpret_is_not_repeated() {
-        let host_of = |value: &'static str| {
-            host(&HeaderMap::from_iter([(header::HOST, HeaderValue::from_static(value))]))
-                .to_owned()
-        };
-        assert_eq!(host_of("agents.example.com:8080"), "agents.example.com:8080");
-        assert_eq!(host_of("[::1]:80"), "[::1]:80");
-        for value in ["", "a;rm", "$(id)", "a b", "<b>"] {
-            assert_eq!(host_of(value), "localhost", "{value}");
-        }
     }
 }

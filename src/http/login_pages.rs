@@ -21,7 +21,7 @@ use utoipa_axum::{router::OpenApiRouter, routes};
 use uuid::Uuid;
 
 use super::{
-    App, Path, Query, RouteAccess, RouteSet, accept::foreign_page::is_own_page, index::escape,
+    App, Path, Query, RouteAccess, RouteSet, Tag, accept::foreign_page::is_own_page, index::escape,
 };
 use agui_agent::host::{LoginError, Logins, OpenedLink, Returned};
 
@@ -38,8 +38,7 @@ const STYLE: &str = "body{font:1rem/1.5 system-ui,sans-serif;max-width:34rem;mar
 
 /// The links of this server and the codes of others are for no other site, and a window that has opened a page cannot steer it. The
 /// own site gets the referrer: without it, the form would have no origin.
-const PRIVATE: [(HeaderName, HeaderValue); 3] = [
-    (header::CACHE_CONTROL, HeaderValue::from_static("no-store")),
+const PRIVATE: [(HeaderName, HeaderValue); 2] = [
     (HeaderName::from_static("referrer-policy"), HeaderValue::from_static("same-origin")),
     (
         HeaderName::from_static("cross-origin-opener-policy"),
@@ -47,10 +46,12 @@ const PRIVATE: [(HeaderName, HeaderValue); 3] = [
     ),
 ];
 
+pub(super) const ACCOUNTS: Tag = ("accounts", "The caller's accounts at other services.");
+
 pub(super) fn route_set(logins: Arc<dyn Logins>) -> RouteSet {
     let routes: OpenApiRouter<App> = OpenApiRouter::new().routes(routes!(start_login, go_to_login));
     let routes = routes.routes(routes!(finish_login)).routes(routes!(finish_login_of_issuer));
-    RouteSet::new("accounts", RouteAccess::Public, routes.layer(Extension(logins)))
+    RouteSet::new(ACCOUNTS, RouteAccess::Public, routes.layer(Extension(logins)))
 }
 
 #[derive(Deserialize)]

@@ -1,7 +1,7 @@
 //! The HTTP interface: routes, middleware, and the way from a run to a response.
 //!
 //! A handler declares its endpoint with `#[utoipa::path]`: method, path, purpose, bodies and refusals. `GET /`,
-//! `/openapi.json` and the suggestions in 404s are made of these declarations; [`dialects`] have more of them. A request that
+//! `/openapi.json` and the suggestions in 404s are made of these declarations; optional sets have more of them. A request that
 //! cannot become a run gets a status and `{"error":{"code","message","path"?}}`; once a stream has begun,
 //! failures are events in it. To add a route, write the handler, and add it to the `routes!` of its resource.
 
@@ -10,14 +10,15 @@ pub(crate) mod accept;
 pub(crate) mod accounts;
 pub(crate) mod agents;
 mod allow;
+pub(crate) mod client;
 mod client_encoder;
+pub(crate) mod client_options;
 pub(crate) mod connect;
-pub(crate) mod dialects;
 pub(crate) mod error;
 pub(crate) mod etag;
 pub(crate) mod fallback;
-mod files;
-mod follow;
+pub(crate) mod files;
+pub(crate) mod follow;
 mod health;
 mod index;
 #[cfg(feature = "llm")]
@@ -57,6 +58,6 @@ pub(crate) use index::example;
 pub(crate) use openapi::{refuse, response};
 pub use options::HttpOptions;
 pub(crate) use own_path::{AgentPath, check_own_path};
-pub(crate) use route_list::RouteAccess;
-pub(crate) use routes::{RouteSet, Routers, at, router};
+pub(crate) use route_list::{RUNS, RouteAccess, Tag};
+pub(crate) use routes::{RouteSet, Routers, at, built_in, router};
 pub(crate) use state::{App, Credential};

@@ -7,7 +7,7 @@ use smart_default::SmartDefault;
 use super::{
     accept::cors::Cors,
     allow::AllowRule,
-    dialects::{copilotkit::CopilotKitOptions, named_events::NamedEventOptions},
+    client_options::{CopilotKitOptions, NamedEventOptions, SupportedClients},
 };
 
 /// Options of the routes. Handlers read them in the state that all routes share.
@@ -32,19 +32,25 @@ pub struct HttpOptions {
     /// The silence after which the stream of a followed run gets a keep-alive comment.
     #[default(Some(Duration::from_secs(15)))]
     pub keep_alive: Option<Duration>,
-    /// The time limit for receiving a request's body.
+    /// The time for receiving a request's body, beside a second for each 16 KiB of it that have arrived.
     #[default(Duration::from_secs(30))]
     pub body_timeout: Duration,
     /// The web pages that may use the server.
     pub cors: Cors,
+    /// The clients that are served.
+    pub clients: SupportedClients,
     /// The routes for pages with CopilotKit. A server with an invalid prefix does not start.
     pub copilotkit: CopilotKitOptions,
-    /// The [named-event endpoints](crate::http::dialects::named_events).
+    /// The [named-event endpoints](crate::named_events).
     pub named_events: NamedEventOptions,
     /// The host names, without port, that a server without authentication answers under, in addition to names like
     /// `localhost` and IP addresses; `*` allows all. Others are refused, because a web page can rebind its own DNS name to
     /// this server. With authentication all names are allowed.
     pub allowed_hosts: Vec<String>,
+    /// The URL at which browsers reach the server, in all addresses that it makes. Agents at other servers then get URLs of
+    /// files in place of data. Without it, an address has the `Host` of the request, and the scheme and the path that a
+    /// proxy reports.
+    pub public_url: Option<String>,
     /// The names of request headers that are passed on to agents. No others are.
     pub pass_headers: Vec<String>,
     /// The agents of whose subagents a client that declares no version of AG-UI gets no `SUBAGENT_*` events.

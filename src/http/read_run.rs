@@ -1,12 +1,11 @@
-//! The reader of requests that start a run, on all routes and in all dialects.
+//! The reader of requests that start a run, on all routes and of all clients.
 
-use axum::{body::Body, extract::Request, http::request::Parts};
-use serde::Deserialize as _;
-use serde_json::Value;
+use axum::{extract::Request, http::request::Parts};
+use bytes::Bytes;
 
 use super::{
     accept::{media_type::require_json, middleware::Caller, read_body, server_span::RequestTrace},
-    client_encoder::ClientEncoder,
+    client::Wishes,
     error::ApiError,
     options::HttpOptions,
     state::App,
@@ -15,11 +14,8 @@ use agui_agent::{
     Principal,
     host::{AgentEntry, Forwarded},
 };
-use agui_protocol::{RunAgentInput, decode::count_values, encode::Encoder};
-use agui_run::{
-    OnDisconnect,
-    host::{RequestSize, RunPermit, RunRequest},
-};
+use agui_protocol::{RunAgentInput, decode::count_values};
+use agui_run::host::{RequestSize, RunPermit, RunRequest};
 
 /// The parts of a request for a run that do not depend on its format.
 pub(crate) struct ReadRun {
@@ -36,7 +32,7 @@ pub(crate) fn find_agent(app: &App, name: Option<&str>) -> Result<AgentEntry, Ap
     })
 }
 
-/// Reads a request as [`read_within_limits`] does.
+/// Reads the body within all limits, and decodes it as [`decode_within_limits`] does.
 pub(crate) async fn read_run<T>(
     app: &App,
     request: Request,
@@ -44,22 +40,37 @@ pub(crate) async fn read_run<T>(
 ) -> Result<(ReadRun, T), ApiError> {
     let (head, body) = request.into_parts();
     require_json(&head.headers)?;
-    let (permit, decoded) = read_within_limits(app, &head, body, decode).await?;
-    let principal = head.extensions.get::<Caller>().and_then(|caller| caller.principal.clone());
+    app.runs.check_limits(caller_of(&head))?;
+    let body = read_body::read(app, &head, body).await?;
+    let (permit, decoded) = decode_within_limits(app, &head, body, decode).await?;
+    let principal = caller_of(&head).cloned();
     Ok((ReadRun { head, principal, permit }, decoded))
 }
 
-/// Reads the body within all limits, reserves a permit and memory for the run, and decodes the body. `decode` also returns
-/// the number of values in open members.
-pub(crate) async fn read_within_limits<T>(
+/// Reads and decodes an export within all limits, as a request for a run.
+pub(crate) async fn read_export<T>(
     app: &App,
-    head: &Parts,
-    body: Body,
+    request: Request,
     decode: impl FnOnce(&[u8]) -> Result<(T, usize), ApiError>,
 ) -> Result<(RunPermit, T), ApiError> {
-    let principal = head.extensions.get::<Caller>().and_then(|caller| caller.principal.as_ref());
-    app.runs.check_limits(principal)?;
-    let body = read_body::read(app, head, body).await?;
+    let (head, body) = request.into_parts();
+    app.runs.check_limits(caller_of(&head))?;
+    let body = read_body::read_export(app, &head, body).await?;
+    decode_within_limits(app, &head, body, decode).await
+}
+
+fn caller_of(head: &Parts) -> Option<&Principal> {
+    head.extensions.get::<Caller>()?.principal.as_ref()
+}
+
+/// Reserves a permit and memory for the run, and decodes the body. `decode` also returns the number of values in open members.
+async fn decode_within_limits<T>(
+    app: &App,
+    head: &Parts,
+    body: Bytes,
+    decode: impl FnOnce(&[u8]) -> Result<(T, usize), ApiError>,
+) -> Result<(RunPermit, T), ApiError> {
+    let principal = caller_of(head);
     let size = RequestSize { body_bytes: body.len(), values: count_values(&body)? };
     // A client that never sends its body holds no permit.
     let mut permit = app.runs.reserve(principal)?;
@@ -78,13 +89,8 @@ pub(crate) fn warn_of_snake_case(members: usize) {
 }
 
 impl ReadRun {
-    pub(crate) async fn client_encoder(
-        &self,
-        app: &App,
-        encoder: Encoder,
-    ) -> Result<ClientEncoder, ApiError> {
-        let caller = self.head.extensions.get::<Caller>().ok_or(ApiError::Internal)?;
-        Ok(ClientEncoder::new(app, caller, encoder).await)
+    pub(crate) fn caller(&self) -> Result<&Caller, ApiError> {
+        self.head.extensions.get::<Caller>().ok_or(ApiError::Internal)
     }
 
     /// Returns the request for a run. Refuses an agent that the caller may not use, on all routes.
@@ -93,37 +99,23 @@ impl ReadRun {
         app: &App,
         agent: AgentEntry,
         input: RunAgentInput,
+        wishes: &Wishes,
     ) -> Result<RunRequest, ApiError> {
         let forwarded = forwarded(&app.options, &self.head);
         let Self { principal, permit, .. } = self;
         app.require_allowed(&agent, principal.as_ref())?;
-        let (on_disconnect, regenerates) = (on_disconnect(&input)?, regenerates(&input));
         Ok(RunRequest {
             permit,
             agent,
             input,
             principal,
             forwarded,
-            on_disconnect,
+            on_disconnect: wishes.on_disconnect,
             default_on_disconnect: None,
-            regenerates,
+            regenerates: wishes.regenerates,
             is_reply: false,
         })
     }
-}
-
-/// Returns the client's choice for when it leaves.
-fn on_disconnect(input: &RunAgentInput) -> Result<Option<OnDisconnect>, ApiError> {
-    let choice = input.forwarded_prop("onDisconnect").map(Option::<OnDisconnect>::deserialize);
-    choice.transpose().map(Option::flatten).map_err(|_| {
-        ApiError::invalid_input("forwardedProps.onDisconnect", "\"cancel\" or \"continue\"")
-    })
-}
-
-/// Returns whether the client wants another answer to the same messages, as `regenerate-message` says.
-fn regenerates(input: &RunAgentInput) -> bool {
-    let trigger = input.forwarded_prop("trigger").and_then(Value::as_str);
-    trigger.is_some_and(|trigger| trigger.starts_with("regenerate"))
 }
 
 /// Returns the part of a request's head that agents see.

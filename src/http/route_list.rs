@@ -13,6 +13,12 @@ const MIN_SIMILARITY: f64 = 0.7;
 const MAX_COMPARED_BYTES: usize = 200;
 const MAX_COMPARED_SEGMENTS: usize = 12;
 
+/// The name of a set of routes in the document, and what it is for.
+pub(crate) type Tag = (&'static str, &'static str);
+
+pub(crate) const RUNS: Tag =
+    ("runs", "Runs of agents, and detached runs, which continue without their client.");
+
 /// The place of a route's authentication.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum RouteAccess {
@@ -130,12 +136,16 @@ fn fixed_segments(route: &str, path: &str) -> (String, String) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::http::{AgentPath, routes};
+    use crate::{
+        clients::runs,
+        http::{AgentPath, routes},
+    };
 
     fn list() -> RouteList {
         let path = AgentPath { path: "/api/shop".to_owned(), agent: "clerk".into() };
         let mut built_in = routes::built_in(true);
-        let mut own_path = routes::own_path(path);
+        built_in.push(runs::route_set());
+        let mut own_path = runs::own_path(path);
         RouteList::new(built_in.iter_mut().flat_map(routes::RouteSet::list), own_path.list())
     }
 

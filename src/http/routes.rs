@@ -1,9 +1,9 @@
 //! The router of the whole server.
 
-use std::sync::Arc;
+use std::{convert::Infallible, sync::Arc};
 
-use axum::{Router, routing::get};
-use utoipa::OpenApi as _;
+use axum::{Router, extract::Request, response::Response, routing::get};
+use tower::{Service, ServiceExt as _};
 use utoipa_axum::{
     router::{OpenApiRouter, UtoipaMethodRouter},
     routes,
@@ -11,18 +11,16 @@ use utoipa_axum::{
 
 use super::{
     accept::middleware,
-    agents, connect,
-    dialects::tanstack::join,
-    fallback, files, follow, health, index, metrics,
+    agents,
+    client::Clients,
+    connect, fallback, files, follow, health, index, metrics,
     openapi::{
         self,
         document::document,
         served::{LazyDocument, ServedDocument},
     },
     options::HttpOptions,
-    own_path::AgentPath,
-    route_list::{Route, RouteAccess, RouteList},
-    send_message,
+    route_list::{RUNS, Route, RouteAccess, RouteList, Tag},
     state::{App, AppState, Credential, Dependencies},
     threads,
 };
@@ -40,7 +38,7 @@ pub(crate) struct Routers {
 
 /// Routes of one tag of the document, whose callers are checked in the same way.
 pub(crate) struct RouteSet {
-    tag: &'static str,
+    tag: Tag,
     access: RouteAccess,
     /// The only path that `GET /` lists. Without it, all are listed.
     listed: Option<String>,
@@ -48,7 +46,7 @@ pub(crate) struct RouteSet {
 }
 
 impl RouteSet {
-    pub(crate) fn new(tag: &'static str, access: RouteAccess, router: OpenApiRouter<App>) -> Self {
+    pub(crate) fn new(tag: Tag, access: RouteAccess, router: OpenApiRouter<App>) -> Self {
         Self { tag, access, listed: None, router }
     }
 
@@ -76,11 +74,11 @@ pub(crate) fn at(
     (schemas, paths, handlers)
 }
 
-/// The routes at paths of the server's own.
+const SERVER: Tag = ("server", "The server itself.");
+
+/// The routes at paths of the server's own, without those of the clients.
 pub(crate) fn built_in(has_metrics: bool) -> Vec<RouteSet> {
-    let runs = OpenApiRouter::with_openapi(join::JoinSchemas::openapi())
-        .routes(unnamed_agent("/send-message", None))
-        .routes(named_agent())
+    let runs = OpenApiRouter::new()
         .routes(routes!(connect::connect_thread))
         .routes(routes!(follow::follow_run));
     let agents = OpenApiRouter::new()
@@ -96,48 +94,42 @@ pub(crate) fn built_in(has_metrics: bool) -> Vec<RouteSet> {
         .routes(routes!(health::check_health))
         .routes(routes!(health::check_readiness));
     vec![
-        RouteSet::new("runs", RouteAccess::Authenticated, runs),
-        RouteSet::new("agents", RouteAccess::Authenticated, agents),
-        RouteSet::new("threads", RouteAccess::Authenticated, threads::routes()),
-        RouteSet::new("files", RouteAccess::ChecksItself, files::routes()),
-        RouteSet::new("server", RouteAccess::Authenticated, server),
-        RouteSet::new("server", RouteAccess::ChecksItself, index),
-        RouteSet::new("server", RouteAccess::Public, health),
+        RouteSet::new(RUNS, RouteAccess::Authenticated, runs),
+        RouteSet::new(("agents", "The agents of the server."), RouteAccess::Authenticated, agents),
+        RouteSet::new(
+            ("threads", "The caller's conversations."),
+            RouteAccess::Authenticated,
+            threads::routes(),
+        ),
+        RouteSet::new(
+            ("files", "Files of messages: pictures, documents, sound."),
+            RouteAccess::ChecksItself,
+            files::routes(),
+        ),
+        RouteSet::new(SERVER, RouteAccess::Authenticated, server),
+        RouteSet::new(SERVER, RouteAccess::ChecksItself, index),
+        RouteSet::new(SERVER, RouteAccess::Public, health),
     ]
 }
 
-/// The agent that a path names. `GET` joins a run, or returns a thread.
-fn named_agent() -> UtoipaMethodRouter<App> {
-    routes!(send_message::run_agent, join::join_agent)
-}
-
-/// An agent, or without one the default agent, at a path without its name. Its routes are declared
-/// like those of a named agent.
-fn unnamed_agent(path: &str, agent: Option<Arc<str>>) -> UtoipaMethodRouter<App> {
-    let (schemas, mut paths, _) = at(path, named_agent());
-    let name = agent
-        .as_ref()
-        .map_or_else(|| "the default agent".to_owned(), |agent| format!("the agent {agent}"));
-    for item in paths.paths.values_mut() {
-        if let Some(run) = &mut item.post {
-            run.summary = Some(format!("Runs {name}"));
-            run.operation_id = Some("run_default_agent".to_owned());
+/// Serves a path with a slash at its end as the route without it: a front end puts its URL together, or an operator writes it
+/// so. It is the fallback of the routes, so that the paths of routes take no step more.
+fn without_last_slash(
+    routes: Router,
+) -> impl Service<Request, Response = Response, Error = Infallible, Future: Send> + Clone {
+    routes.map_request(|mut request: Request| {
+        let (path, query) = (request.uri().path().trim_end_matches('/'), request.uri().query());
+        if !path.is_empty() && path.len() < request.uri().path().len() {
+            let query = query.map(|query| format!("?{query}")).unwrap_or_default();
+            if let Ok(uri) = format!("{path}{query}").parse() {
+                *request.uri_mut() = uri;
+            }
         }
-        if let Some(join) = &mut item.get {
-            join.operation_id = Some("join_default_agent".to_owned());
-        }
-    }
-    (schemas, paths, send_message::agent_of(agent).get(join::join_default_agent))
+        request
+    })
 }
 
-/// An agent at a path of its own: as if it were the default agent.
-pub(crate) fn own_path(AgentPath { path, agent }: AgentPath) -> RouteSet {
-    let routes = OpenApiRouter::new().routes(unnamed_agent(&path, Some(agent)));
-    RouteSet::new("runs", RouteAccess::Authenticated, routes)
-}
-
-/// Builds the routers. With `has_metrics`, `GET /metrics` is a main route. Optional routes get the
-/// same middleware. `GET /readyz` reports `dependencies`, the servers that agents use.
+/// Builds the routers. Optional routes get the same middleware as those that are built in. `GET /readyz` reports `dependencies`, the servers that agents use.
 ///
 /// # Panics
 /// Panics if a path is invalid or already routed.
@@ -145,13 +137,11 @@ pub(crate) fn router(
     runs: Arc<Runs>,
     auth: Authenticator,
     options: HttpOptions,
-    has_metrics: bool,
-    paths: Vec<AgentPath>,
+    clients: Clients,
+    mut built_in: Vec<RouteSet>,
     mut optional: Vec<RouteSet>,
     dependencies: Dependencies,
 ) -> Routers {
-    let mut built_in = built_in(has_metrics);
-    optional.extend(paths.into_iter().map(own_path));
     let list = RouteList::new(
         built_in.iter_mut().flat_map(RouteSet::list),
         optional.iter_mut().flat_map(RouteSet::list),
@@ -169,14 +159,15 @@ pub(crate) fn router(
     let credential = Credential::for_authenticator(&auth);
     let document =
         LazyDocument::new(Box::new(move || ServedDocument::new(document(declared, credential))));
-    let app = Arc::new(AppState::new(runs, auth, options, list, document, dependencies));
+    let app = Arc::new(AppState::new(runs, auth, options, clients, list, document, dependencies));
     let routes = public
         .merge(middleware::authenticated(private, &app))
         .fallback(fallback::no_such_route)
         .method_not_allowed_fallback(fallback::method_not_allowed);
     let finish = |routes: Router<App>| middleware::stack(routes, &app).with_state(app.clone());
+    let main = finish(routes);
     Routers {
-        main: finish(routes),
+        main: main.clone().fallback_service(without_last_slash(main)),
         open_metrics: finish(Router::new().route("/metrics", get(metrics::on_loopback))),
         authenticated_metrics: finish(middleware::authenticated(
             Router::new().route("/metrics", get(metrics::for_principals)),

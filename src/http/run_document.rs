@@ -1,7 +1,7 @@
 //! A run as one JSON document in place of a stream, for scripts, jobs and back ends: the response waits for the end of the run, or
 //! names the place where the document will be.
 
-use std::{collections::HashSet, future::poll_fn, io, pin::pin};
+use std::{collections::HashSet, future::poll_fn, io};
 
 use async_stream::stream;
 use axum::{
@@ -11,7 +11,7 @@ use axum::{
     response::{IntoResponse as _, Response},
 };
 use bytes::Bytes;
-use futures::{Stream, StreamExt as _, future::Either};
+use futures::{FutureExt as _, Stream, StreamExt as _, stream::BoxStream};
 use serde::Serialize;
 use serde_json::{Value, json};
 use utoipa::ToSchema;
@@ -119,7 +119,7 @@ pub(super) fn respond(
     let keep_alive = app.options.keep_alive;
     let threads = app.threads.clone();
     let body = stream! {
-        let mut events = pin!(events(started, threads));
+        let mut events = events(started, threads);
         let mut read = 0;
         loop {
             match with_timeout(keep_alive, events.next()).await {
@@ -146,18 +146,22 @@ pub(super) fn respond(
 }
 
 /// The events of a run; `None` for a silence.
-fn events(
-    started: StartedRun,
-    threads: Threads,
-) -> impl Stream<Item = io::Result<Option<Event>>> + Send {
+fn events(started: StartedRun, threads: Threads) -> BoxStream<'static, io::Result<Option<Event>>> {
     match started {
-        StartedRun::Unstored(run) => Either::Left(Either::Left(polled(run))),
-        StartedRun::Stored(run) => Either::Left(Either::Right(polled(run))),
+        StartedRun::Unstored(run) => polled(run).boxed(),
+        StartedRun::Stored(run) => polled(run).boxed(),
         StartedRun::Restated(run) => {
             let events = run.events.into_iter().map(|event| Ok(Some(event)));
-            Either::Right(Either::Left(futures::stream::iter(events)))
+            futures::stream::iter(events).boxed()
         }
-        StartedRun::Detached { mut follower, snapshots } => Either::Right(Either::Right(stream! {
+        StartedRun::Awaited(next) => {
+            let next = next.map(|started| match started {
+                Ok(started) => events(started, threads),
+                Err(_) => futures::stream::iter([Err(sse_response::broken())]).boxed(),
+            });
+            next.flatten_stream().boxed()
+        }
+        StartedRun::Detached { mut follower, snapshots } => stream! {
             for event in snapshots {
                 yield Ok(Some(event));
             }
@@ -178,7 +182,8 @@ fn events(
                 }
             }
             threads.delivered(&follower).await;
-        })),
+        }
+        .boxed(),
     }
 }
 

@@ -13,20 +13,22 @@ use std::{
     time::{Duration, Instant},
 };
 
+use async_stream::stream;
 use axum::{body::Body, response::Response};
 use bytes::Bytes;
+use futures::{StreamExt as _, future::BoxFuture};
 use http_body::{Body as HttpBody, Frame};
 use tracing::Span;
 
 use super::{
     client_encoder::ClientEncoder,
     follow::FollowedRun,
-    sse_response::{broken, respond},
+    sse_response::{broken, respond, with_timeout},
     state::App,
 };
 use agui_agents::cuts_connection;
 use agui_protocol::Event;
-use agui_run::host::{Drive, Progress, RestatedRun, StartedRun};
+use agui_run::host::{Drive, Progress, RestatedRun, StartError, StartedRun};
 
 /// The size at which a chunk is sent although the agent has more events ready, in bytes.
 const CHUNK_BYTES: u16 = 8 * 1024;
@@ -51,6 +53,7 @@ pub(crate) async fn respond_run(
     match started {
         StartedRun::Unstored(run) => respond(media_type, Body::new(RunBody::new(run, encoder))),
         StartedRun::Restated(run) => restated(run, encoder),
+        StartedRun::Awaited(next) => awaited(app, next, encoder),
         StartedRun::Stored(run) => {
             respond(media_type, Body::new(RunBody::new(run, encoder).with_first_chunk().await))
         }
@@ -59,6 +62,41 @@ pub(crate) async fn respond_run(
                 .respond(app, encoder)
         }
     }
+}
+
+/// Sends keep-alives while another server has the run.
+fn awaited(
+    app: &App,
+    mut next: BoxFuture<'static, Result<StartedRun, StartError>>,
+    encoder: ClientEncoder,
+) -> Response {
+    let (app, media_type) = (app.clone(), encoder.media_type());
+    let body = stream! {
+        let started = loop {
+            match with_timeout(app.options.keep_alive, &mut next).await {
+                Some(started) => break started,
+                None => {
+                    let mut out = Vec::new();
+                    encoder.encoder.heartbeat(&mut out);
+                    yield Ok(Bytes::from(out));
+                }
+            }
+        };
+        match started {
+            Ok(started) => {
+                let response = respond_run(&app, started, encoder).await;
+                let mut chunks = response.into_body().into_data_stream();
+                while let Some(chunk) = chunks.next().await {
+                    yield chunk.map_err(io::Error::other);
+                }
+            }
+            Err(error) => {
+                tracing::info!(%error, "a request that waited for its run on another server has to be sent again");
+                yield Err(broken());
+            }
+        }
+    };
+    respond(media_type, Body::from_stream(body))
 }
 
 /// Responds with the stored end of a run.

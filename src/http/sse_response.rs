@@ -25,11 +25,11 @@ use agui_protocol::encode::SSE_MEDIA_TYPE;
 const CONNECTED: &[u8] = b": connected\n\n";
 const KEEP_ALIVE: &[u8] = b": keep-alive\n\n";
 
-/// The headers keep caches and proxies from buffering or compressing the stream.
+/// The headers keep caches and proxies from storing, buffering or compressing the stream.
 pub(crate) fn respond(media_type: &'static str, body: Body) -> Response {
     let headers = [
         (header::CONTENT_TYPE, HeaderValue::from_static(media_type)),
-        (header::CACHE_CONTROL, HeaderValue::from_static("no-cache, no-transform")),
+        (header::CACHE_CONTROL, HeaderValue::from_static("no-store, no-transform")),
         (HeaderName::from_static("x-accel-buffering"), HeaderValue::from_static("no")),
     ];
     (headers, body).into_response()

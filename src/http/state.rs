@@ -6,8 +6,9 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::{
-    ApiError, ApiResult, allow::is_allowed, openapi::served::LazyDocument, options::HttpOptions,
-    response_budget::ResponsePermit, route_list::RouteList, store_probe::StoreProbe,
+    ApiError, ApiResult, allow::is_allowed, client::Clients, openapi::served::LazyDocument,
+    options::HttpOptions, response_budget::ResponsePermit, route_list::RouteList,
+    store_probe::StoreProbe,
 };
 use crate::auth::Authenticator;
 use agui_agent::{
@@ -53,9 +54,12 @@ pub(crate) struct AppState {
     pub(crate) threads: Threads,
     pub(crate) auth: Authenticator,
     pub(crate) options: HttpOptions,
+    pub(crate) clients: Clients,
     pub(crate) routes: RouteList,
     pub(crate) dependencies: Dependencies,
     pub(crate) body_budget: MemoryBudget,
+    /// The bytes of exports that clients are sending. Two of the largest fit, and one principal sends one at a time.
+    pub(crate) import_budget: MemoryBudget,
     response_budget: MemoryBudget,
     streams: Arc<Permits>,
     pub(crate) store_probe: StoreProbe,
@@ -67,6 +71,7 @@ impl AppState {
         runs: Arc<Runs>,
         auth: Authenticator,
         options: HttpOptions,
+        clients: Clients,
         routes: RouteList,
         document: LazyDocument,
         dependencies: Dependencies,
@@ -83,6 +88,7 @@ impl AppState {
                 max_body_bytes,
                 sharing,
             ),
+            import_budget: MemoryBudget::new(0, threads.max_export_bytes(), sharing),
             // A thread can have a little more than its largest size.
             response_budget: MemoryBudget::new(
                 options.max_response_bytes_in_flight,
@@ -94,6 +100,7 @@ impl AppState {
             runs,
             auth,
             options,
+            clients,
             routes,
             dependencies,
             document,

@@ -12,7 +12,8 @@ use crate::auth::Jwt;
 use crate::http::playground::PlaygroundOptions;
 use crate::{
     auth::{ApiKey, ApiKeys, Authenticator},
-    http::{AgentPath, Connections, HttpOptions, dialects::copilotkit::Transcribe},
+    clients::Transcribe,
+    http::{AgentPath, Connections, HttpOptions},
 };
 use agui_agent::{Agent, IntoAgent};
 use agui_observe::{
@@ -152,7 +153,7 @@ impl Server {
         self
     }
 
-    /// Sets the options of the routes, also of those of CopilotKit and of named events.
+    /// Sets the options of the routes, also of those of single clients.
     pub fn http_options(mut self, options: HttpOptions) -> Self {
         self.http = options;
         self

@@ -14,11 +14,13 @@ pub enum ServerError {
     #[cfg(feature = "config")]
     #[error(transparent)]
     Config(#[from] ConfigError),
-    /// The path of the routes for CopilotKit is invalid or taken.
-    #[error("copilotkit.prefix {prefix:?}: {problem}")]
-    CopilotKitPrefix {
+    /// The path of a client's routes is invalid or taken.
+    #[error("{option} {path:?}: {problem}")]
+    ClientPath {
+        /// The option with the path.
+        option: &'static str,
         /// The path.
-        prefix: String,
+        path: String,
         /// The rule that it breaks.
         problem: &'static str,
     },

@@ -1,24 +1,17 @@
-//! The routes that options or Cargo features add: those of the dialects and of the playground.
+//! The routes that options or Cargo features add: those of single clients, of agents' own paths and of the playground.
 
 use std::net::SocketAddr;
 
 use super::Server;
 #[cfg(feature = "upstream")]
 use crate::http::playground;
-use crate::http::{
-    RouteSet,
-    dialects::{copilotkit, named_events},
-};
+use crate::{clients, http::RouteSet};
 
 impl Server {
     /// Returns the routes. `address` is the listener's; `None` if the server is mounted.
     pub(super) fn optional_routes(&self, address: Option<SocketAddr>) -> Vec<RouteSet> {
-        let mut sets = copilotkit::route_sets(
-            &self.http.copilotkit,
-            self.auth.api_keys(),
-            self.transcription.clone(),
-        );
-        sets.extend(named_events::route_set(&self.http.named_events));
+        let (keys, transcription) = (self.auth.api_keys(), self.transcription.clone());
+        let mut sets = clients::route_sets(&self.http, &self.paths, keys, transcription);
         sets.extend(self.playground_routes(address));
         sets
     }

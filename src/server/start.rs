@@ -11,7 +11,7 @@ use super::{
     startup_log::log_start,
 };
 use crate::{
-    http,
+    clients, http,
     http::{Connections, HttpOptions, Routers},
 };
 use agui_agent::surfaces;
@@ -128,9 +128,11 @@ impl Server {
         let limits = self.threads.runs;
         let memory =
             RunMemoryBudget::new(limits.max_memory_bytes, self.http.max_body_bytes, sharing);
+        let mut threads = self.threads;
+        threads.files.public_url.clone_from(&self.http.public_url);
         let mut runs = RunsBuilder {
             store: self.store,
-            threads: self.threads,
+            threads,
             limits: RunLimits {
                 max: limits.max,
                 idle: limits.idle,
@@ -155,36 +157,27 @@ impl Server {
         if let Some(data) = tools.thread_data() {
             runs.threads.set_data(data);
         }
-        let has_metrics = self.metrics.main_listener;
+        let mut built_in = vec![clients::runs::route_set()];
+        built_in.extend(http::built_in(self.metrics.main_listener));
         let dependencies = tools.dependencies();
         let mut http = self.http;
-        if http.copilotkit.enabled && self.transcription.is_some() {
-            http.transcribe_path = Some(format!("{}/transcribe", http.copilotkit.prefix));
+        if self.transcription.is_some() {
+            http.transcribe_path = clients::transcribe_path(&http);
         }
         if address.is_some() {
             limit_streams(&mut http, self.connections.max);
         }
-        let routers = http::router(
-            runs.clone(),
-            self.auth,
-            http,
-            has_metrics,
-            self.paths,
-            optional,
-            dependencies,
-        );
+        let known = clients::known(&http.clients);
+        let routers =
+            http::router(runs.clone(), self.auth, http, known, built_in, optional, dependencies);
         let handle = ServerHandle { runs, tools, recordings, drain: self.drain };
         handle.start();
         Ok((routers, handle, self.connections))
     }
 
     fn check_settings(&self) -> Result<(), ServerError> {
-        let copilotkit = &self.http.copilotkit;
-        if copilotkit.enabled
-            && let Err(problem) = copilotkit.check_prefix()
-        {
-            let prefix = copilotkit.prefix.clone();
-            return Err(ServerError::CopilotKitPrefix { prefix, problem });
+        if let Err((option, path, problem)) = clients::check_paths(&self.http) {
+            return Err(ServerError::ClientPath { option, path, problem });
         }
         match self.prices.find_invalid() {
             Some(model) => Err(ServerError::Price(model.to_owned())),

@@ -72,14 +72,13 @@ const LAYERS: &[Layers] = &[
     Layers {
         package: "agui_server",
         folder: &[],
-        parts: &["server", "http", "auth"],
+        parts: &["server", "clients", "http", "auth"],
         between: &[],
     },
     Layers {
         package: "agui_server",
         folder: &["http"],
         parts: &[
-            "dialects",
             "connect",
             "agents",
             "files",
@@ -87,6 +86,7 @@ const LAYERS: &[Layers] = &[
             "read_run",
             "run_response",
             "follow",
+            "client",
             "fallback",
             "own_path",
             "accept",

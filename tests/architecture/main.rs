@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, missing_docs)]
 
 mod bounds;
+mod client_names;
 mod files;
 mod functions;
 mod imports;

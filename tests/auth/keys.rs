@@ -103,7 +103,8 @@ async fn without_authentication_only_loopback_host_names_and_addresses_are_accep
         ("GET http://rebound.example/healthz HTTP/1.1\r\nHost: localhost", "403"),
         ("GET /healthz HTTP/1.1\r\nHost: localhost\r\nHost: rebound.example", "403"),
         ("GET /healthz HTTP/1.1\r\nHost:", "403"),
-        ("GET /healthz HTTP/1.0", "403"),
+        ("GET /healthz HTTP/1.0", "200"),
+        ("GET /agents HTTP/1.0", "403"),
         ("GET /nowhere HTTP/1.1\r\nHost: rebound.example", "403"),
     ] {
         let mut stream = tokio::net::TcpStream::connect(server.address).await.unwrap();

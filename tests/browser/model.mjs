@@ -30,7 +30,6 @@ export async function startModel(answer, onPiece = () => undefined) {
       send({ role: "assistant", content: text });
       if (image) send({ images: [{ type: "image_url", image_url: { url: image } }] });
       send({}, "stop");
-      if (usage) response.write(`data: ${JSON.stringify({ choices: [], usage })}\n\n`);
     } else {
       const call = { index: 0, id: `call-${messages.length}`, type: "function", function: { name: tool, arguments: "" } };
       send({ role: "assistant", tool_calls: [call] });
@@ -41,6 +40,7 @@ export async function startModel(answer, onPiece = () => undefined) {
       }
       send({}, "tool_calls");
     }
+    if (usage) response.write(`data: ${JSON.stringify({ choices: [], usage })}\n\n`);
     response.end("data: [DONE]\n\n");
   });
   server.listen(0, "127.0.0.1");

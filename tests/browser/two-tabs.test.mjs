@@ -8,7 +8,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, test } from "node:test";
 
-import { endedThread, useBrowser } from "./browser.mjs";
+import { endedThread, shot, useBrowser } from "./browser.mjs";
 import { button } from "./chat.mjs";
 import { startModel } from "./model.mjs";
 
@@ -97,5 +97,38 @@ for (const [first, second, says, ran] of [
     await field(two).fill("Hello");
     await field(two).press("Enter");
     await two.getByText("Hello!").waitFor();
+  });
+}
+
+for (const isReloaded of [false, true]) {
+  test(`an approval that ${isReloaded ? "a reloaded page" : "the page"} shows runs the call once, and the call keeps the tool's result`, async () => {
+    const page = await used.open("copilotkit");
+    const before = trips.length;
+    await field(page).fill("Book a trip");
+    await field(page).press("Enter");
+    await button(page, "Approve").waitFor();
+    await shot(page, "approval-live");
+    if (isReloaded) {
+      await page.reload();
+      await button(page, "Approve").waitFor();
+      await shot(page, "approval-reloaded");
+    }
+    await button(page, "Approve").click();
+    const shown = async () => {
+      await page.getByText('So: {"booked":true}').waitFor();
+      await page.locator(".card", { hasText: 'book_trip {"booked":true}' }).waitFor();
+      await button(page, "Approve").waitFor({ state: "detached" });
+      assert.equal(await page.getByText('{"approved":true}').count(), 0);
+    };
+    await shown();
+    await shot(page, `approved-${isReloaded}`);
+    await page.reload();
+    await shown();
+    await shot(page, `approved-${isReloaded}-after`);
+    const thread = await endedThread(used.server, await page.evaluate(() => sessionStorage.thread));
+    const results = thread.messages.filter(({ role }) => role === "tool").map(({ content }) => content);
+    assert.deepEqual([results, thread.interrupts], [['{"booked":true}'], []]);
+    assert.equal(trips.length - before, 1);
+    assert.ok(await field(page).isEnabled());
   });
 }

@@ -107,6 +107,34 @@ async fn a_body_that_takes_too_long_is_refused() {
     assert!(answer.starts_with("HTTP/1.1 408 "), "{answer}");
 }
 
+/// Sends a body in pieces of this size, with pauses. Returns the answer.
+async fn answer_to_pieces(server: &Running, size: usize, pause: Duration) -> String {
+    let body = input(&"x".repeat(100_000)).to_string();
+    let mut stream = send(server, &format!("{HEAD}Content-Length: {}\r\n\r\n", body.len())).await;
+    for piece in body.as_bytes().chunks(size) {
+        // The server may have closed the connection.
+        if stream.write_all(piece).await.is_err() {
+            break;
+        }
+        tokio::time::sleep(pause).await;
+    }
+    read_until(&mut stream, |text| text.contains("RUN_FINISHED") || text.contains("body_timeout"))
+        .await
+}
+
+#[tokio::test]
+async fn a_body_that_makes_progress_has_more_time_than_one_that_does_not() {
+    let options =
+        HttpOptions { body_timeout: Duration::from_millis(300), ..HttpOptions::default() };
+    let server = with(options).await;
+    let pause = Duration::from_millis(100);
+    // Together 2.5 s.
+    let progresses = answer_to_pieces(&server, 4_096, pause).await;
+    assert!(progresses.starts_with("HTTP/1.1 200 "), "{progresses}");
+    let hardly_progresses = answer_to_pieces(&server, 100, pause).await;
+    assert!(hardly_progresses.starts_with("HTTP/1.1 408 "), "{hardly_progresses}");
+}
+
 #[tokio::test]
 async fn an_incomplete_body_does_not_affect_other_requests() {
     let server = with(HttpOptions::default()).await;

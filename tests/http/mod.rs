@@ -1,7 +1,8 @@
 //! The server over real sockets, with well-behaved and hostile clients.
 
+mod addresses;
+mod caching;
 mod cors;
-mod dialects;
 mod errors;
 mod files;
 mod foreign_pages;

@@ -100,7 +100,7 @@ async fn the_files_have_their_media_types_and_a_policy_that_allows_nothing_from_
         let response = server.client.get(server.url(path)).send().await.unwrap();
         let headers = response.headers().clone();
         assert_eq!(headers[header::CONTENT_TYPE], media_type);
-        assert_eq!(headers[header::CACHE_CONTROL], "no-cache");
+        assert_eq!(headers[header::CACHE_CONTROL], "public, no-cache");
         assert_eq!(headers[header::X_CONTENT_TYPE_OPTIONS], "nosniff");
         let policy = headers[header::CONTENT_SECURITY_POLICY].to_str().unwrap();
         for part in [

@@ -31,7 +31,7 @@ async fn a_run_is_a_stream_of_server_sent_events_that_proxies_do_not_buffer() {
         assert_eq!(response.status(), 200);
         let header = |name: &str| response.headers()[name].to_str().unwrap();
         assert_eq!(header("content-type"), "text/event-stream");
-        assert_eq!(header("cache-control"), "no-cache, no-transform");
+        assert_eq!(header("cache-control"), "no-store, no-transform");
         assert_eq!(header("x-accel-buffering"), "no");
         let body = response.text().await.unwrap();
         assert!(!body.contains('\r'));

@@ -90,7 +90,7 @@ test("nginx in compose.yaml forwards to the replicas by their names and port", (
   const upstreams = [...read("deploy/nginx.conf").matchAll(/^ {4}server (\S+) max_fails=0;$/gm)].map(([, address]) => address);
   const replicas = servicesOf("replicas").filter((name) => name.startsWith("replica-"));
   const expected = replicas.map((name) => `${name}:8080`);
-  assert.deepEqual(upstreams, [...expected, ...expected], "for runs, and for the sockets of lists");
+  assert.deepEqual(upstreams, expected);
   assert.match(read("config/docker.toml"), /^listen = "0\.0\.0\.0:8080"$/m);
   assert.deepEqual(Object.keys(compose.services.nginx.depends_on), replicas);
 });

@@ -11,6 +11,7 @@ use agui_server::{
         events as known,
     },
     auth::ApiKey,
+    options::HttpOptions,
     protocol::{
         ContentPart, Event, Interrupt, Message, MessageContent, PartSource, RunAgentInput, event::*,
     },
@@ -161,10 +162,10 @@ async fn the_host_of_a_url_is_that_of_the_request_or_the_public_one() {
     assert!(url.starts_with("https://localhost:99/base/files/file_"), "{url}");
 
     let (agent, _) = keeping();
-    let options = changed_options(|options| {
-        options.files.public_url = Some("https://chat.example/api/".to_owned())
-    });
-    let server = Running::start(Server::new().agent("a", agent).thread_options(options)).await;
+    let server = Running::start(
+        Server::new().agent("a", agent).http_options(at_url("https://chat.example/api/")),
+    )
+    .await;
     let shown = server.events(&ask("r1", &[message("m1", &data(1))])).await;
     let url = source(&last_snapshot(&shown)[0])["value"].as_str().unwrap();
     assert!(url.starts_with("https://chat.example/api/files/file_"), "{url}");
@@ -447,13 +448,16 @@ async fn forwarding(public_url: Option<&str>) -> (Running, Running, Given) {
     let (agent, given) = keeping();
     let other = Running::start(Server::new().agent("kept", agent)).await;
     let remote = Remote::new(RemoteOptions::new(other.url("/agents/kept/send-message"))).unwrap();
-    let options =
-        changed_options(|options| options.files.public_url = public_url.map(str::to_owned));
+    let options = public_url.map_or_else(HttpOptions::default, at_url);
     (
-        Running::start(Server::new().agent("remote", remote).thread_options(options)).await,
+        Running::start(Server::new().agent("remote", remote).http_options(options)).await,
         other,
         given,
     )
+}
+
+fn at_url(public_url: &str) -> HttpOptions {
+    HttpOptions { public_url: Some(public_url.to_owned()), ..HttpOptions::default() }
 }
 
 async fn uploaded(server: &Running, number: u8) -> Value {

@@ -17,6 +17,7 @@ mod lost;
 mod queue;
 mod quota;
 mod repeated;
+mod repeated_sequences;
 mod resume;
 mod sync;
 

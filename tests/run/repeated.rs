@@ -5,9 +5,9 @@ use std::path::Path;
 
 use agui_server::{
     Server,
-    agent::{Agent, Emitter, agent_fn, builtin::Echo},
+    agent::{Agent, AgentError, Emitter, agent_fn, builtin::Echo},
     options::MetricsOptions,
-    protocol::RunAgentInput,
+    protocol::{Message, RunAgentInput},
 };
 use futures::StreamExt as _;
 use serde_json::{Value, json};
@@ -236,8 +236,86 @@ async fn two_visitors_of_one_thread_and_run_id_do_not_get_each_others_answers() 
     strings.send("hi".to_owned()).unwrap();
     strings.send("end".to_owned()).unwrap();
     let second = server.events(&ask("t", "run_1", "n", "Hello")).await;
-    let said: String = second.iter().filter_map(|event| event["delta"].as_str()).collect();
-    assert_eq!(said, "hi");
+    let said = |events: &[Value]| -> String {
+        events.iter().filter_map(|event| event["delta"].as_str()).collect()
+    };
+    assert_eq!(said(&second), "hi");
+    let first = server.events(&ask("t", "run_1", "m", "My secret")).await;
+    assert_eq!((said(&first).as_str(), restated(&first)), ("secret", true));
+}
+
+#[tokio::test]
+async fn a_run_continues_without_clients_if_one_of_its_requests_says_so() {
+    let (agent, strings, _) = puppet();
+    let server = Running::start(Server::new().agent("puppet", agent)).await;
+    let mut first = server.raw_run(&ask("t", "r", "m", "go")).await;
+    read_until(&mut first, |text| text.contains("TEXT_MESSAGE_START")).await;
+    let mut continuing = ask("t", "r", "m", "go");
+    continuing["forwardedProps"] = json!({ "onDisconnect": "continue" });
+    let mut second = server.raw_run(&continuing).await;
+    read_until(&mut second, |text| text.contains("TEXT_MESSAGE_START")).await;
+    drop((first, second));
+    strings.send("a".to_owned()).unwrap();
+    strings.send("end".to_owned()).unwrap();
+    let thread = server.until_status("t", "finished").await;
+    assert_eq!(crate::run::said(&thread), ["user: go", "assistant: a"]);
+}
+
+/// The other id is stored with the run: a page that asks again under it must not pay twice.
+#[tokio::test]
+async fn the_other_id_of_a_run_names_it_after_its_end_and_after_a_restart() {
+    let folder = tempfile::tempdir().unwrap();
+    let (agent, paid, may_end) = payer();
+    let (runtime, server) = doomed(folder.path(), agent).await;
+    let mut vanished = server.raw_run(&ask("t", "r1", "m", "Pay")).await;
+    read_until(&mut vanished, |text| text.contains("TOOL_CALL_RESULT")).await;
+    let request = ask("t", "r2", "m", "Pay");
+    let page = server.run(&request).await;
+    may_end.send(true).unwrap();
+    page.text().await.unwrap();
+    server.until_status("t", "finished").await;
+    runtime.shutdown_background();
+    drop((vanished, server));
+
+    let (agent, paid_again, _may_end) = payer();
+    let server = Server::new().agent("payer", agent).store(reopened(folder.path()).await);
+    let server = Running::start(server).await;
+    let again = server.events(&request).await;
+    assert!(restated(&again), "{again:?}");
+    assert_eq!((paid.get(), paid_again.get()), (1, 0));
+    let log = server.get("/threads/t/runs/r2/events").await.text().await.unwrap();
+    for events in [again, events(&log)] {
+        assert_eq!(
+            (&events[0]["runId"], events.last().unwrap()["runId"].as_str()),
+            (&json!("r2"), Some("r2"))
+        );
+    }
+    let cancelled = server.post("/threads/t/runs/r2/cancel").send().await.unwrap();
+    assert_eq!(cancelled.status(), 200, "it has ended");
+    assert_eq!(server.get("/threads/t/runs/r3/events").await.status(), 404);
+}
+
+#[tokio::test]
+async fn a_lost_run_whose_log_cannot_be_read_may_have_made_a_call() {
+    let folder = tempfile::tempdir().unwrap();
+    let request = ask("t", "r", "m", "Pay");
+    let (agent, _, _may_end) = payer();
+    let (runtime, server) = doomed(folder.path(), agent).await;
+    let mut first = server.raw_run(&request).await;
+    read_until(&mut first, |text| text.contains("TOOL_CALL_RESULT")).await;
+    runtime.shutdown_background();
+    drop((first, server));
+    drop(reopened(folder.path()).await);
+    let file = rusqlite::Connection::open(folder.path().join("threads.db")).unwrap();
+    assert!(file.execute("UPDATE agui_events SET body = x'ff00'", []).unwrap() > 0);
+    drop(file);
+
+    let (agent, paid_again, _may_end) = payer();
+    let server = Server::new().agent("payer", agent).store(reopened(folder.path()).await);
+    let server = Running::start(server).await;
+    server.until_status("t", "failed").await;
+    assert!(restated(&server.events(&request).await));
+    assert_eq!(paid_again.get(), 0);
 }
 
 #[tokio::test]
@@ -344,4 +422,80 @@ async fn a_page_that_regenerates_gets_an_answer_of_its_own() {
     }
     assert!(events(&again.await.unwrap()).iter().any(|event| event["delta"] == "new"));
     assert_eq!(attempts(&server.thread("t").await).len(), 2);
+}
+
+#[tokio::test]
+async fn messages_that_are_sent_while_a_run_goes_on_are_answered_in_turn_on_one_branch() {
+    let (agent, strings, _) = puppet();
+    let server = Server::new().agent("puppet", agent).metrics(MetricsOptions::on_main_listener());
+    let server = Running::start(server).await;
+    let list = |run: &str, messages: &[&str]| {
+        let user = |id: &&str| json!({ "id": id, "role": "user", "content": id });
+        let messages: Vec<_> = messages.iter().map(user).collect();
+        json!({ "threadId": "t", "runId": run, "messages": messages })
+    };
+    let mut first = server.raw_run(&list("r1", &["one"])).await;
+    read_until(&mut first, |text| text.contains("TEXT_MESSAGE_START")).await;
+    let mut others = Vec::new();
+    // The last one is of a tab that does not show the message before.
+    let lists: [&[&str]; 3] = [&["one", "two"], &["one", "two", "three"], &["one", "four"]];
+    for (queued, messages) in (1..).zip(lists) {
+        let sent = server.post("/send-message").json(&list(&format!("r{}", queued + 1), messages));
+        others.push(tokio::spawn(async move { sent.send().await.unwrap().text().await.unwrap() }));
+        eventually_async("it is queued", async || {
+            let metrics = server.get("/metrics").await.text().await.unwrap();
+            metrics.contains(&format!("agui_runs_queued {queued}"))
+        })
+        .await;
+    }
+    for answer in ["a", "b", "c", "d"] {
+        strings.send(answer.to_owned()).unwrap();
+        strings.send("end".to_owned()).unwrap();
+    }
+    let mut snapshots = Vec::new();
+    for other in others {
+        let seen = events(&other.await.unwrap());
+        let snapshot = seen.iter().rfind(|event| event["type"] == "MESSAGES_SNAPSHOT");
+        let snapshot = snapshot.expect("the client lacks an answer");
+        snapshots.push(snapshot["messages"].as_array().unwrap().len());
+    }
+    assert_eq!(snapshots, [3, 5, 7]);
+    let expected = "user: one, assistant: a, user: two, assistant: b, user: three, assistant: c, user: four, assistant: d";
+    assert_eq!(said(&server.thread("t").await).join(", "), expected);
+}
+
+#[tokio::test]
+async fn a_list_that_is_sent_again_after_an_error_keeps_what_the_run_had_done() {
+    let paid = Count::default();
+    let count = paid.clone();
+    let pay = move |input: RunAgentInput, out: Emitter| {
+        let count = count.clone();
+        async move {
+            if input.messages.iter().any(|message| matches!(message, Message::Tool(_))) {
+                return out.text("It is paid").await;
+            }
+            let call = out.call("pay", json!({})).await?;
+            count.add();
+            call.result("paid").await?;
+            out.text("I have").await?;
+            Err(AgentError::new("model_unavailable", "please try again"))
+        }
+    };
+    let server = Running::start(Server::new().agent("payer", agent_fn(pay))).await;
+    for (thread, detached) in [("t", false), ("u", true)] {
+        let mut request = ask(thread, "r1", "m", "Pay");
+        if detached {
+            request["forwardedProps"] = json!({ "onDisconnect": "continue" });
+        }
+        let failed = server.events(&request).await;
+        assert_eq!(failed.last().unwrap()["type"], "RUN_ERROR");
+        let again = server.events(&ask(thread, "r2", "m", "Pay")).await;
+        assert_eq!(again[1]["type"], "MESSAGES_SNAPSHOT", "{again:?}");
+        let thread = server.thread(thread).await;
+        let messages = thread["messages"].as_array().unwrap();
+        let roles: Vec<_> = messages.iter().map(|message| &message["role"]).collect();
+        assert_eq!(roles, ["user", "assistant", "tool", "assistant"], "{thread}");
+        assert_eq!(messages[3]["content"], "It is paid");
+    }
+    assert_eq!(paid.get(), 2, "once on each thread");
 }

@@ -248,7 +248,7 @@ fn the_schema_and_check_refuse_the_same_faults() {
         ("[record]\n", "max_files = 0"),
         ("[files]\n", "max_file_bytes = 0"),
         ("[files]\n", "url_days = 0"),
-        ("[files]\n", "public_url = \"chat.example.com\""),
+        ("[server]\n", "public_url = \"chat.example.com\""),
         ("[sandbox]\n", "memory_mb = 8"),
         ("[prices]\n", "m = { input = -1, output = 1 }"),
         (MODEL, "max_steps = 0"),

@@ -11,12 +11,20 @@ mod owed;
 mod sealed_promises;
 mod shared;
 
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{
+    Arc,
+    atomic::{AtomicUsize, Ordering},
+};
 
-use agui_server::store::{MemoryStore, PostgresStore, SqliteStore};
+use agui_server::store::{MemoryStore, PostgresStore, SqliteStore, Store as _, ThreadPage};
 use agui_store::contract::{self, steps};
+use sqlx::Connection as _;
 
-use crate::support::{pgbouncer::PgBouncer, postgres::Postgres};
+use crate::support::{
+    pgbouncer::PgBouncer,
+    postgres::Postgres,
+    running::{eventually, eventually_async, reopened},
+};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_memory_store_keeps_the_contract() {
@@ -56,6 +64,77 @@ async fn the_postgres_store_keeps_the_contract_through_pgbouncer() {
     };
     contract::check(&open).await;
     file_promises::check(&open).await;
+}
+
+/// The operator has not said that the URL is a pooler's.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_pooler_is_recognised_without_the_url_of_its_database() {
+    let Some(server) = Postgres::shared() else { return };
+    for size in [1, 5] {
+        let Some(bouncer) = PgBouncer::start(server, size) else { return };
+        let url = bouncer.url(&server.database("unnamed_pooler").await);
+        let open = async || PostgresStore::open(&url).await.unwrap();
+        let (one, other) = (open().await, open().await);
+        // Statements with the same names, on connections that both stores have by turns.
+        let check = async |store: &PostgresStore| {
+            for _ in 0..40 {
+                store.check().await.unwrap();
+                store.stored_bytes(Some("key:ann")).await.unwrap();
+            }
+        };
+        tokio::join!(check(&one), check(&other), check(&one), check(&other));
+    }
+}
+
+async fn found(store: &steps::DynStore, query: &str) -> usize {
+    let mut page = ThreadPage::first(9);
+    page.query = Some(query.to_owned());
+    store.threads("key:ann", &page).await.unwrap().len()
+}
+
+async fn with_a_text(store: &steps::DynStore) {
+    let run = steps::run("t", "r").of("key:ann").with([steps::user("ภาษาไทย English")]);
+    run.ended(store, steps::end_at(steps::NOW)).await;
+    assert_eq!((found(store, "ไทย").await, found(store, "english").await), (1, 1));
+}
+
+/// A server of an older version has written the words in another form.
+#[tokio::test]
+async fn an_index_of_an_older_version_is_made_again_in_sqlite() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("threads.db");
+    let store: steps::DynStore = Arc::new(SqliteStore::open(&path).await.unwrap());
+    with_a_text(&store).await;
+    drop(store);
+    let older = "
+        DROP TABLE agui_words;
+        CREATE VIRTUAL TABLE agui_words USING fts5 (words, content = '', tokenize = 'unicode61 remove_diacritics 2');
+        PRAGMA user_version = 0;";
+    eventually("the store is closed", || {
+        let conn = rusqlite::Connection::open(&path).unwrap();
+        conn.execute_batch(older).is_ok()
+    })
+    .await;
+    let store: steps::DynStore = reopened(folder.path()).await;
+    assert_eq!((found(&store, "ไทย").await, found(&store, "english").await), (1, 1));
+}
+
+#[tokio::test]
+async fn an_index_of_an_older_version_is_made_again_in_postgres() {
+    let Some(server) = Postgres::shared() else { return };
+    let url = server.database("older_words").await;
+    let open = async || Arc::new(PostgresStore::open(&url).await.unwrap());
+    let store: steps::DynStore = open().await;
+    with_a_text(&store).await;
+    drop(store);
+    let mut conn = sqlx::PgConnection::connect(&url).await.unwrap();
+    let older = "
+        UPDATE agui_words SET words = replace(words::text, 'ไ', 'x')::tsvector;
+        UPDATE agui_indexing SET version = 0, thread = 0, message = 0";
+    sqlx::raw_sql(older).execute(&mut conn).await.unwrap();
+    let store: steps::DynStore = open().await;
+    eventually_async("the index is made again", async || found(&store, "ไทย").await == 1).await;
+    assert_eq!(found(&store, "english").await, 1);
 }
 
 /// A store whose appends ignore lost leases.
@@ -105,6 +184,14 @@ mod unfenced {
             delivered: bool,
         ) -> Result<Option<i64>, StoreError> {
             self.0.set_delivered(thread, run, delivered).await
+        }
+        async fn set_alias(
+            &self,
+            thread: ThreadNumber,
+            run: RunNumber,
+            alias: &RunId,
+        ) -> Result<(), StoreError> {
+            self.0.set_alias(thread, run, alias).await
         }
         async fn thread(
             &self,

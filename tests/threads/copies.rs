@@ -4,12 +4,14 @@ use agui_server::{
     Server,
     agent::builtin::Echo,
     agent::{Emitter, agent_fn},
+    options::HttpOptions,
     protocol::{Interrupt, RunAgentInput},
 };
 use serde_json::{Value, json};
+use tokio::io::AsyncWriteExt as _;
 
 use crate::{
-    support::running::Running,
+    support::running::{Running, read_until},
     threads::{ask, changed_options, refusal, said},
 };
 
@@ -148,6 +150,44 @@ async fn an_export_can_be_imported() {
     assert_eq!(refusal(again).await, (409, "thread_exists".to_owned()));
     assert_eq!(other.posted("/threads/import?threadId=u", &export).await.0, 201);
     assert_eq!(other.exported("u").await["states"], export["states"]);
+}
+
+#[tokio::test]
+async fn an_export_that_is_larger_than_other_bodies_can_be_imported() {
+    let options = || HttpOptions { max_body_bytes: 100_000, ..HttpOptions::default() };
+    let start = || Running::start(Server::new().agent("echo", Echo).http_options(options()));
+    let (server, other) = (start().await, start().await);
+    for number in 0..3 {
+        let text = "x".repeat(60_000);
+        server.events(&ask("t", &format!("r{number}"), &format!("m{number}"), &text)).await;
+    }
+    let picture = [&b"\x89PNG\r\n\x1a\n"[..], &[7; 200_000]].concat();
+    let picture = server.post("/files").header("content-type", "image/png").body(picture);
+    let picture: Value = picture.send().await.unwrap().json().await.unwrap();
+    let mut shown = ask("t", "r", "m", "");
+    shown["messages"][0]["content"] = json!([{ "type": "text", "text": "look" }, picture["part"]]);
+    server.events(&shown).await;
+    let export: Value = server.get("/threads/t/export?files=inline").await.json().await.unwrap();
+    assert!(export.to_string().len() > 6 * 60_000 + 200_000);
+    assert_eq!(other.posted("/threads/import", &export).await.0, 201);
+    assert_eq!(other.exported("t").await["messages"].as_array().unwrap().len(), 8);
+    assert_eq!(
+        other.refused(&export).await,
+        (413, "body_too_large".to_owned()),
+        "other bodies keep their limit"
+    );
+}
+
+#[tokio::test]
+async fn an_import_beyond_the_largest_export_is_refused() {
+    let server = echo().await;
+    let mut stream = tokio::net::TcpStream::connect(server.address).await.unwrap();
+    let head =
+        "POST /threads/import HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n";
+    let head = format!("{head}Expect: 100-continue\r\nContent-Length: 200000000\r\n\r\n");
+    stream.write_all(head.as_bytes()).await.unwrap();
+    let answer = read_until(&mut stream, |text| text.contains("body_too_large")).await;
+    assert!(answer.starts_with("HTTP/1.1 413 "), "{answer}");
 }
 
 /// Retention would remove it at once otherwise.

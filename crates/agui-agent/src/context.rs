@@ -348,10 +348,13 @@ impl RunContext {
         let Some(RunJournal { log, continuation: Some(earlier) }) = self.journal.as_deref() else {
             return false;
         };
-        let marks: Vec<Value> =
-            earlier.marks.iter().filter(|other| *other != mark).cloned().collect();
+        let others = |marks: &[Value]| -> Vec<Value> {
+            marks.iter().filter(|other| *other != mark).cloned().collect()
+        };
+        let marks = others(&earlier.marks);
+        let earlier_marks = others(&earlier.marks[..earlier.earlier_marks]).len();
         let is_made = marks.len() < earlier.marks.len();
-        let continuation = Some(Continuation { marks, ..earlier.clone() });
+        let continuation = Some(Continuation { marks, earlier_marks, ..earlier.clone() });
         self.journal = Some(Arc::new(RunJournal { log: log.clone(), continuation }));
         is_made
     }

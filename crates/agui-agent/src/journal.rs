@@ -41,6 +41,9 @@ pub struct Continuation {
     pub attempt: u32,
     /// The agent's marks, in order.
     pub marks: Vec<Value>,
+    /// The number of these marks that an earlier attempt has made. Their tokens count there.
+    #[doc(hidden)]
+    pub earlier_marks: usize,
     /// The ids of retracted messages and calls. Clients know them, so they are not used again.
     #[doc(hidden)]
     pub retracted: HashSet<String>,

@@ -42,6 +42,29 @@ impl Host {
     }
 }
 
+/// Returns whether an address is one of the Internet, not of this machine or of a private network.
+pub fn is_public(address: IpAddr) -> bool {
+    match address.to_canonical() {
+        IpAddr::V4(ip) => {
+            let [a, b, ..] = ip.octets();
+            let is_shared = a == 100 && (64..128).contains(&b);
+            let is_special = a == 0
+                || a >= 224
+                || is_shared
+                || (a == 198 && (b == 18 || b == 19))
+                || (a == 192 && b == 0);
+            !(ip.is_loopback() || ip.is_private() || ip.is_link_local() || is_special)
+        }
+        // Global unicast, without the prefixes that contain addresses of version 4 (Teredo, 6to4) and documentation.
+        IpAddr::V6(ip) => (ip.segments()[0] & 0xe000) == 0x2000 && !holds_other(ip),
+    }
+}
+
+fn holds_other(ip: Ipv6Addr) -> bool {
+    let [first, second, ..] = ip.segments();
+    first == 0x2002 || (first == 0x2001 && (second == 0 || second == 0xdb8))
+}
+
 fn is_port(text: &str) -> bool {
     match text.strip_prefix(':') {
         Some(digits) => digits.bytes().all(|byte| byte.is_ascii_digit()),

@@ -1,7 +1,7 @@
 //! Begins a run in the store, once it has its turn in this process and no other process runs the
 //! thread.
 
-use std::{sync::Arc, time::Duration};
+use std::{ops::ControlFlow, sync::Arc, time::Duration};
 
 use tokio::time::{Instant, sleep, timeout};
 
@@ -11,28 +11,25 @@ use super::{
         asked::RequestDigest,
         branch::LoadedThread,
         plan::{ClientInput, Plan, Planned, name_messages},
-        repeated::{Repeated, newest_continuing},
         snapshots::remove_placeholders,
         title::title_of,
     },
     drive::driver::run_started,
+    earlier_attempt::EarlierAttempt,
     events::thread_event_hub::ThreadChange,
     limits::start_error::StartError,
     log::{Follower, live::to_line, retracted::retracted},
     options::ConcurrentRuns,
     persist::stored_request::StoredRequest,
     request::{RunRequest, StartedRun},
-    restate::{RestatedRun, StoredEnd},
     runs::Runs,
     turn::{live_run::RunTrigger, queue::RunPlace, thread_core::ThreadCore},
 };
 use agui_agent::AgentEffects;
 use agui_base::complete_on_drop::CompleteOnDrop;
-use agui_protocol::Message;
 use agui_store::{
-    BeginOutcome, Begun, EndedRun, Lease, LostRun, MessageNumber, Millis, NewRun, RunNumber,
-    RunRecord, RunStatus, SharedStore, StoreError, ThreadKey, ThreadNumber, ThreadParts,
-    ThreadSize, Topic, host::now,
+    BeginOutcome, Begun, Lease, LostRun, Millis, NewRun, RunNumber, RunRecord, SharedStore,
+    StoreError, ThreadKey, ThreadNumber, ThreadSize, Topic, host::now,
 };
 
 /// The first and the longest interval of polling a thread that another process uses, while no signals arrive.
@@ -52,15 +49,17 @@ pub(super) struct Admission {
     /// The thread as it was last read; `None` if it is assumed to be new.
     pub(super) loaded: Option<LoadedThread>,
     /// True if `loaded` was read for this run, so that it is not older than the request.
-    is_read: bool,
+    pub(super) is_read: bool,
     /// True if retracted messages of the client were left out.
     shows_retracted: bool,
     /// True if the client sent data that were stored as files.
     pub(super) had_inline_media: bool,
     /// The newest run of the same request that is not the reason to refuse this one.
-    known: RunNumber,
+    pub(super) known: RunNumber,
     /// True if the run retries an attempt.
-    retries: bool,
+    pub(super) retries: bool,
+    /// The attempt that the run continues.
+    pub(super) earlier: Option<Box<EarlierAttempt>>,
 }
 
 /// A run as it has begun in the store.
@@ -69,13 +68,8 @@ pub(super) struct BegunRun {
     /// The time when the thread was created.
     pub(super) created_at: Millis,
     pub(super) request_bytes: u64,
-}
-
-/// What a request gets whose earlier run has ended.
-enum Repetition {
-    Restated(RestatedRun),
-    /// It begins a new attempt.
-    Anew(Box<Admission>),
+    /// The first line of its log, if it has one from its start.
+    pub(super) first_line: Option<String>,
 }
 
 /// The result of trying to begin a run.
@@ -97,7 +91,6 @@ impl Runs {
     ) -> Result<StartedRun, StartError> {
         threads.check_stored_bytes(&key.owner).await?;
         let deadline = Instant::now() + threads.options.queue_timeout;
-        let [mut poll, longest] = POLL_BACKOFF;
         let had_inline_media = threads.absorb(&key.owner, &mut request.input.messages).await?;
         let (loaded, bytes) = threads.cache.take(&key).unzip();
         if let (Some(memory), Some(bytes)) = (&request.permit.memory, bytes) {
@@ -106,7 +99,7 @@ impl Runs {
         remove_placeholders(&mut request.input.messages);
         let anonymous = name_messages(&mut request.input.messages);
         let (runs, threads) = (self.clone(), threads.clone());
-        let mut admission = Box::new(Admission {
+        let admission = Box::new(Admission {
             runs,
             threads,
             key,
@@ -119,54 +112,19 @@ impl Runs {
             had_inline_media,
             known: RunNumber::default(),
             retries: false,
+            earlier: None,
         });
-        loop {
-            // Completes even if the client leaves, because a run that was begun has to be ended.
-            let (same, run, lost) = match CompleteOnDrop::new(admission.begin()).await? {
-                BeginAttempt::Begun(started) => return Ok(started),
-                BeginAttempt::Known(same, run) => match same.repeat(*run).await? {
-                    Repetition::Restated(restated) => return Ok(StartedRun::Restated(restated)),
-                    Repetition::Anew(same) => {
-                        admission = same;
-                        continue;
-                    }
-                },
-                BeginAttempt::Busy(admission, run, lost) => (admission, run, lost),
-            };
-            admission = same;
-            let Admission { threads, key, place, request, .. } = &*admission;
-            // Maintenance closes lost runs of this process.
-            if let Some(lost) = lost.filter(|lost| lost.holder != threads.holder) {
-                let lost = LostRun { key: key.clone(), run_id: run.id.clone(), lease: lost };
-                // Boxed because it is large and rare.
-                match Box::pin(self.continue_or_close(threads, &lost)).await {
-                    // `LeaseLost`: another process closed the run, or the thread was deleted.
-                    Ok(true) | Err(StoreError::LeaseLost) => continue,
-                    // Another server may be able to continue it.
-                    Ok(false) => {}
-                    Err(error) => return Err(error.into()),
-                }
+        let admission = match admission.begin_in_turn(Some(deadline)).await? {
+            ControlFlow::Break(started) => return Ok(started),
+            ControlFlow::Continue(admission) => admission,
+        };
+        let next = async move {
+            match admission.begin_in_turn(None).await? {
+                ControlFlow::Break(started) => Ok(started),
+                ControlFlow::Continue(_) => Err(StartError::RunIsRunning),
             }
-            if run.id == request.input.run_id
-                && let Some(followed) = admission.follow_or_reject(&run)?
-            {
-                return Ok(followed);
-            }
-            admission.reject_or_supersede(&run).await?;
-            if Instant::now() >= deadline {
-                return Err(StartError::QueueFull);
-            }
-            tokio::select! {
-                () = threads.wait_for_free_thread(run.thread, poll) => {}
-                () = place.run.control.stopped() => {}
-            }
-            match place.run.control.requested() {
-                None => {}
-                Some(Stop::Shutdown) => return Err(StartError::ShuttingDown),
-                Some(_) => return Ok(self.launch_cancelled(admission.request)),
-            }
-            poll = (poll * 2).min(longest);
-        }
+        };
+        Ok(StartedRun::Awaited(Box::pin(next)))
     }
 }
 
@@ -183,20 +141,79 @@ impl ThreadCore {
 }
 
 impl Admission {
+    /// Begins the run once no other process runs the thread, by the deadline. Without one, the client has a response, which
+    /// keep-alives fill. Continues with the request if another process has it in a response.
+    async fn begin_in_turn(
+        self: Box<Self>,
+        deadline: Option<Instant>,
+    ) -> Result<ControlFlow<StartedRun, Box<Self>>, StartError> {
+        let mut admission = self;
+        let [mut poll, longest] = POLL_BACKOFF;
+        loop {
+            // Completes even if the client leaves, because a run that was begun has to be ended.
+            let (same, run, lost) = match CompleteOnDrop::new(admission.begin()).await? {
+                BeginAttempt::Begun(started) => return Ok(ControlFlow::Break(started)),
+                BeginAttempt::Known(same, run) => match same.repeat(*run).await? {
+                    ControlFlow::Break(restated) => return Ok(ControlFlow::Break(restated)),
+                    ControlFlow::Continue(same) => {
+                        admission = same;
+                        continue;
+                    }
+                },
+                BeginAttempt::Busy(admission, run, lost) => (admission, run, lost),
+            };
+            admission = same;
+            let Admission { runs, threads, key, place, .. } = &*admission;
+            place.run.note_came_during(run.number);
+            // Maintenance closes lost runs of this process.
+            if let Some(lost) = lost.filter(|lost| lost.holder != threads.holder) {
+                let lost = LostRun { key: key.clone(), run_id: run.id.clone(), lease: lost };
+                // Boxed because it is large and rare.
+                match Box::pin(runs.continue_or_close(threads, &lost)).await {
+                    // `LeaseLost`: another process closed the run, or the thread was deleted.
+                    Ok(true) | Err(StoreError::LeaseLost) => continue,
+                    // Another server may be able to continue it.
+                    Ok(false) => {}
+                    Err(error) => return Err(error.into()),
+                }
+            }
+            if admission.is_of_request(&run) {
+                if run.detached {
+                    return admission.follow(&run).map(ControlFlow::Break);
+                }
+                // A run in a response ends with it. What this request gets then depends on how.
+                if deadline.is_some() {
+                    return Ok(ControlFlow::Continue(admission));
+                }
+            } else {
+                admission.reject_or_supersede(&run).await?;
+            }
+            if deadline.is_some_and(|deadline| Instant::now() >= deadline) {
+                return Err(StartError::QueueFull);
+            }
+            let Admission { threads, place, .. } = &*admission;
+            tokio::select! {
+                () = threads.wait_for_free_thread(run.thread, poll) => {}
+                () = place.run.control.stopped() => {}
+            }
+            match place.run.control.requested() {
+                None => {}
+                Some(Stop::Shutdown) => return Err(StartError::ShuttingDown),
+                Some(_) => {
+                    let Admission { runs, request, .. } = *admission;
+                    return Ok(ControlFlow::Break(runs.launch_cancelled(request)));
+                }
+            }
+            poll = (poll * 2).min(longest);
+        }
+    }
+
     /// Plans the run, begins and launches it. While the store says that the thread has changed,
     /// reads the thread and tries again.
     async fn begin(mut self: Box<Self>) -> Result<BeginAttempt, StartError> {
         loop {
             self.leave_out_retracted().await?;
-            let Self { threads, key, request, anonymous, loaded, shows_retracted, .. } = &*self;
-            let client = ClientInput {
-                owner: &key.owner,
-                input: &request.input,
-                anonymous,
-                shows_retracted: *shows_retracted,
-                is_reply: request.is_reply,
-            };
-            let plan = match Plan::make(&threads.store, key, loaded.as_ref(), client).await? {
+            let plan = match self.plan().await? {
                 Some(Planned::Begin(plan)) => plan,
                 Some(Planned::Restate(replies)) if self.is_read => {
                     return Ok(BeginAttempt::Begun(self.respond_without_run(&replies)));
@@ -206,13 +223,15 @@ impl Admission {
                     continue;
                 }
             };
-            let stored = request
-                .permit
-                .detached
-                .is_some()
-                .then(|| stored_request(request, &plan, self.had_inline_media));
+            let Self { threads, key, request, loaded, earlier, .. } = &*self;
+            let has_log = request.permit.detached.is_some() || earlier.is_some();
+            let stored = has_log.then(|| stored_request(request, &plan, self.had_inline_media));
+            let first_line = has_log.then(|| match earlier {
+                Some(earlier) => earlier.first_line(),
+                None => to_line(&run_started(&request.input)),
+            });
             let now = now();
-            match self.begin_with(&plan, stored.as_deref(), now).await? {
+            match self.begin_with(&plan, stored.as_deref(), first_line.as_deref(), now).await? {
                 BeginOutcome::Known(run) => return Ok(BeginAttempt::Known(self, run)),
                 BeginOutcome::Begun(begun) => {
                     if loaded.is_none() {
@@ -221,7 +240,7 @@ impl Admission {
                     threads.publish(key, ThreadChange::Begun);
                     let request_bytes = stored.map_or(0, |stored| stored.len() as u64);
                     let created_at = loaded.as_ref().map_or(now, |loaded| loaded.created_at);
-                    let begun = BegunRun { stored: begun, created_at, request_bytes };
+                    let begun = BegunRun { stored: begun, created_at, request_bytes, first_line };
                     let started = self.launch(*plan, begun);
                     return Ok(BeginAttempt::Begun(started));
                 }
@@ -236,72 +255,54 @@ impl Admission {
         }
     }
 
-    /// Follows a run of another process that has the id of this one. Returns `None` if its end has to be awaited.
-    fn follow_or_reject(&self, run: &RunRecord) -> Result<Option<StartedRun>, StartError> {
-        let Self { threads, key, place, .. } = self;
-        let asked = place.run.asked.as_ref().map(RequestDigest::as_str);
-        if asked.is_none() || run.asked.as_deref() != asked {
-            let is_reply = self.request.trigger() == RunTrigger::Reply;
-            return if is_reply { Ok(None) } else { Err(StartError::RunIsRunning) };
-        }
-        if !run.detached {
+    /// Plans the run. Returns `None` if the thread has to be read first.
+    async fn plan(&mut self) -> Result<Option<Planned>, StoreError> {
+        if let (Some(earlier), Some(loaded)) = (&self.earlier, &self.loaded) {
+            if earlier.version == loaded.version {
+                return Ok(Some(Planned::Begin(Box::new(earlier.plan(loaded)))));
+            }
+            // The thread has moved, so the request is compared again.
+            (self.earlier, self.known, self.retries) = (None, RunNumber::default(), false);
+        } else if self.earlier.is_some() {
             return Ok(None);
         }
+        let Self { threads, key, place, request, anonymous, loaded, shows_retracted, .. } = self;
+        let client = ClientInput {
+            owner: &key.owner,
+            input: &request.input,
+            anonymous,
+            came_during: place.run.came_during(),
+            shows_retracted: *shows_retracted,
+            is_reply: request.is_reply,
+        };
+        Plan::make(&threads.store, key, loaded.as_ref(), client).await
+    }
+
+    /// Returns whether a run of another process answers this request.
+    fn is_of_request(&self, run: &RunRecord) -> bool {
+        let asked = self.place.run.asked.as_ref().map(RequestDigest::as_str);
+        run.id == self.request.input.run_id && asked.is_some() && run.asked.as_deref() == asked
+    }
+
+    /// Follows a detached run of another process.
+    fn follow(&self, run: &RunRecord) -> Result<StartedRun, StartError> {
+        let Self { threads, key, .. } = self;
         let permit =
             threads.followers.try_take(&key.owner, 1).map_err(|_| StartError::TooManyFollowers)?;
         let logs = &threads.followed_logs;
         let follower = Follower::from_stored_run(logs, key.clone(), run, 0, permit);
-        Ok(Some(StartedRun::Detached { follower, snapshots: Vec::new() }))
-    }
-
-    /// Decides what this request gets, after the same request's run has ended.
-    async fn repeat(mut self: Box<Self>, same: RunRecord) -> Result<Repetition, StartError> {
-        // The memory of the request is for one copy of the thread.
-        if let Some(loaded) = self.loaded.take() {
-            self.threads.cache.put(self.key.clone(), loaded);
-        }
-        self.is_read = false;
-        let Self { threads, key, .. } = &*self;
-        let attempts = threads.store.attempts(&key.owner, same.thread, &same.id).await?;
-        let include = ThreadParts { messages: true, ..ThreadParts::default() };
-        let view = threads.store.thread(key, include).await?;
-        let view = view.filter(|view| view.thread.number == same.thread);
-        let newest_here = attempts.last().map_or(same.number, |run| run.number);
-        let (Some(attempt), Some(view)) = (newest_continuing(attempts, same.number), view) else {
-            // The thread was deleted in the meantime.
-            return Ok(Repetition::Anew(self));
-        };
-        let is_newest = view.thread.run == attempt.number && attempt.number == newest_here;
-        if Repeated::of(&attempt, is_newest) == Repeated::Anew {
-            self.known = attempt.number;
-            self.retries = attempt.status != RunStatus::Finished;
-            return Ok(Repetition::Anew(self));
-        }
-        let (thread, run) = (key.id.as_str(), attempt.id.as_str());
-        tracing::info!(
-            thread,
-            run,
-            attempt = attempt.attempt,
-            "restated a run to a request that came again; a new run id would run it anew"
-        );
-        let end = threads.store.end_state(&key.owner, same.thread, EndedRun::Id(&same.id)).await?;
-        let end = end.filter(|_| attempt.number == newest_here);
-        let (head, state, open) = end.map_or((MessageNumber::default(), None, Vec::new()), |end| {
-            (end.head, end.state, end.interrupts)
-        });
-        let state = state.map(|(_, state)| state);
-        let stored = StoredEnd { view: &view, run: &attempt, head, state, open };
-        let shown = self.request.input.messages.iter().map(Message::id).collect();
-        let events = stored.events(&shown);
-        let Self { request: RunRequest { permit, .. }, .. } = *self;
-        Ok(Repetition::Restated(RestatedRun { events, permit }))
+        Ok(StartedRun::Detached { follower, snapshots: Vec::new() })
     }
 
     /// Fails, or requests the cancellation of the run of another process, by `concurrent_runs`.
     async fn reject_or_supersede(&self, run: &RunRecord) -> Result<(), StartError> {
+        let is_message = self.request.trigger() == RunTrigger::Message;
+        if is_message && run.id == self.request.input.run_id {
+            return Err(StartError::RunIsRunning);
+        }
         match self.threads.options.concurrent_runs {
             ConcurrentRuns::Reject => return Err(StartError::ThreadIsBusy),
-            ConcurrentRuns::Supersede if self.request.trigger() == RunTrigger::Message => {
+            ConcurrentRuns::Supersede if is_message => {
                 if let Some(shared) = self.threads.store.shared() {
                     shared.request_cancel(run.thread, &run.id).await?;
                 }
@@ -358,18 +359,18 @@ impl Admission {
         &self,
         plan: &Plan,
         stored: Option<&str>,
+        first_line: Option<&str>,
         now: Millis,
     ) -> Result<BeginOutcome, StartError> {
-        let Self { threads, loaded, request: RunRequest { input, agent, permit, .. }, .. } = self;
+        let Self { threads, loaded, request: RunRequest { input, agent, .. }, .. } = self;
         let branch = plan.branch_write(loaded.as_ref());
         let interrupts = if plan.resume.is_ok() { &[][..] } else { &plan.open_interrupts };
         let title = branch.new.iter().find_map(|(message, _)| title_of(message));
-        let started = permit.detached.is_some().then(|| to_line(&run_started(input)));
         let run = NewRun {
             key: &self.key,
             run_id: &input.run_id,
             agent: agent.name(),
-            detached: permit.detached.is_some(),
+            detached: first_line.is_some(),
             holder: &threads.holder,
             now,
             lease_until: threads.lease_until(now),
@@ -386,7 +387,7 @@ impl Admission {
             continues: self.retries
                 || (!input.resume.is_empty() && plan.matched.appended.is_empty()),
             request: stored,
-            started: started.as_deref(),
+            started: first_line,
             max_size: ThreadSize {
                 messages: threads.options.max_messages,
                 bytes: threads.options.max_bytes,
@@ -403,6 +404,7 @@ impl Admission {
         let Self { threads, request, had_inline_media, .. } = self;
         let agent = &request.agent.agent;
         let is_needed = request.permit.detached.is_none()
+            && self.earlier.is_none()
             && agent.can_continue()
             && agent.effects() != AgentEffects::None
             && threads.store.store.is_durable();

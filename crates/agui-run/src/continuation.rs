@@ -3,11 +3,13 @@
 //! The log is the journal: its events are applied to messages and state again, up to the last mark
 //! of the agent. Everything after that mark is retracted for all clients, and the agent is called
 //! again, in the same run and the same log.
+//!
+//! A request that comes again, after its run had started a call and then broke off, continues in the same way: in a new attempt
+//! with a log of its own, which begins with the marks of the earlier one.
 
 use std::{collections::HashSet, sync::Arc, time::Duration};
 
 use futures::FutureExt as _;
-use serde_json::json;
 use tokio::time::timeout;
 
 use super::{
@@ -17,6 +19,7 @@ use super::{
         clock::RunLimits, driver::RunSource, guard::RunClosing, progress::Drive as _,
         transcript::Transcript,
     },
+    earlier_attempt::{replaced_messages, run_continued},
     launch::unsafe_unless_in,
     limits::{memory::RequestSize, run_permit::RunPermit},
     log::{LiveLog, live::to_line, mark::LogMark, restored_run::RestoredRun},
@@ -29,14 +32,13 @@ use super::{
     turn::{held_lease::HeldLease, thread_core::ThreadCore},
 };
 use agui_agent::{
-    Continuation, Principal,
+    Principal,
     host::{AgentEntry, RunJournal},
 };
 use agui_base::{RunErrorCode, json_values::count_values};
 use agui_protocol::{
     Event, Message, MessageId,
-    event::{Custom, MessagesSnapshot, RunStarted, StateSnapshot, ToolCallResult},
-    own_names::RUN_CONTINUED,
+    event::{RunStarted, StateSnapshot, ToolCallResult},
 };
 use agui_store::{
     EventBatch, Lease, LostRun, RunRecord, RunStatus, StoreError, ThreadKey, host::now,
@@ -224,9 +226,7 @@ impl Runs {
         let log = Arc::new(log.continued(lines).begun_before(elapsed));
         let had_inline_media = run.request.had_inline_media;
         let (record, request) = run.into_request(key, &restored.kept);
-        let retracted = restored.retracted_ids();
-        let continuation =
-            Continuation { attempt: restored.attempt, marks: restored.marks, retracted };
+        let continuation = restored.continuation();
         let control = request.permit.live.control.clone();
         control.restore_unsafe_calls(restored.has_unsafe_calls);
         let journal = AgentJournal::new(control.clone(), threads.store.store.is_durable());
@@ -249,6 +249,7 @@ impl Runs {
         let span = run.span().clone();
         let place = threads.queue.enter_first(key, &record.id, asked, &control);
         let held = HeldLease::new(threads.clone(), key.clone(), place, lease, Some(log.clone()));
+        held.run.let_continue();
         let transcribed = TranscribedRun::new(run, restored.seen, thread, held, Vec::new())
             .with_final_snapshot(had_inline_media)
             .with_journal(Some(journal))
@@ -336,16 +337,9 @@ impl RestoredRun {
             // Some clients count calls without a result, even after a snapshot has removed them.
             events.push(ToolCallResult::new(MessageId::random(), call, RETRACTED).into());
         }
-        let value = json!({ "attempt": self.attempt, "cause": cause });
-        events.push(Custom::new(RUN_CONTINUED, value).into());
+        events.push(run_continued(self.attempt, cause));
         if self.seen.messages() != self.kept.messages() {
-            let mut snapshot = Event::from(MessagesSnapshot::new(self.kept.messages()));
-            // Activities that the snapshot does not have are retracted, too.
-            let scope = json!({ "authoritativeActivityTypes": null });
-            snapshot
-                .base_mut()
-                .set_metadata(Some([("@ag-ui/client".to_owned(), scope)].into_iter().collect()));
-            events.push(snapshot);
+            events.push(replaced_messages(self.kept.messages()));
         }
         if self.seen.state() != self.kept.state() {
             events.push(StateSnapshot::new(self.kept.state().clone()).into());

@@ -6,8 +6,8 @@ use super::{
     admission::{Admission, BegunRun},
     control::Stop,
     conversation::{
-        answered_interrupts, branch::LoadedThread, match_branch::BranchCase, plan::Plan,
-        resume::ResumeRefusal, snapshots::snapshots,
+        answered_interrupts, branch::LoadedThread, plan::Plan, resume::ResumeRefusal,
+        snapshots::snapshots as conversation_snapshots,
     },
     drive::{
         agent_with_files::AgentWithFiles,
@@ -18,7 +18,6 @@ use super::{
         transcript::Transcript,
     },
     log::{Follower, LiveLog, live::to_line},
-    options::ConcurrentRuns,
     persist::{
         agent_journal::AgentJournal, detached, stored_run::StoredRun,
         transcribed_run::TranscribedRun,
@@ -39,7 +38,7 @@ use agui_protocol::{
     event::{Custom, MessagesSnapshot, RunError, RunFinished, RunOutcome, StateSnapshot},
     own_names::ALREADY_ANSWERED,
 };
-use agui_store::{Begun, EventBatch, ThreadVersion};
+use agui_store::{Begun, ThreadVersion};
 
 impl Runs {
     /// Launches a run that is not stored. `unverified` are the client's messages that only agents
@@ -64,6 +63,14 @@ impl Runs {
     pub(super) fn launch_cancelled(&self, request: RunRequest) -> StartedRun {
         request.permit.live.control.stop(Stop::Cancel);
         self.launch_unstored(request, RunSource::Events(Vec::new()), HashSet::new())
+    }
+
+    fn limits_of(&self, is_detached: bool, has_log: bool) -> RunLimits {
+        let detached_max = self.threads.options.runs.detached_max;
+        let max = if is_detached { detached_max } else { self.limits.max };
+        // The responses that follow a log have keep-alives of their own.
+        let heartbeat = self.limits.heartbeat.filter(|_| !has_log);
+        RunLimits { max, heartbeat, ..self.limits }
     }
 
     /// Creates a run. `unverified` are the client's messages that only agents make.
@@ -149,83 +156,82 @@ impl Admission {
     /// Launches the run that has begun with this plan.
     pub(super) fn launch(self, mut plan: Plan, begun: BegunRun) -> StartedRun {
         let later_request = self.later_request(&plan);
-        let BegunRun { stored, created_at, request_bytes } = begun;
+        let BegunRun { stored, created_at, request_bytes, first_line } = begun;
         let Begun { lease, version, last_message, state_number, .. } = stored;
         let first_run = Some(plan.first_run.unwrap_or(lease.run));
-        let Self { runs, threads, key, place, mut request, loaded, had_inline_media, .. } = self;
+        let Self {
+            runs, threads, key, place, mut request, loaded, had_inline_media, earlier, ..
+        } = self;
         let options = &threads.options;
-        let (case, lacks_state) = (plan.matched.case, plan.lacks_state(&request.input));
+        let lacks_state = plan.lacks_state(&request.input);
         let (open, state) = (std::mem::take(&mut plan.open_interrupts), plan.state.take());
         let resume = std::mem::replace(&mut plan.resume, Ok(Vec::new()));
         let (bytes, loaded) =
             loaded.map_or((0, None), |loaded| (loaded.bytes, Some(loaded.branch)));
-        let has_stored_messages = loaded.as_ref().is_some_and(|branch| branch.len() > 0);
-        let lacks_messages = (matches!(case, BranchCase::NothingKnown | BranchCase::Unseen)
-            || plan.matched.client_differs)
-            && has_stored_messages
-            || plan.has_known_results();
+        let lacks_messages = plan.lacks_messages(loaded.as_ref()) && earlier.is_none();
         let has_sent_messages = !request.input.messages.is_empty();
         let branch = plan.into_branch(loaded, last_message);
         request.input.messages = branch.messages().clone();
         request.input.state = state.clone();
         let transcript = Transcript::from_input(&request.input);
         // If the agent does not run, the response has its own snapshots or is an error.
-        let snapshots = if lacks_messages && resume.is_ok() && options.sync_messages {
-            let snapshots = snapshots(&request.input.messages, has_sent_messages);
-            snapshots.into_iter().map(Event::from).collect()
-        } else {
-            Vec::new()
-        };
+        let mut snapshots: Vec<Event> = Vec::new();
+        if lacks_messages && resume.is_ok() && options.sync_messages {
+            let messages = conversation_snapshots(&request.input.messages, has_sent_messages);
+            snapshots.extend(messages.into_iter().map(Event::from));
+        }
         let (source, interrupts) = request.apply_resume(resume, open);
 
         let run_id = request.input.run_id.clone();
         let is_detached = request.permit.detached.is_some();
-        let log = is_detached.then(|| {
+        let log = first_line.map(|line| {
             let log = LiveLog::new(lease.clone(), request_bytes, options.runs.max_run_bytes);
-            let (events, times) = (vec![to_line(&run_started(&request.input))], vec![0]);
-            Arc::new(log.begun(EventBatch { lease: lease.clone(), first: 1, events, times }))
+            Arc::new(log.begun_with(line))
         });
         let (number, run_number) = (lease.thread, lease.run);
-        let held = HeldLease::new(threads.clone(), key.clone(), place, lease, log.clone());
+        let mut held = HeldLease::new(threads.clone(), key.clone(), place, lease, log.clone());
+        if is_detached {
+            held.run.let_continue();
+        }
         // A superseding run may have come before the run was running.
-        let is_superseded = options.concurrent_runs == ConcurrentRuns::Supersede
-            && threads.queue.has_superseding(&key);
-        if is_superseded {
+        if threads.is_superseded(&key) {
             held.run.control.stop(Stop::Superseded);
         }
-        let limits = if is_detached {
-            RunLimits { max: options.runs.detached_max, heartbeat: None, ..runs.limits }
-        } else {
-            runs.limits
-        };
+        let limits = runs.limits_of(is_detached, log.is_some());
+        let mut first: Vec<Event> = Vec::new();
+        if let (Some(earlier), Some(log)) = (&earlier, &log) {
+            held.run.control.restore_unsafe_calls(true);
+            log.push(to_line(&run_started(&request.input)), 0);
+            first = earlier.snapshots(&request.input);
+        } else if lacks_state {
+            first.push(StateSnapshot::new(transcript.state().clone()).into());
+        }
         let (journal, watched) = watch_of(&source, &request, &threads);
-        let of_agent = journal.clone().map(|log| RunJournal { log, continuation: None });
+        let continuation = earlier.map(|earlier| earlier.continuation);
+        let of_agent = journal.clone().map(|log| RunJournal { log, continuation });
         let (version, state) = (ThreadVersion { number, version }, state_number.zip(state));
         let thread =
             LoadedThread { version, created_at, first_run, state, interrupts, bytes, branch };
         let unverified = thread.branch.unverified_messages();
         let conversation = thread.conversation(run_number);
         let run = runs.create_run(request, source, limits, unverified, of_agent, conversation);
-        let first = lacks_state.then(|| StateSnapshot::new(transcript.state().clone()).into());
-        let Some(log) = log else {
-            let snapshots = first.into_iter().chain(snapshots).collect();
-            let transcribed = TranscribedRun::new(run, transcript, thread, held, snapshots)
-                .with_final_snapshot(had_inline_media)
-                .with_journal(journal)
-                .with_request(later_request)
-                .watching_calls(watched);
-            return StartedRun::Stored(Box::new(StoredRun::new(transcribed)));
-        };
-        let follower =
-            Follower::from_live_log(&threads.followed_logs, key, run_id, log.clone(), None);
+        let client = if log.is_some() && !is_detached { held.take_client() } else { None };
+        if log.is_none() {
+            first.append(&mut snapshots);
+        }
         let span = run.span().clone();
-        let snapshots_of_log = first.into_iter().collect();
-        let transcribed = TranscribedRun::new(run, transcript, thread, held, snapshots_of_log)
+        let transcribed = TranscribedRun::new(run, transcript, thread, held, first)
             .with_final_snapshot(had_inline_media)
             .with_journal(journal)
+            .with_request(later_request)
             .watching_calls(watched);
+        let Some(log) = log else {
+            return StartedRun::Stored(Box::new(StoredRun::new(transcribed)));
+        };
+        let logs = &threads.followed_logs;
+        let follower = Follower::from_live_log(logs, key, run_id, log.clone(), None);
         tokio::spawn(tracing::Instrument::instrument(detached::drive(transcribed, log), span));
-        StartedRun::Detached { follower, snapshots }
+        StartedRun::Detached { follower: follower.holding(client), snapshots }
     }
 }
 

@@ -36,6 +36,7 @@ impl MeasuredStore {
         promote(lease: &Lease, request: Option<&str>, first: &EventBatch) -> bool;
         finish(lease: &Lease, end: &RunEnd<'_>) -> Option<FinishedRun>;
         set_delivered(thread: ThreadNumber, run: RunNumber, delivered: bool) -> Option<i64>;
+        set_alias(thread: ThreadNumber, run: RunNumber, alias: &RunId) -> ();
         thread(key: &ThreadKey, include: ThreadParts) -> Option<ThreadView>;
         threads(owner: &str, page: &ThreadPage) -> Vec<Thread>;
         update(expected: ThreadVersion, update: &ThreadUpdate<'_>) -> bool;

@@ -5,7 +5,7 @@ use std::{collections::HashMap, time::Duration};
 use serde::Deserialize;
 use smart_default::SmartDefault;
 
-use agui_agent::files::FileOptions;
+use agui_agent::files::{FileOptions, MAX_LOADED_BYTES};
 use agui_base::units;
 use agui_store::Retention;
 
@@ -119,6 +119,18 @@ pub struct RunOptions {
     /// seconds is refused with 503 (`too_many_run_bytes`).
     #[default(256 * 1024 * 1024)]
     pub max_memory_bytes: usize,
+}
+
+impl ThreadOptions {
+    /// The size of the largest export of a thread as JSON, in bytes: its messages and states, the newest files as base64, and what an
+    /// export adds to each message, such as its run.
+    #[doc(hidden)]
+    pub fn max_export_bytes(&self) -> usize {
+        let added = self.max_messages.saturating_add(1024).saturating_mul(1024);
+        let files = MAX_LOADED_BYTES.div_ceil(3) * 4;
+        let bytes = self.max_bytes.saturating_add(added).saturating_add(files);
+        usize::try_from(bytes).unwrap_or(usize::MAX)
+    }
 }
 
 impl RunOptions {

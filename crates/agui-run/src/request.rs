@@ -1,8 +1,14 @@
 //! The argument and the result of [`Runs::start`](crate::runs::Runs::start).
 
+use futures::future::BoxFuture;
+
 use super::{
-    drive::driver::Run, limits::run_permit::RunPermit, log::Follower, options::OnDisconnect,
-    persist::stored_run::StoredRun, restate::RestatedRun,
+    drive::driver::Run,
+    limits::{run_permit::RunPermit, start_error::StartError},
+    log::Follower,
+    options::OnDisconnect,
+    persist::stored_run::StoredRun,
+    restate::RestatedRun,
 };
 use agui_agent::{
     Principal,
@@ -40,6 +46,8 @@ pub enum StartedRun {
     Unstored(Box<Run>),
     /// A request that has come before: the stored end of its run.
     Restated(RestatedRun),
+    /// Another server has the same request in a response. Resolves when that has ended, and fails if this one can be sent again.
+    Awaited(BoxFuture<'static, Result<StartedRun, StartError>>),
     /// A run that its response polls, and whose end is stored.
     Stored(Box<StoredRun>),
     /// A run that a task polls; the response follows its log.

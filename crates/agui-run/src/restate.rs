@@ -39,11 +39,11 @@ pub(crate) struct StoredEnd<'a> {
 }
 
 impl StoredEnd<'_> {
-    /// Returns the events for a client that shows these messages: the run's own ones, each whole, for a client that shows none of
+    /// Returns the events for a client that calls the run so, and shows these messages: the run's own ones, each whole, for a client that shows none of
     /// them, or else a snapshot of the branch.
-    pub(crate) fn events(&self, shown: &HashSet<&MessageId>) -> Vec<Event> {
+    pub(crate) fn events(&self, id: &RunId, shown: &HashSet<&MessageId>) -> Vec<Event> {
         let Self { view, run, .. } = self;
-        let (thread, id) = (&view.thread.key.id, &run.id);
+        let thread = &view.thread.key.id;
         let value = json!({ "runId": id, "attempt": run.attempt, "status": run.status, "reason": run.end_reason });
         let mut events: Vec<Event> = vec![
             RunStarted::new(thread.clone(), id.clone()).into(),

@@ -147,6 +147,11 @@ impl ThreadCore {
         Ok(entered)
     }
 
+    /// Returns whether a queued run supersedes the one that has the turn.
+    pub(super) fn is_superseded(&self, key: &ThreadKey) -> bool {
+        self.options.concurrent_runs == ConcurrentRuns::Supersede && self.queue.has_superseding(key)
+    }
+
     /// Waits for the turn of a run. Returns why the run was stopped before.
     async fn wait_for_turn(&self, place: &RunPlace) -> Result<Option<Stop>, StartError> {
         let run = &place.run;
@@ -181,6 +186,11 @@ impl ThreadCore {
             if on_disconnect == OnDisconnect::Continue {
                 run.let_continue();
             }
+            let alias = &request.input.run_id;
+            if let Some(lease) = run.lease().filter(|_| run.run_id != *alias) {
+                // After its end the run is found by it, too.
+                self.store.set_alias(lease.thread, lease.run, alias).await?;
+            }
             let log = timeout(END_TIMEOUT, run.shared_log()).await;
             if let Some(log) = log.map_err(|_| StartError::RunIsRunning)? {
                 let (thread, id) = (key.id.as_str(), run.run_id.as_str());
@@ -193,5 +203,36 @@ impl ThreadCore {
         }
         let ended = timeout(END_TIMEOUT, run.reached(LiveStage::Over)).await;
         ended.map(|()| None).map_err(|_| StartError::RunIsEnding)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::time::Instant;
+
+    use super::*;
+    use agui_agent::{RunContext, events};
+    use agui_protocol::{Message, RunAgentInput};
+
+    #[tokio::test(start_paused = true)]
+    async fn a_request_whose_run_does_not_end_in_time_can_be_sent_again() {
+        let agent = |_: RunAgentInput, _: RunContext| events([]);
+        let runs = Runs::builder().agent("a", Arc::new(agent)).build();
+        let request = || {
+            let input = RunAgentInput::new("t", "r", vec![Message::user("u", "Hi")]);
+            RunRequest::new(runs.reserve(None).unwrap(), runs.agent(None).unwrap(), input)
+        };
+        let (first, key) = (request(), runs.threads.key(None, &"t".into()));
+        let asked = RequestDigest::of("a", &first.input, &first.forwarded);
+        let Ok(Entered::Place(place)) = runs.threads.enter(&key, &first, asked.as_ref()) else {
+            panic!("the thread is free")
+        };
+        place.run.enter(LiveStage::Left);
+        let begin = Instant::now();
+        let refused = runs.start(request()).await.err();
+        assert!(matches!(refused, Some(StartError::RunIsEnding)), "{refused:?}");
+        assert_eq!(begin.elapsed(), END_TIMEOUT);
+        drop(place);
+        assert!(runs.start(request()).await.is_ok());
     }
 }

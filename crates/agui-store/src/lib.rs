@@ -112,7 +112,7 @@ pub trait Store: Send + Sync + 'static {
     /// next attempt.
     ///
     /// Writes nothing in four cases, which are checked in this order: another run is running; the thread's version is not
-    /// `run.expected`; `run.asked` is set, and the thread has a run with the same id and `asked` and a number above
+    /// `run.expected`; `run.asked` is set, and the thread has a run with the same id or alias and `asked` and a number above
     /// `run.known`; the thread would become larger than `run.max_size`.
     async fn begin(&self, run: &NewRun<'_>) -> StoreResult<BeginOutcome>;
 
@@ -147,6 +147,15 @@ pub trait Store: Send + Sync + 'static {
         run: RunNumber,
         delivered: bool,
     ) -> StoreResult<Option<i64>>;
+
+    /// Gives a run a second id, in place of an earlier one: of a page that lost its connection and asked again. [`run`](Self::run)
+    /// finds the run by it, if no run has it as its own id, and a request under it is answered by the run.
+    async fn set_alias(
+        &self,
+        thread: ThreadNumber,
+        run: RunNumber,
+        alias: &RunId,
+    ) -> StoreResult<()>;
 
     /// Reads the parts of a thread that `include` names, as they were at one moment.
     async fn thread(

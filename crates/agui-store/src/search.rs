@@ -2,15 +2,35 @@
 
 use std::borrow::Cow;
 
+use unicode_normalization::UnicodeNormalization as _;
+
 use agui_protocol::Message;
+
+/// The form of the words in the indexes of the databases. A database with another one makes its index again.
+pub(super) const INDEX_VERSION: i64 = 1;
 
 /// The searched part of a message, in bytes.
 const MAX_TEXT_BYTES: usize = 8 * 1024;
 /// The largest number of terms. Further ones are ignored.
 const MAX_TERMS: usize = 16;
 
-/// Returns the searched text of a message of a user or an assistant, in lower case, or `None` if it
-/// has no such text.
+/// Returns a text in the form in which texts and searches are compared: without case, accents, and characters that are not seen,
+/// and in one of the forms that Unicode has for the same text.
+pub(super) fn folded(text: &str) -> String {
+    let decomposed = text.nfkd().filter(|c| !is_ignored(*c));
+    // The way by upper case makes one letter of those that share it, such as `ß` and `ss`, or the Turkish `ı` and `i`.
+    decomposed.flat_map(char::to_uppercase).flat_map(char::to_lowercase).nfc().collect()
+}
+
+/// Accents, and characters without a width.
+fn is_ignored(c: char) -> bool {
+    matches!(c,
+        '\u{300}'..='\u{36f}' | '\u{1ab0}'..='\u{1aff}' | '\u{1dc0}'..='\u{1dff}' | '\u{20d0}'..='\u{20ff}'
+        | '\u{fe20}'..='\u{fe2f}' | '\u{ad}' | '\u{200b}'..='\u{200f}' | '\u{2060}'..='\u{2064}'
+        | '\u{fe00}'..='\u{fe0f}' | '\u{feff}')
+}
+
+/// Returns the [folded] searched text of a message of a user or an assistant, or `None` if it has no such text.
 pub(super) fn searched_text(message: &Message) -> Option<String> {
     let text: Cow<'_, str> = match message {
         Message::User(message) => message.content.text(),
@@ -18,16 +38,16 @@ pub(super) fn searched_text(message: &Message) -> Option<String> {
         _ => return None,
     };
     let text = &text[..text.floor_char_boundary(MAX_TEXT_BYTES)];
-    (!text.trim().is_empty()).then(|| text.to_lowercase())
+    (!text.trim().is_empty()).then(|| folded(text))
 }
 
-/// Returns the different terms of a search in lower case, in the order of their last occurrences. A
-/// thread is found if its title has all of them, or one of its messages.
+/// Returns the different [folded] terms of a search, in the order of their last occurrences. A thread is found if its title has
+/// all of them, or one of its messages.
 pub(super) fn terms(query: &str) -> Vec<String> {
     let mut terms = Vec::new();
-    for term in query.split_whitespace().take(MAX_TERMS).map(str::to_lowercase) {
-        terms.retain(|other| *other != term);
-        terms.push(term);
+    for term in folded(query).split_whitespace().take(MAX_TERMS) {
+        terms.retain(|other| other != term);
+        terms.push(term.to_owned());
     }
     terms
 }
@@ -40,6 +60,24 @@ pub(super) fn has_all(text: &str, terms: &[String]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_same_text_has_one_form() {
+        for same in [
+            &["é", "e\u{301}", "É", "e"][..],
+            &["İstanbul", "ISTANBUL", "ıstanbul", "istanbul"],
+            &["Straße", "STRASSE", "strasse"],
+            &["한국", "\u{1112}\u{1161}\u{11ab}\u{1100}\u{116e}\u{11a8}"],
+            &["ＧＰＴ４", "gpt4"],
+            &["ΟΔΟΣ", "οδος", "οδοσ"],
+            &["co\u{ad}operate", "cooperate"],
+            &["が", "か\u{3099}"],
+        ] {
+            let forms: Vec<_> = same.iter().map(|text| folded(text)).collect();
+            assert!(forms.iter().all(|form| *form == forms[0]), "{forms:?}");
+        }
+        assert_ne!(folded("が"), folded("か"), "a mark that makes another letter stays");
+    }
 
     #[test]
     fn terms_are_different_and_bounded() {

@@ -25,6 +25,9 @@ use agui_base::upstream::{ClientError, ClientOptions, body::read_whole, client, 
 const MAX_SET_BYTES: usize = 1024 * 1024;
 /// The number of keys of a set that are read. Sets have fewer than ten.
 const MAX_KEYS: usize = 100;
+/// The number of keys that a token is checked with, because it names none, or because several have its id. A check takes 0.1 ms
+/// at most.
+const MAX_TRIED_KEYS: usize = 10;
 
 /// Times of fetching keys.
 #[derive(Debug, Clone, SmartDefault)]
@@ -84,14 +87,15 @@ impl Jwks {
         Ok(Self(Arc::new(JwksCache { client, url: url.to_owned(), algorithms, options, state })))
     }
 
+    /// Returns the keys of which one has signed a token, if the token is valid.
     pub(super) async fn find(
         &self,
         kid: Option<&str>,
         algorithm: JwtAlgorithm,
-    ) -> Result<VerifyingKey, AuthError> {
+    ) -> Result<Vec<VerifyingKey>, AuthError> {
         let found = choose(self.0.state.borrow().usable_keys(&self.0.options), kid, algorithm);
         match found {
-            Ok(key) => {
+            Ok(keys) => {
                 if self
                     .0
                     .state
@@ -101,7 +105,7 @@ impl Jwks {
                 {
                     self.fetch();
                 }
-                return Ok(key);
+                return Ok(keys);
             }
             Err(TokenError::UnknownKey) => {}
             Err(error) => return Err(error.into()),
@@ -211,19 +215,20 @@ fn read(body: &[u8], algorithms: &[JwtAlgorithm]) -> Result<Vec<NamedKey>, serde
     Ok(accepted.collect())
 }
 
-/// Without an id, returns the only key for the algorithm. Keys for different algorithms may share an id.
+/// Returns the keys for an algorithm: those with the id, or without an id the first ones. Keys for different algorithms may share
+/// an id.
 fn choose(
     keys: &[NamedKey],
     kid: Option<&str>,
     algorithm: JwtAlgorithm,
-) -> Result<VerifyingKey, TokenError> {
+) -> Result<Vec<VerifyingKey>, TokenError> {
     let named = || keys.iter().filter(|named| kid.is_none() || named.kid.as_deref() == kid);
-    let mut fitting = named().filter(|named| named.key.algorithm == algorithm);
-    match (fitting.next(), fitting.next()) {
-        (Some(_), Some(_)) if kid.is_none() => Err(TokenError::NoKeyId),
-        (Some(named), _) => Ok(named.key.clone()),
-        (None, _) if named().next().is_some() => Err(TokenError::Algorithm),
-        (None, _) => Err(TokenError::UnknownKey),
+    let fitting = named().filter(|named| named.key.algorithm == algorithm);
+    let fitting: Vec<_> = fitting.take(MAX_TRIED_KEYS).map(|named| named.key.clone()).collect();
+    match fitting.is_empty() {
+        false => Ok(fitting),
+        true if named().next().is_some() => Err(TokenError::Algorithm),
+        true => Err(TokenError::UnknownKey),
     }
 }
 
@@ -251,22 +256,24 @@ mod tests {
     #[test]
     fn a_key_is_found_by_id_and_algorithm() {
         let keys = set(vec![rsa("a"), rsa("b"), ec("b"), ec("c")]);
-        let found = |kid, algorithm| choose(&keys, kid, algorithm).map(|key| key.algorithm);
+        let found = |kid, algorithm| choose(&keys, kid, algorithm).map(|keys| keys[0].algorithm);
         assert_eq!(found(Some("a"), JwtAlgorithm::Rs256), Ok(JwtAlgorithm::Rs256));
         assert_eq!(found(Some("b"), JwtAlgorithm::Es256), Ok(JwtAlgorithm::Es256));
         assert_eq!(found(Some("c"), JwtAlgorithm::Rs256), Err(TokenError::Algorithm));
         assert_eq!(found(Some("a"), JwtAlgorithm::Hs256), Err(TokenError::Algorithm));
         assert_eq!(found(Some("d"), JwtAlgorithm::Rs256), Err(TokenError::UnknownKey));
-        assert_eq!(found(None, JwtAlgorithm::Rs256), Err(TokenError::NoKeyId));
     }
 
     #[test]
-    fn the_only_key_for_an_algorithm_is_found_without_an_id() {
-        let keys = set(vec![rsa("a"), ec("b")]);
-        assert!(choose(&keys, None, JwtAlgorithm::Rs256).is_ok());
-        assert!(choose(&keys, None, JwtAlgorithm::Es256).is_ok());
-        let none = choose(&[], None, JwtAlgorithm::Rs256).map(|key| key.algorithm);
-        assert_eq!(none, Err(TokenError::UnknownKey), "causes a fetch");
+    fn without_an_id_the_first_keys_of_the_algorithm_are_tried() {
+        let count =
+            |keys: &[NamedKey], algorithm| choose(keys, None, algorithm).map(|keys| keys.len());
+        let keys = set(vec![rsa("a"), ec("b"), rsa("c")]);
+        assert_eq!(count(&keys, JwtAlgorithm::Rs256), Ok(2));
+        assert_eq!(count(&keys, JwtAlgorithm::Es256), Ok(1));
+        let many = set((0..50).map(|number| rsa(&number.to_string())).collect());
+        assert_eq!(count(&many, JwtAlgorithm::Rs256), Ok(MAX_TRIED_KEYS));
+        assert_eq!(count(&[], JwtAlgorithm::Rs256), Err(TokenError::UnknownKey), "causes a fetch");
     }
 
     #[test]

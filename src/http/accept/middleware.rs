@@ -5,11 +5,12 @@ use std::{any::Any, panic::AssertUnwindSafe, sync::Arc};
 use axum::{
     Router,
     extract::{MatchedPath, OriginalUri, Request, State},
-    http::{Method, header, request::Parts},
+    http::{HeaderValue, Method, header, request::Parts},
     middleware::{Next, from_fn_with_state},
     response::{IntoResponse as _, Response},
 };
 use futures::FutureExt as _;
+use tower_http::set_header::SetResponseHeaderLayer;
 
 use super::{
     cors, foreign_page::is_foreign, host, own_address::OwnAddress, request_id::identify_request,
@@ -20,11 +21,16 @@ use agui_agent::{Principal, host::owner_of};
 use agui_protocol::ThreadId;
 use agui_store::ThreadKey;
 
+/// Caches of browsers and proxies keep no response whose handler does not say that they may.
+const NO_STORE: HeaderValue = HeaderValue::from_static("no-store");
+
 /// The first layer is the outermost.
 pub(crate) fn stack(routes: Router<App>, app: &App) -> Router<App> {
     let layers = tower::ServiceBuilder::new()
         // First, so that every log line and every response has the request's id.
         .layer(from_fn_with_state(app.clone(), identify_request))
+        // Also for refusals. Only a handler knows that a response is for other people as well, or for a browser's cache.
+        .layer(SetResponseHeaderLayer::if_not_present(header::CACHE_CONTROL, NO_STORE))
         // Before everything that refuses: a page must be able to read the refusal, and a preflight has no credentials.
         .layer(cors::layer(&app.options.cors, !app.auth.is_disabled()))
         .layer(from_fn_with_state(app.clone(), protect));
@@ -40,8 +46,8 @@ pub(crate) fn authenticated(routes: Router<App>, app: &App) -> Router<App> {
 pub(crate) struct Caller {
     /// `None` without authentication.
     pub(crate) principal: Option<Principal>,
-    /// The address at which it has reached this server. `None` if the server keeps no files, whose URLs alone need it.
-    pub(crate) reached_at: Option<OwnAddress>,
+    /// The address at which it has reached this server.
+    pub(crate) reached_at: OwnAddress,
 }
 
 impl Caller {
@@ -72,7 +78,7 @@ async fn authenticate(
 }
 
 pub(crate) async fn authenticate_caller(app: &App, head: &Parts) -> Result<Caller, ApiError> {
-    let reached_at = app.threads.core.files.is_some().then(|| OwnAddress::from_head(head));
+    let reached_at = OwnAddress::from_head(head, app.options.public_url.as_deref());
     Ok(Caller { principal: app.auth.authenticate(head).await?, reached_at })
 }
 
@@ -114,11 +120,14 @@ fn reads_file(request: &Request) -> bool {
 /// Refuses requests for a host name that is not this server's, and requests of foreign web pages.
 /// The refusals reveal nothing.
 ///
-/// The host is checked without authentication only: a page that rebinds its DNS name has no credential.
+/// The host is checked without authentication only: a page that rebinds its DNS name has no credential. The health checks of
+/// load balancers are requests of HTTP/1.0 without a host, which no browser sends.
 pub(crate) fn refuse_foreign(app: &App, request: &Request) -> Result<(), ApiError> {
     let options = &app.options;
-    if app.auth.is_disabled() && !has_own_host(request, &options.allowed_hosts) {
-        return Err(ApiError::foreign_host(request.headers().get(header::HOST)));
+    let host = request.headers().get(header::HOST);
+    let is_probe = host.is_none() && is_health_check(request);
+    if app.auth.is_disabled() && !is_probe && !has_own_host(request, &options.allowed_hosts) {
+        return Err(ApiError::foreign_host(host));
     }
     if is_foreign(request, &options.cors) {
         Err(ApiError::foreign_origin(request.headers().get(header::ORIGIN)))
@@ -130,11 +139,15 @@ pub(crate) fn refuse_foreign(app: &App, request: &Request) -> Result<(), ApiErro
 /// Refuses everything but health checks on connections beyond the limit.
 fn refuse_beyond_limit(request: &Request) -> Result<(), ApiError> {
     let is_beyond_limit = request.extensions().get::<BeyondLimit>().is_some();
-    if is_beyond_limit && !matches!(request.uri().path(), "/healthz" | "/readyz") {
+    if is_beyond_limit && !is_health_check(request) {
         Err(ApiError::TooManyConnections)
     } else {
         Ok(())
     }
+}
+
+fn is_health_check(request: &Request) -> bool {
+    matches!(request.uri().path(), "/healthz" | "/readyz")
 }
 
 pub(crate) fn has_own_host(request: &Request, allowed: &[String]) -> bool {

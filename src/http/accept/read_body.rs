@@ -10,12 +10,15 @@ use axum::{
 use bytes::Bytes;
 use http_body_util::BodyExt as _;
 use serde::de::DeserializeOwned;
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout, timeout_at};
 
 use super::middleware::Caller;
 use crate::http::{error::ApiError, response_budget::CountedBytes, state::App};
 use agui_agent::host::owner_of;
-use agui_base::memory_budget::{MemoryBudget, SMALL_BYTES};
+use agui_base::{
+    deadline::deadline,
+    memory_budget::{MemoryBudget, SMALL_BYTES},
+};
 use agui_protocol::decode::decode_members;
 
 /// A client that is still sending gets the response in place of a broken connection if up to this much is read and
@@ -23,6 +26,8 @@ use agui_protocol::decode::decode_members;
 const MAX_DISCARDED_BYTES: usize = 64 * 1024 * 1024;
 const DISCARD_TIMEOUT: Duration = Duration::from_secs(10);
 const DISCARD_PAUSE: Duration = Duration::from_secs(1);
+/// The least average rate of a body after `body_timeout`.
+const MIN_BYTES_PER_SECOND: u64 = 16 * 1024;
 /// Each piece, such as a chunk, costs about a microsecond, whatever its size. Above this number of pieces, they must
 /// have an average of [`MIN_PIECE_BYTES`].
 const FREE_PIECES: usize = 16 * 1024;
@@ -31,6 +36,12 @@ const MIN_PIECE_BYTES: usize = 64;
 /// Reads a body of at most `max_body_bytes`. Its memory counts towards the budget until the last clone is dropped.
 pub(crate) async fn read(app: &App, head: &Parts, body: Body) -> Result<Bytes, ApiError> {
     read_at_most(app, head, &owner_in(head), body, app.options.max_body_bytes).await
+}
+
+/// Reads the export of a thread, which may be larger than other bodies.
+pub(crate) async fn read_export(app: &App, head: &Parts, body: Body) -> Result<Bytes, ApiError> {
+    let budget = &app.import_budget;
+    read_into(budget, app.options.body_timeout, head, &owner_in(head), body, budget.largest).await
 }
 
 /// Reads the body of a route that needs only a few members: at most 64 KiB.
@@ -49,7 +60,8 @@ pub(crate) fn decode_optional<T: Default + DeserializeOwned>(body: &[u8]) -> Res
     if body.trim_ascii().is_empty() { Ok(T::default()) } else { Ok(decode_members(body)?) }
 }
 
-/// Reads a body of at most `max_bytes`. One that may be larger than other bodies has more time in proportion.
+/// Reads a body of at most `max_bytes`. It has `body_timeout`, and more time for what has arrived: a client that makes progress is
+/// not cut, and one that sends nothing more does not keep its memory.
 pub(crate) async fn read_at_most(
     app: &App,
     head: &Parts,
@@ -57,14 +69,22 @@ pub(crate) async fn read_at_most(
     body: Body,
     max_bytes: usize,
 ) -> Result<Bytes, ApiError> {
-    let times = max_bytes.div_ceil(app.options.max_body_bytes.max(1)).max(1);
-    let time = app.options.body_timeout.saturating_mul(u32::try_from(times).unwrap_or(u32::MAX));
-    let mut reader = Reader { body, pieces: 0, bytes: 0, max_bytes };
-    let read = collect(&mut reader, &app.body_budget, owner);
-    let error = match timeout(time, read).await {
-        Ok(Ok(body)) => return Ok(body),
-        Ok(Err(error)) => error,
-        Err(_) => return Err(ApiError::BodyTimeout),
+    read_into(&app.body_budget, app.options.body_timeout, head, owner, body, max_bytes).await
+}
+
+async fn read_into(
+    budget: &MemoryBudget,
+    body_timeout: Duration,
+    head: &Parts,
+    owner: &Arc<str>,
+    body: Body,
+    max_bytes: usize,
+) -> Result<Bytes, ApiError> {
+    let patience = (Instant::now(), body_timeout);
+    let mut reader = Reader { body, pieces: 0, bytes: 0, max_bytes, patience };
+    let error = match collect(&mut reader, budget, owner).await {
+        Ok(body) => return Ok(body),
+        Err(error) => error,
     };
     // A client that waits for `100 Continue` sends nothing that would have to be discarded.
     let waits = reader.pieces == 0 && head.headers.contains_key(header::EXPECT);
@@ -102,12 +122,17 @@ struct Reader {
     pieces: usize,
     bytes: usize,
     max_bytes: usize,
+    /// The beginning, and the time that the body has beside that for its bytes.
+    patience: (Instant, Duration),
 }
 
 impl Reader {
     /// Returns `None` at the end of the body.
     async fn next(&mut self) -> Result<Option<Bytes>, ApiError> {
-        while let Some(frame) = self.body.frame().await {
+        while let Some(frame) = timeout_at(self.deadline(), self.body.frame())
+            .await
+            .map_err(|_| ApiError::BodyTimeout)?
+        {
             let frame = frame.map_err(|_| ApiError::BodyIncomplete)?;
             // Trailers are ignored.
             let Ok(piece) = frame.into_data() else { continue };
@@ -120,6 +145,12 @@ impl Reader {
             }
         }
         Ok(None)
+    }
+
+    fn deadline(&self) -> Instant {
+        let (begin, time) = self.patience;
+        let for_bytes = Duration::from_millis(self.bytes as u64 * 1000 / MIN_BYTES_PER_SECOND);
+        deadline(begin, time.saturating_add(for_bytes))
     }
 
     fn count(&mut self, bytes: usize) -> Result<(), ApiError> {

@@ -4,7 +4,7 @@
 
 use std::{io, net::IpAddr, time::Duration};
 
-use axum::{Router, body::Body};
+use axum::{Router, body::Body, http::Extensions};
 use hyper::{Request, body::Incoming, server::conn::http1};
 use hyper_util::{
     rt::{TokioIo, TokioTimer},
@@ -21,7 +21,7 @@ use tokio::{
 use tower::ServiceExt as _;
 
 use super::stall_timeout::StallTimeout;
-use agui_base::deadline::FAR_FUTURE;
+use agui_base::{deadline::FAR_FUTURE, host_names::is_public};
 use agui_observe::metrics::{ConnectionEnd, GaugeCount, Metrics};
 
 /// The time that connections get to close after their last response. It begins again whenever one has closed: thousands of
@@ -60,6 +60,12 @@ pub(crate) fn is_from_this_machine<B>(request: &Request<B>) -> bool {
     let is_proxied = PROXY_HEADERS.into_iter().any(|name| request.headers().contains_key(name));
     let peer = request.extensions().get::<Peer>().filter(|_| !is_proxied);
     peer.is_some_and(|Peer(address)| address.to_canonical().is_loopback())
+}
+
+/// Returns whether a request may come from a proxy that the operator trusts: from this machine, or from a private network. True
+/// if the application serves the router itself.
+pub(crate) fn is_from_own_network(extensions: &Extensions) -> bool {
+    extensions.get::<Peer>().is_none_or(|Peer(address)| !is_public(*address))
 }
 
 /// Marks a connection beyond the limit, which carries one request, and that request.

@@ -12,8 +12,8 @@ mod upload;
 
 use utoipa_axum::{router::OpenApiRouter, routes};
 
-pub(super) use multipart::FormFile;
-pub(super) use upload::file_of_form;
+pub(crate) use multipart::FormFile;
+pub(crate) use upload::file_of_form;
 
 use super::App;
 

@@ -34,6 +34,8 @@ pub(super) fn first_file(body: &Bytes, boundary: &str) -> Option<FormFile> {
                 .map(|(_, value)| value.trim())
         };
         if let Some(name) = header("content-disposition").and_then(file_name) {
+            // In forms, browsers write a quotation mark so.
+            let name = name.replace("%22", "\"");
             let media_type = header("content-type").unwrap_or_default().to_owned();
             return Some(FormFile { bytes: body.slice(start..end), media_type, name });
         }
@@ -72,6 +74,8 @@ mod tests {
         assert_eq!(read(&file[..file.len() - 6]), None, "cut off");
         let empty = "--b\r\nContent-Disposition: form-data; filename=\"\"\r\n\r\n\r\n--b--";
         assert_eq!(read(empty), found("", "", ""));
+        let quoted = "--b\r\nContent-Disposition: form-data; filename=\"a %22b%22 100%.png\"\r\n\r\n\r\n--b--";
+        assert_eq!(read(quoted), found("", "", "a \"b\" 100%.png"));
     }
 
     proptest! {

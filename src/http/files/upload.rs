@@ -82,7 +82,7 @@ pub(super) async fn upload_file(
 }
 
 /// Returns the first file of a form.
-pub(in crate::http) fn file_of_form(body: &Bytes, content_type: &str) -> ApiResult<FormFile> {
+pub(crate) fn file_of_form(body: &Bytes, content_type: &str) -> ApiResult<FormFile> {
     let boundary = parameters(content_type)
         .into_iter()
         .find(|(name, _)| name == "boundary")

@@ -5,6 +5,7 @@ use std::{
     mem,
 };
 
+use indexmap::IndexMap;
 use utoipa::{
     IntoResponses as _, OpenApi as _,
     openapi::{
@@ -24,7 +25,7 @@ use super::{
 };
 use crate::http::{
     Credential, refuse,
-    route_list::{RouteAccess, operations_mut, purpose},
+    route_list::{RouteAccess, Tag, operations_mut, purpose},
 };
 use agui_protocol::host::PROTOCOL_VERSION;
 
@@ -34,17 +35,6 @@ const BEARER: &str = "bearer";
 /// The description of a body that a request may leave out.
 const OPTIONAL_BODY: &str = "May be absent.";
 
-const TAGS: [(&str, &str); 8] = [
-    ("runs", "Runs of agents, and detached runs, which continue without their client."),
-    ("threads", "The caller's conversations."),
-    ("files", "Files of messages: pictures, documents, sound."),
-    ("agents", "The agents of the server."),
-    ("server", "The server itself."),
-    ("named events", "A second format for the same agents, runs and threads."),
-    ("CopilotKit", "The runtime for pages with CopilotKit."),
-    ("playground", "A page to try the agents."),
-];
-
 const ABOUT: &str = "Agents that speak AG-UI. A run is a stream of events; a request that cannot become a run is refused \
                      with a status and an `Error`. Unknown paths get 404 `not_found`, and methods that a path does not \
                      have 405 `method_not_allowed`. Every response has an `X-Request-Id`. The schema of a \
@@ -52,12 +42,13 @@ const ABOUT: &str = "Agents that speak AG-UI. A run is a stream of events; a req
 
 /// Makes one document of the declared routes, each with its access.
 pub(crate) fn document(
-    declared: Vec<(&str, RouteAccess, OpenApi)>,
+    declared: Vec<(Tag, RouteAccess, OpenApi)>,
     credential: Credential,
 ) -> OpenApi {
     let mut components = SharedSchemas::openapi().components.unwrap_or_default();
-    let (mut paths, mut ids) = (Paths::new(), HashSet::new());
-    for (tag, access, declared) in declared {
+    let (mut paths, mut ids, mut tags) = (Paths::new(), HashSet::new(), IndexMap::new());
+    for ((tag, about), access, declared) in declared {
+        tags.insert(tag, about);
         components.schemas.extend(declared.components.unwrap_or_default().schemas);
         for (path, mut item) in declared.paths.paths {
             // OpenAPI has no wildcards.
@@ -83,8 +74,10 @@ pub(crate) fn document(
         .url(".")
         .description(Some(format!("AG-UI {PROTOCOL_VERSION}")))
         .build();
-    let tags =
-        TAGS.map(|(name, about)| TagBuilder::new().name(name).description(Some(about)).build());
+    let tags = tags.into_iter();
+    let tags = tags
+        .map(|(name, about)| TagBuilder::new().name(name).description(Some(about)).build())
+        .collect::<Vec<_>>();
     let mut document =
         OpenApiBuilder::new().info(info.build()).servers(Some([server])).tags(Some(tags));
     if credential == Credential::Bearer {

@@ -28,7 +28,8 @@ pub(crate) fn route_set() -> RouteSet {
         .routes(routes!(script))
         .routes(routes!(style))
         .routes(routes!(icon));
-    RouteSet::new("playground", RouteAccess::Public, routes).listing_only(PATH)
+    RouteSet::new(("playground", "A page to try the agents."), RouteAccess::Public, routes)
+        .listing_only(PATH)
 }
 
 /// Declares the files: handler and asset, path, id, purpose, media type.
@@ -74,8 +75,8 @@ fn respond(asset: &Asset, request: &HeaderMap) -> Response {
     let mut response =
         unless_current(request, &asset.etag, || content(asset, accepts_gzip(request)));
     let headers = response.headers_mut();
-    // A browser asks each time, so a page never has files of two versions.
-    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache"));
+    // A cache asks each time, so a page never has files of two versions.
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("public, no-cache"));
     headers.insert(header::VARY, HeaderValue::from_static("accept-encoding"));
     headers
         .insert(header::CONTENT_SECURITY_POLICY, HeaderValue::from_static(CONTENT_SECURITY_POLICY));

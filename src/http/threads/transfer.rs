@@ -5,9 +5,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
 use super::list::ThreadSummary;
-use crate::http::{
-    ApiError, ApiResult, OwnThreads, Path, Query, read_run::read_within_limits, refuse,
-};
+use crate::http::{ApiError, ApiResult, OwnThreads, Path, Query, read_run::read_export, refuse};
 use agui_agent::files::LoadedFor;
 use agui_base::text::short_line;
 use agui_protocol::{ThreadId, decode::decode_value};
@@ -98,10 +96,9 @@ pub(crate) async fn import_thread(
     own: OwnThreads,
     request: Request,
 ) -> ApiResult<(StatusCode, Json<ThreadSummary>)> {
-    let (head, body) = request.into_parts();
     // All values count as open.
     let decode = |body: &[u8]| Ok((decode_value(body)?, usize::MAX));
-    let (_permit, json) = read_within_limits(&own.app, &head, body, decode).await?;
+    let (_permit, json) = read_export(&own.app, request, decode).await?;
     let ThreadExport { thread_id, content } = serde_json::from_value(json).map_err(|error| {
         let problem = short_line(&error.to_string());
         ApiError::InvalidInput {

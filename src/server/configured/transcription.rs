@@ -9,7 +9,7 @@ use serde::Deserialize;
 use uuid::Uuid;
 
 use crate::{
-    http::dialects::copilotkit::{Speech, Transcribe, TranscriptionError},
+    clients::{Speech, Transcribe, TranscriptionError},
     server::options::{Config, ConfigError, Origin, TranscriptionConfig},
 };
 use agui_agent::files::shown_type;

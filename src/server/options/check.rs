@@ -71,8 +71,6 @@ impl Config {
             .allowed_hosts
             .iter()
             .find(|allowed| *allowed != "*" && !is_host_name(allowed));
-        let wrong_files_url =
-            self.files.public_url.as_ref().filter(|url| server_url(url).is_none());
         let files_problem =
             self.files.url.as_ref().and_then(|url| match self.store.read(&self.server.data_dir) {
                 Ok(StoreUrl::Memory) => {
@@ -80,11 +78,10 @@ impl Config {
                 }
                 _ => check_url(url).err(),
             });
-        let wrong_url = self.server.public_url.as_ref().filter(|url| !is_trusted_url(url));
+        let wrong_url = self.server.public_url.as_ref().filter(|url| server_url(url).is_none());
         let is_not = |wrong: Option<&String>, expected: &str| {
             wrong.map(|wrong| format!("{wrong:?} is not {expected}"))
         };
-        let url = "a URL such as \"https://chat.example.com\"";
         let problems = [
             (["copilotkit", "prefix"], wrong_prefix.map(str::to_owned)),
             (
@@ -95,11 +92,10 @@ impl Config {
                 ["server", "allowed_hosts"],
                 is_not(wrong_host, "a host name such as \"agents.example.com\", without port"),
             ),
-            (["files", "public_url"], is_not(wrong_files_url, url)),
             (["files", "url"], files_problem),
             (
                 ["server", "public_url"],
-                is_not(wrong_url, &format!("{url}; http is for this machine only")),
+                is_not(wrong_url, "a URL such as \"https://chat.example.com\""),
             ),
         ];
         let first = problems
@@ -163,6 +159,8 @@ impl Config {
             "without authentication, everybody would use the account of whoever logs in first: configure [auth]"
         } else if self.server.public_url.is_none() && !is_loopback {
             "browsers have to reach this server: set [server] public_url"
+        } else if self.server.public_url.as_ref().is_some_and(|url| !is_trusted_url(url)) {
+            "[server] public_url has to be https: http is for this machine only"
         } else {
             return Ok(());
         };

@@ -47,7 +47,7 @@ pub(crate) use vendors::OLLAMA_URL;
 
 use crate::http::{
     AllowRule, Cors, HttpOptions,
-    dialects::{copilotkit::CopilotKitOptions, named_events::NamedEventOptions},
+    client_options::{CopilotKitOptions, NamedEventOptions, SupportedClients},
     playground::PlaygroundOptions,
 };
 use agui_agent::files::FileOptions;
@@ -88,6 +88,8 @@ pub(crate) struct Config {
     pub(crate) retention: Retention,
     /// The files that messages refer to.
     pub(crate) files: FileOptions,
+    /// The clients that are served.
+    pub(crate) clients: SupportedClients,
     /// The endpoints `/agent/chat/stream` and `/agent/agent/stream`, which answer with named events.
     pub(crate) named_events: NamedEventOptions,
     /// The web pages that may use the server from a browser. Requests of other pages are refused with 403.
@@ -147,8 +149,10 @@ impl Config {
             keep_alive: self.server.keep_alive,
             body_timeout: self.server.body_timeout,
             allowed_hosts: self.server.allowed_hosts.clone(),
+            public_url: self.server.public_url.clone(),
             accept_traceparent: self.server.accept_traceparent,
             cors: self.cors.clone(),
+            clients: self.clients.clone(),
             copilotkit: self.copilotkit.clone(),
             named_events: self.named_events.clone(),
             allow: self.allow.clone(),

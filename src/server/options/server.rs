@@ -27,8 +27,10 @@ pub(crate) struct ServerConfig {
     /// servers behind a proxy that checks the name: otherwise any web page can give its own name
     /// this server's address, and use the server.
     pub(crate) allowed_hosts: Vec<String>,
-    /// The URL at which browsers reach this server, for the pages on which people log in at MCP servers. Default: that of
-    /// `listen`, if it is a loopback address.
+    /// The URL at which browsers reach this server, in all addresses that it makes: of files, of WebSockets, and of the pages on
+    /// which people log in at MCP servers, which need `https` or a loopback address. Agents at other servers then get URLs of
+    /// files in place of data. Default: the `Host` of the request, with the scheme that a proxy reports
+    /// (docs/operations.md#tls-and-reverse-proxies); for logins, that of `listen` if it is a loopback address.
     #[cfg_attr(test, schemars(regex(pattern = "^https?://")))]
     pub(crate) public_url: Option<String>,
     /// The folder for stored data, created if it does not exist. A relative path starts in the folder in which the
@@ -76,7 +78,7 @@ pub(crate) struct ServerConfig {
     #[serde(rename = "head_timeout_secs", with = "units::Seconds")]
     #[default(Duration::from_secs(15))]
     pub(crate) head_timeout: Duration,
-    /// The time limit for receiving a request's body.
+    /// The time for receiving a request's body, beside a second for each 16 KiB of it that have arrived.
     #[serde(rename = "body_timeout_secs", with = "units::Seconds")]
     #[default(Duration::from_secs(30))]
     pub(crate) body_timeout: Duration,

@@ -1,4 +1,4 @@
-//! Two servers behind nginx and behind Caddy, with the configurations of `deploy/`.
+//! Two servers behind nginx, Caddy and HAProxy, with the configurations of `deploy/`.
 
 use std::{
     collections::BTreeMap,
@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use super::{
     SHORT_LEASE, ask, ask_detached,
-    client::{Replica, Stream, assert_gradual, numbered, spoken},
+    client::{Endpoint, Replica, Stream, assert_gradual, numbered, spoken},
     poll::poll_until,
     postgres::Postgres,
     proxy::{Proxy, REPLICA},
@@ -182,15 +182,7 @@ async fn nginx_forwards_keys_and_the_host_of_a_page() {
 
 #[tokio::test]
 async fn nginx_sends_each_principal_to_its_own_deployment() {
-    let start = || {
-        Replica::start(&[
-            ("AGUI_AUTH__MODE", "jwt"),
-            ("AGUI_AUTH__JWT__SECRET_ENV", "AGUI_SECRET"),
-            ("AGUI_AUTH__JWT__ISSUER", "https://id.test"),
-            ("AGUI_AUTH__JWT__AUDIENCE", "agui"),
-            ("AGUI_SECRET", tokens::SECRET),
-        ])
-    };
+    let start = || Replica::start(&with_jwt());
     let (a, b) = (start(), start());
     let Some(proxy) = Proxy::nginx_split([&a, &b]).await else { return };
     let client = agui_base::upstream::direct_client(&Default::default()).unwrap();
@@ -226,6 +218,16 @@ async fn nginx_sends_each_principal_to_its_own_deployment() {
     assert_eq!(refused.status(), 401);
 }
 
+fn with_jwt() -> [(&'static str, &'static str); 5] {
+    [
+        ("AGUI_AUTH__MODE", "jwt"),
+        ("AGUI_AUTH__JWT__SECRET_ENV", "AGUI_SECRET"),
+        ("AGUI_AUTH__JWT__ISSUER", "https://id.test"),
+        ("AGUI_AUTH__JWT__AUDIENCE", "agui"),
+        ("AGUI_SECRET", tokens::SECRET),
+    ]
+}
+
 /// Starts two servers with a key, each with threads of its own.
 fn two_with_a_key() -> (Replica, Replica) {
     let start = || {
@@ -239,11 +241,11 @@ fn two_with_a_key() -> (Replica, Replica) {
     (start(), start())
 }
 
-async fn the_sockets_of_copilotkit_pass(proxy: &Proxy) {
-    // Each replica accepts the tokens that it has issued.
+async fn the_sockets_of_copilotkit_pass(proxy: &Proxy, credential: &str) {
+    // Each replica accepts the tokens that another one has issued.
     for _ in 0..4 {
         let issued =
-            proxy.request(Method::POST, "/copilotkit/threads/subscribe").bearer_auth("the-key");
+            proxy.request(Method::POST, "/copilotkit/threads/subscribe").bearer_auth(credential);
         let issued = issued.json(&json!({})).send().await.unwrap().json::<Value>().await.unwrap();
         let path = format!(
             "/copilotkit/socket/websocket?join_token={}&vsn=2.0.0",
@@ -262,16 +264,19 @@ async fn the_sockets_of_copilotkit_pass(proxy: &Proxy) {
 
 #[tokio::test]
 async fn nginx_passes_the_sockets_of_copilotkit() {
-    let (a, b) = two_with_a_key();
+    let Some(postgres) = Postgres::shared() else { return };
+    let url = postgres.database("nginx_sockets").await;
+    let start = || Replica::start(&[&with_jwt()[..], &[("AGUI_STORE__URL", &url)]].concat());
+    let (a, b) = (start(), start());
     let Some(proxy) = Proxy::nginx([&a, &b]).await else { return };
-    the_sockets_of_copilotkit_pass(&proxy).await;
+    the_sockets_of_copilotkit_pass(&proxy, &hs256(&claims("ann"))).await;
 }
 
 #[tokio::test]
 async fn caddy_passes_the_sockets_of_copilotkit() {
     let (a, b) = two_with_a_key();
     let Some(proxy) = Proxy::caddy([&a, &b]).await else { return };
-    the_sockets_of_copilotkit_pass(&proxy).await;
+    the_sockets_of_copilotkit_pass(&proxy, "the-key").await;
 }
 
 #[tokio::test]
@@ -282,6 +287,110 @@ async fn caddy_streams_and_tells_the_server_when_a_client_leaves() {
     the_binary_encoding_arrives_while_the_run_continues(&proxy).await;
     the_largest_body_passes(&proxy).await;
     a_client_that_leaves_cancels_its_run(&proxy, &a).await;
+}
+
+#[tokio::test]
+async fn haproxy_streams_and_tells_the_server_when_a_client_leaves() {
+    let Some([a, b]) = replicas("haproxy").await else { return };
+    let Some(proxy) = Proxy::haproxy([&a, &b]).await else { return };
+    events_arrive_while_the_run_continues(&proxy).await;
+    the_binary_encoding_arrives_while_the_run_continues(&proxy).await;
+    the_largest_body_passes(&proxy).await;
+    a_client_that_leaves_cancels_its_run(&proxy, &a).await;
+}
+
+/// A run that waits for its turn has sent nothing yet, so its proxy notices by reading alone that the client has left.
+#[tokio::test]
+async fn haproxy_ends_a_request_whose_client_leaves_while_it_waits() {
+    let replica = Replica::start(&[("AGUI_METRICS__LISTEN", "127.0.0.1:0")]);
+    let Some(proxy) = Proxy::haproxy([&replica, &replica]).await else { return };
+    let metrics = Endpoint::new(replica.process.metrics_url.clone().unwrap());
+    let until_queued = async |count: u32| {
+        let line = format!("\nagui_runs_queued {count}\n");
+        poll_until(&line, async || {
+            metrics.get("").await.text().await.unwrap().contains(&line).then_some(())
+        })
+        .await;
+    };
+    let mut running = proxy.run(&ask("running", "count to 10000")).await;
+    running.take(3).await;
+    let waiting = ask("waiting", "hello");
+    tokio::select! {
+        _ = proxy.post(&waiting) => panic!("the first run goes on"),
+        () = until_queued(1) => {}
+    }
+    until_queued(0).await;
+    running.take(1).await;
+}
+
+#[tokio::test]
+async fn behind_haproxy_requests_reach_the_server_that_is_left() {
+    let Some(postgres) = Postgres::shared() else { return };
+    let [a, b] = replicas_on(&postgres.database("haproxy_killed").await, SHORT_LEASE);
+    let Some(proxy) = Proxy::haproxy([&a, &b]).await else { return };
+    b.kill();
+    // A replica that cannot be reached has not seen the request.
+    for number in 0..10 {
+        let events = proxy.run(&ask(&format!("r{number}"), "hello")).await.rest().await;
+        assert_eq!(events.last().unwrap().name(), "RUN_FINISHED");
+    }
+}
+
+#[tokio::test]
+async fn a_cache_in_nginx_keeps_nothing_of_a_person() {
+    let start = || {
+        let keys = r#"[{ name = "ann", env = "ANN" }, { name = "bob", env = "BOB" }]"#;
+        Replica::start(&[
+            ("AGUI_AUTH__MODE", "api_key"),
+            ("AGUI_AUTH__API_KEYS", keys),
+            ("ANN", "the-key-of-ann"),
+            ("BOB", "the-key-of-bob"),
+        ])
+    };
+    let a = start();
+    let Some(proxy) = Proxy::nginx_with_cache([&a, &a]).await else { return };
+    let send = async |request: reqwest::RequestBuilder, name: &str| {
+        request.bearer_auth(format!("the-key-of-{name}")).send().await.unwrap()
+    };
+    for name in ["ann", "bob"] {
+        let asked =
+            proxy.request(Method::POST, "/send-message").json(&ask("r", &format!("I am {name}")));
+        Stream::of(send(asked, name).await).await.rest().await;
+        let file = proxy.request(Method::POST, "/files").header("content-type", "text/plain");
+        assert_eq!(send(file.body(format!("the file of {name}")), name).await.status(), 201);
+    }
+    for path in [
+        "/threads",
+        "/threads/t",
+        "/threads/t/messages",
+        "/threads/t/export",
+        "/files",
+        "/agents",
+        "/",
+    ] {
+        let mut bodies = Vec::new();
+        for name in ["ann", "bob"] {
+            for _ in 0..2 {
+                let response = send(proxy.request(Method::GET, path), name).await;
+                assert_eq!(response.headers()["x-cache"], "MISS", "{path}: nginx has a copy");
+                bodies.push(response.text().await.unwrap());
+            }
+        }
+        let others = if path.starts_with("/threads/t") { "I am ann" } else { "the file of ann" };
+        assert!(!bodies[2].contains(others), "{path}: {}", bodies[2]);
+    }
+    // A signed URL is for everybody that has it, but a copy would outlive the file.
+    let files: Value =
+        send(proxy.request(Method::GET, "/files"), "ann").await.json().await.unwrap();
+    let path = files["files"][0]["url"].as_str().unwrap().trim_start_matches(&proxy.url).to_owned();
+    for _ in 0..2 {
+        let response = proxy.get(&path).await;
+        assert_eq!(
+            (response.status().as_u16(), &response.headers()["x-cache"]),
+            (200, &"MISS".parse().unwrap())
+        );
+        assert_eq!(response.text().await.unwrap(), "the file of ann");
+    }
 }
 
 #[tokio::test]

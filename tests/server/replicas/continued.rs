@@ -50,7 +50,7 @@ url = "{url}/send"
     )
 }
 
-fn start(folder: &Path, config: &str) -> Replica {
+pub(super) fn start(folder: &Path, config: &str) -> Replica {
     let file = folder.join("config.toml");
     fs::write(&file, config).unwrap();
     let (data, file) = (folder.to_str().unwrap(), file.to_str().unwrap());
@@ -64,7 +64,7 @@ fn start(folder: &Path, config: &str) -> Replica {
     )
 }
 
-fn text(content: &str) -> Value {
+pub(super) fn text(content: &str) -> Value {
     json!({ "choices": [{ "index": 0, "delta": { "content": content } }] })
 }
 
@@ -80,17 +80,17 @@ pub(crate) fn answer_of_calls(names: &[&str]) -> Value {
     json!({ "choices": [{ "index": 0, "delta": { "tool_calls": calls }, "finish_reason": "tool_calls" }] })
 }
 
-fn stop() -> Value {
+pub(super) fn stop() -> Value {
     json!({ "choices": [{ "index": 0, "delta": {}, "finish_reason": "stop" }],
             "usage": { "prompt_tokens": 10, "completion_tokens": 2, "total_tokens": 12 } })
 }
 
-fn answer_of_text(content: &str) -> Answer {
+pub(super) fn answer_of_text(content: &str) -> Answer {
     Answer::openai(&[text(content), stop()])
 }
 
 /// An answer that begins and stalls.
-fn half(content: &str) -> Answer {
+pub(super) fn half(content: &str) -> Answer {
     Answer::stream([format!("data: {}\n\n", text(content))]).then(Step::Stall)
 }
 
@@ -98,7 +98,7 @@ fn names(events: &[Received]) -> Vec<&str> {
     events.iter().map(Received::name).collect()
 }
 
-fn continued(events: &[Received]) -> Vec<&Value> {
+pub(super) fn continued(events: &[Received]) -> Vec<&Value> {
     let events = events.iter().filter(|it| it.event["name"] == "agui-server.run_continued");
     events.map(|it| &it.event["value"]).collect()
 }

@@ -21,6 +21,7 @@ mod mcp_calls;
 mod outage;
 mod proxy;
 mod readiness;
+mod repeated;
 mod unheard;
 
 use crate::support::{pgbouncer, poll, postgres, provider, server, small_disk, tokens};

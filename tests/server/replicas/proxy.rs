@@ -1,4 +1,4 @@
-//! nginx and Caddy with the configurations of `deploy/`, in which only addresses are replaced.
+//! nginx, Caddy and HAProxy with the configurations of `deploy/`, in which only addresses are replaced.
 
 use std::{
     fs,
@@ -19,6 +19,7 @@ pub(crate) const REPLICA: &str = "x-replica";
 const NGINX_CONF: &str = include_str!("../../../deploy/nginx.conf");
 const NGINX_SPLIT_CONF: &str = include_str!("../../../deploy/nginx-split.conf");
 const NGINX_MODULE: &str = "/usr/lib/nginx/modules/ngx_http_js_module.so";
+const HAPROXY_CFG: &str = include_str!("../../../deploy/haproxy.cfg");
 const CADDYFILE: &str = include_str!("../../../deploy/Caddyfile");
 
 /// A proxy in front of two replicas, which is killed on drop.
@@ -49,6 +50,13 @@ impl Proxy {
         Self::nginx_with(replicas, NGINX_CONF, "").await
     }
 
+    /// Starts nginx with a cache, which keeps all that it may keep.
+    pub(crate) async fn nginx_with_cache(replicas: [&Replica; 2]) -> Option<Self> {
+        let cached = "proxy_cache shared; proxy_cache_valid any 10m; add_header x-cache $upstream_cache_status always;";
+        let site = replaced(NGINX_CONF, [("proxy_buffering off;", cached.to_owned())]);
+        Self::nginx_with(replicas, &site, "").await
+    }
+
     /// Starts nginx in front of two deployments.
     pub(crate) async fn nginx_split(deployments: [&Replica; 2]) -> Option<Self> {
         installed(NGINX_MODULE)?;
@@ -70,6 +78,7 @@ impl Proxy {
                 let main = format!(
                     "{modules} daemon off; master_process off; pid {folder}/pid; error_log stderr; events {{ worker_connections 4096; }}
                  http {{
+                    proxy_cache_path {folder}/cache keys_zone=shared:1m;
                     access_log off; add_header {REPLICA} $upstream_addr always;
                     client_body_temp_path {folder}/body; proxy_temp_path {folder}/proxy;
                     fastcgi_temp_path {folder}/f; uwsgi_temp_path {folder}/u; scgi_temp_path {folder}/s;
@@ -80,6 +89,29 @@ impl Proxy {
                 fs::write(&file, main).unwrap();
                 let mut command = Command::new(&program);
                 command.args(["-e", "stderr", "-c", &file]);
+                command
+            })
+            .await,
+        )
+    }
+
+    /// Starts HAProxy. Returns `None` if it is not installed; panics in CI.
+    pub(crate) async fn haproxy(replicas: [&Replica; 2]) -> Option<Self> {
+        let program = installed("haproxy")?;
+        Some(
+            Self::start(replicas, |folder, address, [a, b]| {
+                let site = replaced(
+                    HAPROXY_CFG,
+                    [
+                        ("bind :80", format!("bind {address}")),
+                        ("replica-1:8080", a),
+                        ("replica-2:8080", b),
+                    ],
+                );
+                let file = folder.join("haproxy.cfg");
+                fs::write(&file, site).unwrap();
+                let mut command = Command::new(&program);
+                command.arg("-db").arg("-f").arg(file);
                 command
             })
             .await,

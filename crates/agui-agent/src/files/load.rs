@@ -16,7 +16,7 @@ use agui_store::{files::StoredFile, host::StoreResult};
 
 /// Bytes of files that the input of a run, or an export, gets. No provider takes a request of this
 /// size.
-const MAX_LOADED_BYTES: u64 = 64 << 20;
+pub const MAX_LOADED_BYTES: u64 = 64 << 20;
 /// Bytes of files for an agent at another server: 8 MiB as base64. Servers refuse larger bodies;
 /// this one refuses more than 10 MiB.
 const MAX_REMOTE_BYTES: u64 = 6 << 20;

@@ -22,7 +22,7 @@ use sha2::{Digest as _, Sha256};
 use tokio::sync::OnceCell;
 
 pub use absorb::{AbsorbError, has_media};
-pub use load::{LoadedFor, name_again, names_files};
+pub use load::{LoadedFor, MAX_LOADED_BYTES, name_again, names_files};
 pub use media_type::jpeg_segments;
 pub use media_type::{image_size, shown_type};
 pub use objects::check_url;

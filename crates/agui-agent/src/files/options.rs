@@ -48,8 +48,9 @@ pub struct FileOptions {
     /// `file:///PATH`. In the image, or with the feature `object-store`.
     #[cfg_attr(feature = "schema", schemars(regex(pattern = "^(s3|gs|az|file)://.")))]
     pub url: Option<String>,
-    /// The URL of this server in the URLs of files, where another server calls it for the page. If
-    /// not set, that of the request. Agents at other servers get such URLs in place of data.
-    #[cfg_attr(feature = "schema", schemars(regex(pattern = "^https?://")))]
+    /// The server's own URL, which the server sets: `[server] public_url`. With it, agents at other servers get URLs of files in
+    /// place of data.
+    #[doc(hidden)]
+    #[serde(skip)]
     pub public_url: Option<String>,
 }

@@ -7,7 +7,7 @@ use subtle::ConstantTimeEq as _;
 
 use agui_base::hmac::hmac_sha256;
 use agui_protocol::PartSource;
-use agui_store::Millis;
+use agui_store::{Millis, files::new_secret};
 
 /// A URL ends at a full hour, so that it stays the same for some time, and browsers need not load the file again.
 const ROUNDED_SECONDS: i64 = 3600;
@@ -20,6 +20,17 @@ pub struct UrlSigner {
 }
 
 impl UrlSigner {
+    /// A signer with a secret of its own, for a store without secrets.
+    #[must_use]
+    pub fn random() -> Self {
+        Self { key: new_secret(), valid_seconds: 0 }
+    }
+
+    /// Returns the signature of another text, which begins with what it is for.
+    pub fn sign(&self, text: &str) -> String {
+        URL_SAFE_NO_PAD.encode(hmac_sha256(&self.key, text.as_bytes()))
+    }
+
     /// Returns the path of an owner's file with a signature that is valid for the configured time.
     pub fn path(&self, owner: &str, id: &str, now: Millis) -> String {
         let expires =
@@ -53,7 +64,7 @@ impl UrlSigner {
     }
 
     fn signature(&self, owner: &str, id: &str, expires: i64) -> String {
-        URL_SAFE_NO_PAD.encode(hmac_sha256(&self.key, format!("{expires} {id} {owner}").as_bytes()))
+        self.sign(&format!("{expires} {id} {owner}"))
     }
 }
 

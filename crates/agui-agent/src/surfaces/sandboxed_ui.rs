@@ -10,7 +10,7 @@ use agui_protocol::{
     host::JsonPatch,
 };
 
-/// The tool, which pages with CopilotKit offer.
+/// The tool, which pages offer that can show such a frame.
 pub(super) const TOOL: &str = "generateSandboxedUi";
 const ACTIVITY: &str = "open-generative-ui";
 

@@ -1,10 +1,6 @@
 //! A client for URLs that another server names: it connects to public addresses, and to private ones of named hosts only.
 
-use std::{
-    io,
-    net::{IpAddr, Ipv6Addr, SocketAddr},
-    sync::Arc,
-};
+use std::{io, net::SocketAddr, sync::Arc};
 
 use reqwest::{
     Client, Url,
@@ -12,7 +8,7 @@ use reqwest::{
 };
 
 use super::{ClientError, ClientOptions, builder};
-use crate::host_names::Host;
+use crate::host_names::{Host, is_public};
 
 /// The hosts that may have private addresses.
 #[derive(Debug, Clone)]
@@ -65,28 +61,6 @@ impl Resolve for NamedHosts {
             Ok(Box::new(found.into_iter()) as Addrs)
         })
     }
-}
-
-fn is_public(address: IpAddr) -> bool {
-    match address.to_canonical() {
-        IpAddr::V4(ip) => {
-            let [a, b, ..] = ip.octets();
-            let is_shared = a == 100 && (64..128).contains(&b);
-            let is_special = a == 0
-                || a >= 224
-                || is_shared
-                || (a == 198 && (b == 18 || b == 19))
-                || (a == 192 && b == 0);
-            !(ip.is_loopback() || ip.is_private() || ip.is_link_local() || is_special)
-        }
-        // Global unicast, without the prefixes that contain addresses of version 4 (Teredo, 6to4) and documentation.
-        IpAddr::V6(ip) => (ip.segments()[0] & 0xe000) == 0x2000 && !holds_other(ip),
-    }
-}
-
-fn holds_other(ip: Ipv6Addr) -> bool {
-    let [first, second, ..] = ip.segments();
-    first == 0x2002 || (first == 0x2001 && (second == 0 || second == 0xdb8))
 }
 
 #[cfg(test)]

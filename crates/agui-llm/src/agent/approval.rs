@@ -138,7 +138,7 @@ fn decision_on<'e>(
         .then(|| (decide(decision).map(|edited| CallReplies::none(bound, edited)), approvals))
 }
 
-/// True for the copy of a reply that CopilotKit adds to the conversation beside the `resume` entry.
+/// True for the copy of a reply that a page adds to the conversation beside the `resume` entry.
 fn is_copy_of_reply(message: &ToolMessage, entry: &ResumeEntry) -> bool {
     let MessageContent::Text(text) = &message.content else { return false };
     let reply = match (entry.status, &entry.payload) {

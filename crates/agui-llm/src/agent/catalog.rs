@@ -83,7 +83,7 @@ impl ToolCatalog {
         }
     }
 
-    /// Returns the application's tool that the request forces in OpenAI's form, as CopilotKit does
+    /// Returns the application's tool that the request forces in OpenAI's form, as pages do
     /// for suggestions.
     pub(super) fn forced_by_application(&self, input: &RunAgentInput) -> Option<ToolChoice> {
         let name = input.forwarded_prop("toolChoice")?.pointer("/function/name")?.as_str()?;

@@ -62,19 +62,25 @@ impl EarlierSteps {
     /// Reads the marks of a run that is continued, and counts the tokens that it has used.
     pub(super) fn from_marks(cx: &RunContext) -> Self {
         let (mut steps, mut used) = (Self::default(), Vec::new());
-        let marks =
-            cx.continuation().map(|continuation| &continuation.marks[..]).unwrap_or_default();
-        for mark in marks.iter().filter_map(|mark| StepMark::deserialize(mark).ok()) {
+        let marks = cx.continuation().into_iter().flat_map(|run| {
+            let is_of_run = |at: usize| at >= run.earlier_marks;
+            run.marks.iter().enumerate().map(move |(at, mark)| (is_of_run(at), mark))
+        });
+        let marks = marks
+            .filter_map(|(is_of_run, mark)| Some((is_of_run, StepMark::deserialize(mark).ok()?)));
+        for (is_of_run, mark) in marks {
             match mark {
                 StepMark::Answer { step, usage, servers } => {
-                    (steps.count, used, steps.servers) = (step, usage, servers);
+                    (steps.count, steps.servers) = (step, servers);
+                    used = if is_of_run { usage } else { Vec::new() };
                 }
                 StepMark::LastAnswer { result, usage } => {
                     let outcome = RunOutcome::success();
                     let mut finished =
                         RunFinished::new(cx.thread_id().clone(), cx.run_id().clone(), outcome);
                     finished.result = result;
-                    (steps.end, used) = (Some(finished.into()), usage);
+                    steps.end = Some(finished.into());
+                    used = if is_of_run { usage } else { Vec::new() };
                 }
                 StepMark::Start(call) => drop(steps.started.insert(call)),
                 StepMark::Kept(KeptValue { call, value }) => {

@@ -384,7 +384,7 @@ fn an_approval_that_is_also_in_the_conversation_runs_the_call_once() {
     ]);
     let agent = LlmAgent::new(model.clone()).tools(increment(Approval::Needed));
     let mut asked = play(agent.clone(), ask("1+1?"));
-    // CopilotKit sends the answer like this.
+    // Some pages send the answer like this.
     let echo = json!({ "id": "echo", "role": "tool", "toolCallId": "c", "content": r#"{"approved":true}"# });
     asked.messages.push(serde_json::from_value(echo).unwrap());
     let id = &asked.end["outcome"]["interrupts"][0]["id"];

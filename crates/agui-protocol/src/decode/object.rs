@@ -147,7 +147,7 @@ impl<'a, 'de, A: MapAccess<'de>> Members<'a, 'de, A> {
             if let Some(tag) = tag.filter(|tag| *tag == name) {
                 return Err(path.member(tag).malformed("given twice"));
             }
-            // TanStack AI sends `forwardedProps` a second time as `data`.
+            // Some clients send `forwardedProps` a second time as `data`.
             if !described.iter().any(|(known, _)| (name, *known) == ("data", "forwardedProps")) {
                 path.diagnostics.ignore_member(path, name);
             }

@@ -3,77 +3,112 @@
 //! - 1.0: 1.1 adds `encryptedValueType`, which such clients remove with a warning for each. They get none.
 //! - Before 1.0: such clients reject an outcome that is unknown to them or has unknown members, and
 //!   then miss the end of the run. So a cancelled run, and a run that ends with calls of the page's
-//!   tools, has no outcome. assistant-ui runs such calls, but does not continue after a success. A
+//!   tools, has no outcome. Some pages run such calls, but do not continue after a success. A
 //!   tool's result must be a text: an array ends the run, and a thread with an array does not open.
 //!   They get the texts of its parts, and a description of each other part.
 
 use std::borrow::Cow;
 
+use super::client_traits::{ClientTraits, ReasoningEvents, StreamVersion};
 use crate::{
-    ContentPart, Event, MediaPart, Message, MessageContent, PartSource,
-    event::{ReasoningEncryptedValue, RunFinished, RunOutcome, RunStarted, ToolCallResult},
+    ContentPart, Event, MediaPart, Message, MessageContent, Messages, PartSource, ToolMessage,
+    UserMessage,
+    event::{
+        MessagesSnapshot, ReasoningEncryptedValue, RunFinished, RunOutcome, RunStarted,
+        ToolCallResult,
+    },
 };
 
-/// The version of AG-UI in which events are written.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum StreamVersion {
-    /// Before 1.0.
-    Legacy,
-    /// 1.0.
-    V1_0,
-    /// 1.1.
-    #[default]
-    Current,
+/// What becomes of an event for a client.
+pub(super) enum Downgraded {
+    Unchanged,
+    Changed(Event),
+    LeftOut,
 }
 
-impl StreamVersion {
-    /// Returns the version for a client that declares `declared`. Without a declaration: the
-    /// current version. Callers that know a client to be older take [`Self::Legacy`].
-    pub fn for_declared(declared: Option<&str>) -> Self {
-        match declared {
-            Some("1.0") => Self::V1_0,
-            _ => Self::Current,
-        }
-    }
-
-    pub(super) fn event(self, event: &Event) -> Cow<'_, Event> {
-        self.changed(event).map_or(Cow::Borrowed(event), Cow::Owned)
-    }
-
-    /// Returns the event of a line that cannot be sent unchanged.
-    pub(super) fn event_of_line(self, json: &str) -> Option<Event> {
-        // The type is the first member of an event's JSON.
-        let is_of = |event_type: &str| {
-            json.strip_prefix("{\"type\":\"")
-                .and_then(|rest| rest.strip_prefix(event_type))
-                .is_some_and(|rest| rest.starts_with('"'))
-        };
-        let may_change = match self {
-            Self::Legacy => {
-                let has_parts = || json.contains("\"content\":[");
-                is_of("RUN_FINISHED")
-                    || (is_of("TOOL_CALL_RESULT") || is_of("MESSAGES_SNAPSHOT")) && has_parts()
+impl ClientTraits {
+    pub(super) fn downgrade(&self, event: &Event) -> Downgraded {
+        match event {
+            Event::SubagentStarted(_) | Event::SubagentFinished(_) | Event::SubagentError(_)
+                if self.lacks_subagents =>
+            {
+                Downgraded::LeftOut
             }
-            Self::V1_0 => ["RUN_STARTED", "REASONING_ENCRYPTED_VALUE", "MESSAGES_SNAPSHOT"]
-                .into_iter()
-                .any(is_of),
-            Self::Current => false,
-        };
-        if !may_change {
-            return None;
+            Event::ActivitySnapshot(_) | Event::ActivityDelta(_) if self.lacks_activities => {
+                Downgraded::LeftOut
+            }
+            event if self.lacks_subagents && event.subagent_run_id().is_some() => {
+                let event = event.clone().attributed_to(None);
+                match self.downgrade(&event) {
+                    Downgraded::Unchanged => Downgraded::Changed(event),
+                    downgraded => downgraded,
+                }
+            }
+            Event::MessagesSnapshot(snapshot) => self.snapshot(snapshot),
+            event => {
+                let changed = match self.version {
+                    StreamVersion::Legacy => legacy_event(event),
+                    StreamVersion::V1_0 => event_of_1_0(event),
+                    StreamVersion::Current => None,
+                };
+                changed.map_or(Downgraded::Unchanged, Downgraded::Changed)
+            }
         }
-        let event = serde_json::from_str(json)
-            .inspect_err(|error| tracing::error!(%error, "cannot read an event of a run's log; it is sent unchanged"));
-        self.changed(&event.ok()?)
     }
 
-    /// Returns `None` for an event that is sent unchanged.
-    fn changed(self, event: &Event) -> Option<Event> {
-        match self {
-            Self::Legacy => legacy_event(event),
-            Self::V1_0 => event_of_1_0(event),
-            Self::Current => None,
+    /// Returns false for most lines that are sent as they are.
+    pub(super) fn may_change_line(&self, json: &str) -> bool {
+        // The type is the first member of an event's JSON.
+        let event_type = json.strip_prefix("{\"type\":\"").and_then(|rest| rest.split('"').next());
+        let may_change = match event_type.unwrap_or_default() {
+            "MESSAGES_SNAPSHOT" => *self != Self::default(),
+            "RUN_FINISHED" => self.version == StreamVersion::Legacy,
+            "TOOL_CALL_RESULT" => {
+                self.version == StreamVersion::Legacy && json.contains("\"content\":[")
+            }
+            "RUN_STARTED" | "REASONING_ENCRYPTED_VALUE" if self.version == StreamVersion::V1_0 => {
+                true
+            }
+            event_type if event_type.starts_with("REASONING") => {
+                self.reasoning != ReasoningEvents::Messages
+            }
+            event_type if event_type.starts_with("ACTIVITY") => self.lacks_activities,
+            _ => false,
+        };
+        may_change || self.lacks_subagents && json.contains("\"subagentRunId\":")
+    }
+
+    fn snapshot(&self, snapshot: &MessagesSnapshot) -> Downgraded {
+        let is_unchanged = |message| matches!(self.message(message), Some(Cow::Borrowed(_)));
+        if snapshot.messages.iter().all(is_unchanged) {
+            return Downgraded::Unchanged;
         }
+        let messages = snapshot.messages.iter().filter_map(|message| self.message(message));
+        let messages: Messages = messages.map(Cow::into_owned).collect();
+        Downgraded::Changed(MessagesSnapshot { messages, ..snapshot.clone() }.into())
+    }
+
+    /// Returns `None` for a message that is left out.
+    fn message<'a>(&self, message: &'a Message) -> Option<Cow<'a, Message>> {
+        let is_legacy = self.version == StreamVersion::Legacy;
+        let text = match message {
+            Message::Reasoning(_) if self.reasoning != ReasoningEvents::Messages => return None,
+            Message::Activity(_) if self.lacks_activities => return None,
+            Message::User(user) if self.lacks_media => content_in_words(&user.content),
+            Message::Tool(result) if is_legacy => text_of(&result.content),
+            _ => None,
+        };
+        let mut message = Cow::Borrowed(message);
+        if let Some(text) = text
+            && let Message::User(UserMessage { content, .. })
+            | Message::Tool(ToolMessage { content, .. }) = message.to_mut()
+        {
+            *content = MessageContent::Text(text);
+        }
+        if self.version == StreamVersion::V1_0 && has_type(&message) {
+            remove_types(message.to_mut());
+        }
+        Some(message)
     }
 }
 
@@ -84,35 +119,32 @@ fn legacy_event(event: &Event) -> Option<Event> {
             let content = MessageContent::Text(text_of(&result.content)?);
             Some(ToolCallResult { content, ..result.clone() }.into())
         }
-        Event::MessagesSnapshot(snapshot) if snapshot.messages.iter().any(is_result_of_parts) => {
-            let mut snapshot = snapshot.clone();
-            for message in snapshot.messages.to_mut() {
-                if let Message::Tool(result) = message
-                    && let Some(text) = text_of(&result.content)
-                {
-                    result.content = MessageContent::Text(text);
-                }
-            }
-            Some(Event::MessagesSnapshot(snapshot))
-        }
         _ => None,
     }
 }
 
-fn is_result_of_parts(message: &Message) -> bool {
-    matches!(message, Message::Tool(result) if matches!(result.content, MessageContent::Parts(_)))
+/// Returns the content as one text with words such as `[image]`, which does not change with the URLs
+/// of files. `None` for a text.
+pub fn content_in_words(content: &MessageContent) -> Option<String> {
+    joined(content, |kind, _| format!("[{kind}]"))
 }
 
 /// Returns the parts as a text, or `None` if the content is a text already. An image at a URL is
 /// written in Markdown.
 fn text_of(content: &MessageContent) -> Option<String> {
-    let MessageContent::Parts(parts) = content else { return None };
-    let in_words = |kind: &str, media: &MediaPart| match &media.source {
+    joined(content, |kind, media| match &media.source {
         PartSource::Url { value, .. } if kind == "image" => format!("![{kind}]({value})"),
         PartSource::Url { value, .. } => format!("[{kind}]({value})"),
         PartSource::Data { mime_type, .. } => format!("[{kind}: {mime_type}]"),
         PartSource::File { .. } => format!("[{kind}]"),
-    };
+    })
+}
+
+fn joined(
+    content: &MessageContent,
+    in_words: impl Fn(&str, &MediaPart) -> String,
+) -> Option<String> {
+    let MessageContent::Parts(parts) = content else { return None };
     let texts = parts.iter().map(|part| match part {
         ContentPart::Text(text) => text.text.clone(),
         ContentPart::Image(media) => in_words("image", media),
@@ -141,11 +173,6 @@ fn event_of_1_0(event: &Event) -> Option<Event> {
         Event::ReasoningEncryptedValue(value) if value.encrypted_value_type.is_some() => {
             Some(ReasoningEncryptedValue { encrypted_value_type: None, ..value.clone() }.into())
         }
-        Event::MessagesSnapshot(snapshot) if snapshot.messages.iter().any(has_type) => {
-            let mut snapshot = snapshot.clone();
-            snapshot.messages.to_mut().iter_mut().for_each(remove_types);
-            Some(Event::MessagesSnapshot(snapshot))
-        }
         _ => None,
     }
 }
@@ -166,12 +193,16 @@ fn remove_types(message: &mut Message) {
 
 #[cfg(test)]
 mod tests {
-    use super::StreamVersion;
+    use super::{ClientTraits, ReasoningEvents, StreamVersion};
     use crate::{Event, encode::Encoder};
 
-    fn encoded(version: StreamVersion, json: &str) -> [String; 2] {
+    fn legacy() -> ClientTraits {
+        ClientTraits { version: StreamVersion::Legacy, ..ClientTraits::default() }
+    }
+
+    fn encoded(traits: ClientTraits, json: &str) -> [String; 2] {
         let event: Event = serde_json::from_str(json).unwrap();
-        let mut encoder = Encoder::negotiate(["text/event-stream"]).for_version(version);
+        let mut encoder = Encoder::negotiate(["text/event-stream"]).for_client(traits);
         let [mut by_event, mut by_line] = [Vec::new(), Vec::new()];
         encoder.event(&event, &mut by_event);
         encoder.line(&serde_json::to_string(&event).unwrap(), &mut by_line);
@@ -193,16 +224,10 @@ mod tests {
             ("", ""),
         ] {
             let expected = format!("data: {}\n\n", finished(sent));
-            assert_eq!(
-                encoded(StreamVersion::Legacy, &finished(outcome)),
-                [expected.clone(), expected]
-            );
+            assert_eq!(encoded(legacy(), &finished(outcome)), [expected.clone(), expected]);
         }
         let error = r#"{"type":"RUN_ERROR","message":"no"}"#;
-        assert_eq!(
-            encoded(StreamVersion::Legacy, error),
-            [0, 1].map(|_| format!("data: {error}\n\n"))
-        );
+        assert_eq!(encoded(legacy(), error), [0, 1].map(|_| format!("data: {error}\n\n")));
     }
 
     #[test]
@@ -221,10 +246,86 @@ mod tests {
         ] {
             let with = |content: &str| event.replace("CONTENT", content);
             let sent = |content: &str| [0, 1].map(|_| format!("data: {}\n\n", with(content)));
-            assert_eq!(encoded(StreamVersion::Legacy, &with(parts)), sent(text));
-            assert_eq!(encoded(StreamVersion::Legacy, &with("\"one text\"")), sent("\"one text\""));
-            assert_eq!(encoded(StreamVersion::V1_0, &with(parts)), sent(parts));
+            assert_eq!(encoded(legacy(), &with(parts)), sent(text));
+            assert_eq!(encoded(legacy(), &with("\"one text\"")), sent("\"one text\""));
+            assert_eq!(encoded(ClientTraits::for_declared(Some("1.0")), &with(parts)), sent(parts));
         }
+    }
+
+    #[test]
+    fn what_a_client_cannot_read_is_left_out_or_written_in_its_form() {
+        let lacking = ClientTraits {
+            version: StreamVersion::Legacy,
+            lacks_subagents: true,
+            reasoning: ReasoningEvents::Thinking,
+            lacks_activities: true,
+            lacks_media: true,
+        };
+        let image = r#"{"type":"image","source":{"type":"url","value":"https://a.test/b.png"}}"#;
+        let user = |content: &str| {
+            format!(
+                r#"{{"type":"MESSAGES_SNAPSHOT","messages":[{{"role":"user","id":"u","content":{content}}}REST]}}"#
+            )
+        };
+        let rest = concat!(
+            r#",{"role":"reasoning","id":"r","content":"Hm"},"#,
+            r#"{"role":"activity","id":"x","activityType":"PLAN","content":{}}"#
+        );
+        let snapshot = user(&format!(r#"[{{"type":"text","text":"Look:"}},{image}]"#));
+        let shown = user(r#""Look:\n\n[image]""#);
+        let (delta, plain) = (
+            r#"{"type":"TEXT_MESSAGE_CONTENT","messageId":"m","delta":"Hi","subagentRunId":"s"}"#,
+            r#"{"type":"TEXT_MESSAGE_CONTENT","messageId":"m","delta":"Hi"}"#,
+        );
+        for (event, sent) in [
+            (snapshot.replace("REST", rest), Some(shown.replace("REST", ""))),
+            (delta.to_owned(), Some(plain.to_owned())),
+            (plain.to_owned(), Some(plain.to_owned())),
+            (r#"{"type":"SUBAGENT_STARTED","subagentRunId":"s","name":"n"}"#.to_owned(), None),
+            (
+                r#"{"type":"ACTIVITY_SNAPSHOT","messageId":"x","activityType":"PLAN","content":{}}"#
+                    .to_owned(),
+                None,
+            ),
+            (r#"{"type":"REASONING_START","messageId":"r"}"#.to_owned(), None),
+            (
+                r#"{"type":"REASONING_ENCRYPTED_VALUE","subtype":"message","entityId":"r","encryptedValue":"x"}"#
+                    .to_owned(),
+                None,
+            ),
+        ] {
+            let sent = sent.map_or_else(String::new, |json| format!("data: {json}\n\n"));
+            assert_eq!(encoded(lacking, &event), [sent.clone(), sent]);
+            let whole = format!("data: {event}\n\n");
+            assert_eq!(encoded(legacy(), &event), [whole.clone(), whole]);
+        }
+    }
+
+    #[test]
+    fn one_reasoning_message_at_a_time_is_written_as_thinking() {
+        let traits = ClientTraits { reasoning: ReasoningEvents::Thinking, ..legacy() };
+        let (mut encoder, mut out) = (Encoder::negotiate([]).for_client(traits), Vec::new());
+        for json in [
+            r#"{"type":"REASONING_START","messageId":"r"}"#,
+            r#"{"type":"REASONING_MESSAGE_START","messageId":"a","role":"reasoning"}"#,
+            r#"{"type":"REASONING_MESSAGE_START","messageId":"b","role":"reasoning"}"#,
+            r#"{"type":"REASONING_MESSAGE_CONTENT","messageId":"b","delta":"other"}"#,
+            r#"{"type":"REASONING_MESSAGE_CONTENT","messageId":"a","delta":"\"Hm\""}"#,
+            r#"{"type":"REASONING_MESSAGE_END","messageId":"b"}"#,
+            r#"{"type":"REASONING_MESSAGE_END","messageId":"a"}"#,
+            r#"{"type":"REASONING_END","messageId":"r"}"#,
+        ] {
+            encoder.line(json, &mut out);
+        }
+        let expected = [
+            r#"{"type":"THINKING_START"}"#,
+            r#"{"type":"THINKING_TEXT_MESSAGE_START"}"#,
+            r#"{"delta":"\"Hm\"","type":"THINKING_TEXT_MESSAGE_CONTENT"}"#,
+            r#"{"type":"THINKING_TEXT_MESSAGE_END"}"#,
+            r#"{"type":"THINKING_END"}"#,
+        ];
+        let expected: String = expected.iter().map(|json| format!("data: {json}\n\n")).collect();
+        assert_eq!(String::from_utf8(out).unwrap(), expected);
     }
 
     #[test]
@@ -246,9 +347,8 @@ mod tests {
                 [(Some("1.0"), &older), (Some("1.1"), &current), (None, &current)]
             {
                 let expected = format!("data: {expected}\n\n");
-                let version = StreamVersion::for_declared(declared);
                 assert_eq!(
-                    encoded(version, &current),
+                    encoded(ClientTraits::for_declared(declared), &current),
                     [expected.clone(), expected],
                     "{declared:?}"
                 );

@@ -3,13 +3,16 @@
 //! An encoder appends to the buffer that is sent, so an event is written once and never copied.
 
 mod accept;
+mod client_traits;
 mod downgrade;
 mod proto;
 mod sse;
+mod thinking;
 
 use std::{fmt, io::Write as _};
 
-pub use downgrade::StreamVersion;
+pub use client_traits::{ClientTraits, ReasoningEvents, StreamVersion};
+pub use downgrade::content_in_words;
 pub use proto::Proto;
 pub use sse::Sse;
 pub use sse::write_string;
@@ -66,12 +69,12 @@ impl Encoder {
         }
     }
 
-    /// Returns the encoder for a client of an older version of AG-UI. Dialects have no version.
+    /// Returns the encoder for a client with these traits. Dialects have traits of their own.
     #[must_use]
-    pub fn for_version(mut self, version: StreamVersion) -> Self {
+    pub fn for_client(mut self, traits: ClientTraits) -> Self {
         match &mut self {
-            Self::Sse(sse) => sse.version = version,
-            Self::Proto(proto) => proto.version = version,
+            Self::Sse(sse) => *sse = Sse::for_client(traits),
+            Self::Proto(proto) => proto.traits = traits,
             Self::Dialect(_) => {}
         }
         self

@@ -3,7 +3,11 @@
 
 use std::sync::Arc;
 
-use super::StreamVersion;
+use super::{
+    client_traits::{ClientTraits, ReasoningEvents},
+    downgrade::Downgraded,
+    thinking::ThinkingWriter,
+};
 use crate::{
     Event, EventType,
     event::{ReasoningMessageContent, TextMessageContent, ToolCallArgs},
@@ -21,25 +25,45 @@ pub struct Sse {
     /// Deltas of one item mostly share one `Arc`, so that comparing pointers is enough.
     id: Option<Arc<str>>,
     event_type: Option<EventType>,
-    pub(super) version: StreamVersion,
+    traits: ClientTraits,
+    thinking: ThinkingWriter,
 }
 
 impl Sse {
+    /// Returns the encoder for a client with these traits.
+    pub fn for_client(traits: ClientTraits) -> Self {
+        Self { traits, ..Self::default() }
+    }
+
     /// Appends an event.
     pub fn event(&mut self, event: &Event, out: &mut Vec<u8>) {
+        if self.traits.reasoning != ReasoningEvents::Messages
+            && let Some(thinking) = self.thinking.events(event)
+        {
+            if self.traits.reasoning == ReasoningEvents::Thinking {
+                thinking.iter().for_each(|json| write_line(json, out));
+            }
+            return;
+        }
         match plain_delta(event) {
             Some(delta) => self.delta(&delta, out),
-            None => write_event(&self.version.event(event), out),
+            None => match self.traits.downgrade(event) {
+                Downgraded::Unchanged => write_event(event, out),
+                Downgraded::Changed(event) => write_event(&event, out),
+                Downgraded::LeftOut => {}
+            },
         }
     }
 
     pub(super) fn line(&mut self, json: &str, out: &mut Vec<u8>) {
-        match self.version.event_of_line(json) {
-            Some(event) => write_event(&event, out),
-            None => {
-                out.extend_from_slice(b"data: ");
-                out.extend_from_slice(json.as_bytes());
-                out.extend_from_slice(b"\n\n");
+        if !self.traits.may_change_line(json) {
+            return write_line(json, out);
+        }
+        match serde_json::from_str(json) {
+            Ok(event) => self.event(&event, out),
+            Err(error) => {
+                tracing::error!(%error, "cannot read an event of a run's log; it is sent unchanged");
+                write_line(json, out);
             }
         }
     }
@@ -109,6 +133,12 @@ fn write_event(event: &Event, out: &mut Vec<u8>) {
             tracing::error!(%error, event = event.event_type().as_str(), "left out an event that cannot be serialized");
         }
     }
+}
+
+fn write_line(json: &str, out: &mut Vec<u8>) {
+    out.extend_from_slice(b"data: ");
+    out.extend_from_slice(json.as_bytes());
+    out.extend_from_slice(b"\n\n");
 }
 
 pub fn write_string(text: &str, out: &mut Vec<u8>) {

@@ -43,10 +43,17 @@ struct OpenCall {
 }
 
 impl Plan {
-    /// Returns the replies that the run brings, as they are stored.
+    /// Returns the replies that the run brings, as they are stored. A run that continues an earlier one brings none.
     pub(crate) fn stored_replies(&self, loaded: Option<&LoadedThread>) -> Vec<ResumeEntry> {
         let replies = self.resume.as_deref().unwrap_or_default();
-        replies.iter().map(|reply| in_short(reply, self.call_of(reply, loaded))).collect()
+        let is_open = |reply: &&ResumeEntry| {
+            self.open_interrupts.iter().any(|open| open.id == reply.interrupt_id)
+        };
+        replies
+            .iter()
+            .filter(is_open)
+            .map(|reply| in_short(reply, self.call_of(reply, loaded)))
+            .collect()
     }
 
     /// Returns the call that a reply is about, and the message that made it.

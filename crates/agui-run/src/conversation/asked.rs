@@ -1,7 +1,7 @@
 //! What a request asks: a digest by which a repeated request is known.
 //!
-//! A proxy, a library or a phone can send a request twice. Its run id alone does not tell: pages send a constant one, and CopilotKit
-//! answers questions under the id of the run that asked. So the digest has what the client asks for, and leaves out where honest
+//! A proxy, a library or a phone can send a request twice. Its run id alone does not tell: pages send a constant one, and
+//! some answer questions under the id of the run that asked. So the digest has what the client asks for, and leaves out where honest
 //! repetitions differ: tools, context, state, forwarded properties, and the history before.
 
 use std::{fmt, io, sync::Arc};

@@ -20,7 +20,10 @@ use std::{
 
 use self::{renamed::show_renamed, without_ids::shown_without_ids};
 use super::branch::Branch;
-use agui_protocol::{AssistantMessage, Message, MessageId, Role, ToolCallId};
+use agui_protocol::{
+    AssistantMessage, Message, MessageContent, MessageId, Role, ToolCallId,
+    encode::content_in_words,
+};
 use agui_store::{MessageNode, MessageNumber, MessageOrigin, RunNumber};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -94,6 +97,8 @@ pub(crate) struct ClientList<'a> {
     /// True if the client showed retracted messages, so that it has not seen the messages after
     /// them.
     pub(crate) shows_retracted: bool,
+    /// The first run whose end the client cannot have seen: it was running when the request came.
+    pub(crate) came_during: Option<RunNumber>,
     /// True if the request replies to an open interrupt. It then continues the branch, even if it leaves out the end.
     pub(crate) replies_to_interrupt: bool,
     /// The calls of the open interrupts that the request replies to. A result of such a call is the reply again, which some
@@ -129,16 +134,32 @@ pub(crate) fn match_branch(stored: &Branch, list: &ClientList<'_>) -> BranchMatc
         return with_all(BranchCase::NothingKnown);
     };
     let asks_something_new = last_shown + 1 < client.len();
-    let end = with_activities(stored, *end, asks_something_new);
+    let mut end = with_activities(stored, *end, asks_something_new);
     let shows_begin =
         shown[last_shown].is_some_and(|at| is_begin_of(&client[last_shown], stored, at));
     let has_not_seen_rest = (list.shows_retracted || shows_begin) && asks_something_new;
-    let case = match end + 1 < stored.len() {
-        false => BranchCase::Continues,
-        true if list.replies_to_interrupt || has_not_seen_rest => BranchCase::Unseen,
-        true if is_unseen(stored, end, asks_something_new) => BranchCase::Unseen,
-        true => BranchCase::Branches,
+    let rest = end + 1..stored.len();
+    let is_unseen = is_unseen(stored, rest.clone(), list.came_during);
+    let role = |position: usize| stored.messages()[position].role();
+    // A client that adds nothing asks for another answer, so that an agent never continues its own one.
+    let replaces_answer = !asks_something_new && role(stored.len() - 1) == Role::Assistant;
+    let case = if rest.is_empty() {
+        BranchCase::Continues
+    } else if list.replies_to_interrupt || has_not_seen_rest || (is_unseen && !replaces_answer) {
+        BranchCase::Unseen
+    } else {
+        BranchCase::Branches
     };
+    let is_edit = || new_text(stored, end, &client[last_shown]).is_some();
+    let mut keeps_results = false;
+    if case == BranchCase::Branches
+        && is_unseen
+        && let Some(last) = rest.rev().find(|position| role(*position) == Role::Tool)
+        && !is_edit()
+    {
+        // The calls before the replaced answer are not made again.
+        (end, keeps_results) = (last, true);
+    }
     let stays = if case == BranchCase::Branches { end + 1 } else { stored.len() };
     let Differences { changed, inserted } = differences(stored, stays, list, &shown[..=last_shown]);
     // A changed message starts a new branch there. Instructions, which applications change at any time, are updated in place.
@@ -167,7 +188,8 @@ pub(crate) fn match_branch(stored: &Branch, list: &ClientList<'_>) -> BranchMatc
     }
     appended.extend(new_messages(stored, stays, list, last_shown + 1..client.len()));
     let mut unknown = client.iter().zip(&shown).filter(|(_, position)| position.is_none());
-    let client_differs = shows_begin || unknown.any(|(message, _)| list.is_reply(message));
+    let client_differs =
+        keeps_results || shows_begin || unknown.any(|(message, _)| list.is_reply(message));
     BranchMatch { case, kept, updated, appended, client_differs }
 }
 
@@ -248,15 +270,16 @@ fn is_begin_of(client: &Message, stored: &Branch, position: usize) -> bool {
     }
 }
 
-/// Returns whether all messages after a position come from runs whose response did not reach its
-/// end at a client. A client that adds nothing to a branch that ends with an answer requests
-/// another answer: the answer then counts as seen, so that an agent never continues its own answer.
-fn is_unseen(stored: &Branch, end: usize, asks_something_new: bool) -> bool {
-    let unseen =
-        |position| matches!(stored.origin(position), MessageOrigin::Run { delivered: false, .. });
-    let ends_with_answer =
-        stored.messages().last().is_some_and(|last| last.role() == Role::Assistant);
-    (asks_something_new || !ends_with_answer) && (end + 1..stored.len()).all(unseen)
+/// Returns whether the messages come from runs whose answer did not reach a client whole, and from runs that ended after the
+/// request came.
+fn is_unseen(stored: &Branch, mut rest: Range<usize>, came_during: Option<RunNumber>) -> bool {
+    let is_later = |run: RunNumber| came_during.is_some_and(|first| run >= first);
+    let first = rest.find(|position| match stored.origin(*position) {
+        MessageOrigin::Run { run, delivered } => delivered || is_later(run),
+        MessageOrigin::Client => true,
+    });
+    // What follows a later run is later, too.
+    first.is_none_or(|position| stored.origin(position).run().is_some_and(is_later))
 }
 
 struct Differences {
@@ -343,12 +366,21 @@ fn new_text(stored: &Branch, position: usize, client: &Message) -> Option<Messag
     let known = &stored.messages()[position];
     let takes_text =
         takes_client_text(known, stored.origin(position)) && known.role() == client.role();
-    if !takes_text || known == client {
+    if !takes_text || known == client || is_in_words(known, client) {
         return None;
     }
     let mut text = client.clone();
     text.set_id(known.id().clone());
     (text != *known).then_some(text)
+}
+
+/// Returns whether a client that cannot read parts holds the words that it got in their place.
+fn is_in_words(known: &Message, client: &Message) -> bool {
+    match (known, client) {
+        (Message::User(known), Message::User(client)) => content_in_words(&known.content)
+            .is_some_and(|words| client.content == MessageContent::Text(words)),
+        _ => false,
+    }
 }
 
 /// Returns the client's new messages, each id once. `stays` is the number of stored messages that the branch keeps.

@@ -26,6 +26,8 @@ pub(crate) struct ClientInput<'a> {
     pub input: &'a RunAgentInput,
     /// The positions of the messages that came without an id, ascending. They have random ids now.
     pub(crate) anonymous: &'a [usize],
+    /// The first run whose end the client cannot have seen.
+    pub(crate) came_during: Option<RunNumber>,
     /// True if retracted messages were left out.
     pub(crate) shows_retracted: bool,
     /// True for a reply to an interrupt, even one that resolves nothing.
@@ -35,7 +37,11 @@ pub(crate) struct ClientInput<'a> {
 impl<'a> ClientInput<'a> {
     fn list(self, open_interrupts: &'a [Interrupt]) -> ClientList<'a> {
         let Self {
-            input: RunAgentInput { messages, resume, .. }, anonymous, shows_retracted, ..
+            input: RunAgentInput { messages, resume, .. },
+            anonymous,
+            shows_retracted,
+            came_during,
+            ..
         } = self;
         let is_open = |entry: &ResumeEntry| {
             open_interrupts.iter().any(|interrupt| interrupt.id == entry.interrupt_id)
@@ -49,7 +55,14 @@ impl<'a> ClientInput<'a> {
             |open: &&Interrupt| resume.iter().any(|entry| entry.interrupt_id == open.id);
         let answered = open_interrupts.iter().filter(is_answered);
         let answered_calls = answered.filter_map(|open| open.tool_call_id.as_ref()).collect();
-        ClientList { messages, anonymous, shows_retracted, replies_to_interrupt, answered_calls }
+        ClientList {
+            messages,
+            anonymous,
+            shows_retracted,
+            came_during,
+            replies_to_interrupt,
+            answered_calls,
+        }
     }
 
     fn is_reply(self) -> bool {
@@ -98,6 +111,26 @@ pub(crate) struct Plan {
 }
 
 impl Plan {
+    /// Returns the plan of a run that continues an ended one on the current branch.
+    pub(crate) fn continuing(
+        matched: BranchMatch,
+        (state_number, state): (Option<StateNumber>, Value),
+        first_run: Option<RunNumber>,
+        replies: Vec<ResumeEntry>,
+    ) -> Self {
+        Self {
+            branch: None,
+            matched,
+            client: Messages::default(),
+            rejoined: Vec::new(),
+            state: Some(state),
+            state_number,
+            open_interrupts: Vec::new(),
+            first_run,
+            resume: Ok(replies),
+        }
+    }
+
     /// Returns whether the client shows no state, but the run starts from one.
     pub(crate) fn lacks_state(&self, input: &RunAgentInput) -> bool {
         // A client that sends no state has an empty one.
@@ -106,10 +139,14 @@ impl Plan {
             && self.state.as_ref().is_some_and(|state| !is_empty(state))
     }
 
-    /// Returns whether the branch gets the result of a call that a person decided on.
-    pub(crate) fn has_known_results(&self) -> bool {
+    /// Returns whether the client shows other messages than the run starts from. `stored` is the branch before the run.
+    pub(crate) fn lacks_messages(&self, stored: Option<&Branch>) -> bool {
+        let BranchMatch { case, appended, client_differs, .. } = &self.matched;
+        let differs =
+            matches!(case, BranchCase::NothingKnown | BranchCase::Unseen) || *client_differs;
+        // The result of a call that a person decided on.
         let is_known = |new: &AppendedMessage| matches!(new, AppendedMessage::Known(..));
-        self.matched.appended.iter().any(is_known)
+        (differs && stored.is_some_and(|branch| branch.len() > 0)) || appended.iter().any(is_known)
     }
 
     /// Returns the messages of the run's branch, each with its origin.

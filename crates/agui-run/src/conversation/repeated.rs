@@ -7,6 +7,8 @@ use agui_store::{EndReason, RunNumber, RunRecord, RunStatus};
 pub(crate) enum Repeated {
     /// It runs again, as a new attempt.
     Anew,
+    /// A new attempt continues from the calls of this one, if its agent can.
+    Continued,
     /// It gets what the attempt left in the store.
     Restated,
 }
@@ -29,8 +31,12 @@ impl Repeated {
             (RunStatus::Cancelled, reason) => reason == Some(EndReason::Left),
             (RunStatus::Interrupted | RunStatus::Running, _) => false,
         };
-        if runs_anew && is_newest && !attempt.has_unsafe_calls {
+        if !runs_anew || !is_newest {
+            Self::Restated
+        } else if !attempt.has_unsafe_calls {
             Self::Anew
+        } else if attempt.status != RunStatus::Finished {
+            Self::Continued
         } else {
             Self::Restated
         }
@@ -67,8 +73,10 @@ mod tests {
                 Repeated::Restated,
                 "a later run moved the thread"
             );
+            let is_broken = expected == Repeated::Anew && status != Finished;
             let run = RunRecord { has_unsafe_calls: true, ..run };
-            assert_eq!(Repeated::of(&run, true), Repeated::Restated, "{run:?}");
+            let expected = if is_broken { Repeated::Continued } else { Repeated::Restated };
+            assert_eq!(Repeated::of(&run, true), expected, "{run:?}");
         }
     }
 

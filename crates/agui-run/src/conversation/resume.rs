@@ -55,27 +55,29 @@ pub(crate) async fn check_resume(
             return Err(ResumeRefusal::Invalid(RunErrorCode::ContradictoryResume, message));
         }
         let checked = check_entry(owner, interrupt, entry, now).await;
-        checked.map_err(|(code, message)| ResumeRefusal::Invalid(code, message))?;
-        replies.push(entry.clone());
+        replies.push(checked.map_err(|(code, message)| ResumeRefusal::Invalid(code, message))?);
     }
     Ok(replies)
 }
 
+/// Returns the entry. A payload that is an object written as a text, as `resolve(JSON.stringify(…))` sends it, becomes the object
+/// if the schema does not accept the text.
 async fn check_entry(
     owner: &Arc<str>,
     interrupt: &Interrupt,
     entry: &ResumeEntry,
     now: Timestamp,
-) -> Result<(), (RunErrorCode, String)> {
+) -> Result<ResumeEntry, (RunErrorCode, String)> {
+    let mut checked = entry.clone();
     if entry.status == ResumeStatus::Cancelled {
-        return Ok(());
+        return Ok(checked);
     }
     let id = short_name(&interrupt.id);
     if let Some(expiry) = interrupt.expires_at.as_deref().filter(|expiry| has_passed(expiry, now)) {
         let message = format!("the interrupt {id:?} expired at {expiry} and can only be cancelled");
         return Err((RunErrorCode::InterruptExpired, message));
     }
-    let Some(schema) = &interrupt.response_schema else { return Ok(()) };
+    let Some(schema) = &interrupt.response_schema else { return Ok(checked) };
     let schema = compile_response_schema(schema).map_err(|error| {
         tracing::error!(
             interrupt = id,
@@ -87,9 +89,16 @@ async fn check_entry(
             format!("no reply to the interrupt {id:?} can be checked: its schema is invalid"),
         )
     })?;
-    let problem = match schema.problems(owner, entry.payload.as_ref().unwrap_or(&Value::Null)).await
+    let payload = entry.payload.as_ref().unwrap_or(&Value::Null);
+    let mut problems = schema.problems(owner, payload).await;
+    if matches!(problems, Ok(Some(_)))
+        && let Some(object) = written_object(payload)
     {
-        Ok(None) => return Ok(()),
+        problems = schema.problems(owner, &object).await;
+        checked.payload = Some(object);
+    }
+    let problem = match problems {
+        Ok(None) => return Ok(checked),
         Ok(Some((problems, _))) => {
             problems.into_iter().next().map_or_else(String::new, |problem| {
                 let path = if problem.path.is_empty() {
@@ -107,6 +116,10 @@ async fn check_entry(
         RunErrorCode::InvalidResumePayload,
         format!("the reply to the interrupt {id:?} does not match its schema: {problem}"),
     ))
+}
+
+fn written_object(payload: &Value) -> Option<Value> {
+    serde_json::from_str(payload.as_str()?).ok().filter(Value::is_object)
 }
 
 /// Returns whether an interrupt has expired, so that it can only be cancelled.
@@ -220,7 +233,15 @@ mod tests {
         let schema = json!({ "type": "object", "properties": { "approved": { "type": "boolean" } }, "required": ["approved"] });
         let open = [Interrupt { response_schema: schema.as_object().cloned(), ..interrupt("a") }];
         assert_eq!(check_resume(&open, vec![resolved("a")], now()), Ok(vec![resolved("a")]));
-        for payload in [json!({}), json!({ "approved": "yes" }), json!(true), json!(null)] {
+        let wrong_text = json!(r#"{"approved":"yes"}"#);
+        for payload in [
+            json!({}),
+            json!({ "approved": "yes" }),
+            wrong_text,
+            json!("yes"),
+            json!(true),
+            json!(null),
+        ] {
             let decision = check_resume(
                 &open,
                 vec![entry("a", ResumeStatus::Resolved, payload.clone())],
@@ -233,6 +254,15 @@ mod tests {
                 ),
                 "{payload}: {decision:?}"
             );
+        }
+        let text = entry("a", ResumeStatus::Resolved, json!(r#" {"approved": true} "#));
+        assert_eq!(check_resume(&open, vec![text], now()), Ok(vec![resolved("a")]));
+        let wants_text = json!({ "type": "string" });
+        let wants_text =
+            [Interrupt { response_schema: wants_text.as_object().cloned(), ..interrupt("a") }];
+        for open in [&wants_text, &[interrupt("a")]] {
+            let text = entry("a", ResumeStatus::Resolved, json!(r#"{"approved":true}"#));
+            assert_eq!(check_resume(open, vec![text.clone()], now()), Ok(vec![text]));
         }
         // Pages read the interrupt and the field from the message.
         let decision = check_resume(

@@ -51,7 +51,8 @@ pub struct Follower {
     live: Option<Arc<LiveLog>>,
     /// The log, if another process runs the run and this follower has read all older events.
     followed: Option<Arc<FollowedLog>>,
-    is_delivered: bool,
+    /// True if nothing is to be stored after the last event: the run was delivered before, or failed.
+    has_no_delivery: bool,
     /// The id by which the reader's client calls the run, if it is another one.
     alias: Option<RunId>,
     /// Dropped with the follower: ends a run that has no other client.
@@ -85,7 +86,7 @@ impl Follower {
         permit: Permit,
     ) -> Self {
         let follower = Self::new(logs, key, run.id.clone(), (run.thread, run.number), Some(permit));
-        Self { after, is_delivered: run.delivered, ..follower }
+        Self { after, has_no_delivery: run.delivered, ..follower }
     }
 
     fn new(
@@ -103,7 +104,7 @@ impl Follower {
             after: 0,
             live: None,
             followed: None,
-            is_delivered: false,
+            has_no_delivery: false,
             alias: None,
             _held: None,
             is_lost: false,
@@ -151,8 +152,9 @@ impl Follower {
         self
     }
 
+    /// Notes that a client received the run to its end. Returns whether that needs no write.
     pub fn set_delivered(&self) -> bool {
-        self.live.as_ref().map_or(self.is_delivered, |live| live.set_delivered())
+        self.has_no_delivery || self.live.as_ref().is_some_and(|live| live.set_delivered())
     }
 
     /// Returns to the first event.
@@ -179,6 +181,7 @@ impl Follower {
                     self.logs.store.metrics().runs.follower_lag.observe(lag as f64);
                     let rest = chunk.skip_to(self.after);
                     self.after = self.after.max(rest.last());
+                    self.has_no_delivery |= rest.ends_with_error();
                     return Ok(Some(rest));
                 }
                 // There is no new event yet.

@@ -88,6 +88,12 @@ impl LiveLog {
         }
     }
 
+    /// Adds the first line, which was stored with the begin of the run.
+    pub(crate) fn begun_with(self, line: String) -> Self {
+        let lease = self.lease.clone();
+        self.begun(EventBatch { lease, first: 1, events: vec![line], times: vec![0] })
+    }
+
     /// Adds the first lines, which are stored.
     pub fn begun(self, first: EventBatch) -> Self {
         self.state.lock().total_bytes +=
@@ -314,6 +320,11 @@ impl LogChunk {
     pub fn events(&self) -> impl Iterator<Item = (u64, &str)> {
         let lines = (self.first..).zip(self.events.iter().map(String::as_str)).skip(self.skip);
         lines.filter(|(_, line)| !is_mark(line))
+    }
+
+    /// Returns whether the run has failed.
+    pub(crate) fn ends_with_error(&self) -> bool {
+        self.events.last().is_some_and(|line| line.starts_with(r#"{"type":"RUN_ERROR""#))
     }
 
     pub fn bytes(&self) -> usize {

@@ -24,6 +24,8 @@ pub enum LogMark {
     UnsafeCall,
     /// Another server sent the events from here on. `lost` counts the servers that were lost.
     Continued { attempt: u32, lost: u32 },
+    /// The first line of a run that continues an earlier attempt, which had started a call: the agent's marks until then.
+    Earlier { attempt: u32, lost: u32, marks: Vec<Value> },
 }
 
 impl LogMark {
@@ -60,6 +62,7 @@ mod tests {
             LogMark::HandedOver,
             LogMark::UnsafeCall,
             LogMark::Continued { attempt: 2, lost: 1 },
+            LogMark::Earlier { attempt: 2, lost: 1, marks: vec![json!({ "step": 1 })] },
         ] {
             assert_eq!(LogMark::from_line(&mark.to_line()), Some(mark));
         }

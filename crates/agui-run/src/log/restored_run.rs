@@ -6,11 +6,11 @@ use serde_json::{Value, json};
 
 use super::mark::LogMark;
 use crate::{
-    conversation::branch::LoadedThread,
     drive::{guard::Guard, transcript::Transcript},
     measured_store::MeasuredStore,
 };
-use agui_protocol::{Event, RunAgentInput};
+use agui_agent::Continuation;
+use agui_protocol::{Event, Messages, RunAgentInput};
 use agui_store::{RunRecord, StoreError, ThreadKey};
 
 const PAGE_BYTES: usize = 1024 * 1024;
@@ -25,6 +25,8 @@ pub struct RestoredRun {
     /// The events since the last mark.
     unmarked: Vec<Event>,
     pub marks: Vec<Value>,
+    /// The number of marks of earlier attempts.
+    pub(crate) earlier_marks: usize,
     /// The ids of all messages and calls.
     ids: HashSet<String>,
     pub lines: u64,
@@ -42,22 +44,22 @@ pub struct RestoredRun {
 }
 
 impl RestoredRun {
-    /// Reads the log. A run that is not detached has an empty one.
+    /// Reads the log of a run that began with these messages. A run that is not detached has an empty one.
     pub async fn read(
         store: &MeasuredStore,
         key: &ThreadKey,
         run: &RunRecord,
-        thread: &LoadedThread,
+        messages: Messages,
+        state: Option<Value>,
     ) -> Result<Self, StoreError> {
-        let state = thread.state.as_ref().map_or_else(|| json!({}), |(_, state)| state.clone());
-        let messages = thread.branch.messages().clone();
-        let seen = Transcript::new(messages.clone(), state);
+        let seen = Transcript::new(messages.clone(), state.unwrap_or_else(|| json!({})));
         let mut restored = Self {
             guard: Guard::new(&RunAgentInput::new(key.id.clone(), run.id.clone(), messages)),
             kept: seen.clone(),
             unmarked: Vec::new(),
             seen,
             marks: Vec::new(),
+            earlier_marks: 0,
             ids: HashSet::new(),
             lines: 0,
             bytes: 0,
@@ -101,6 +103,11 @@ impl RestoredRun {
                 (self.attempt, self.lost) = (attempt, lost);
                 self.keep();
             }
+            Some(LogMark::Earlier { attempt, lost, marks }) => {
+                (self.attempt, self.lost) = (attempt, lost);
+                (self.earlier_marks, self.marks) = (marks.len(), marks);
+                self.has_unsafe_calls = true;
+            }
             None => match serde_json::from_str(line) {
                 Ok(Event::RunStarted(_)) => self.has_started = true,
                 Ok(event) => self.apply(event),
@@ -125,8 +132,18 @@ impl RestoredRun {
         }
     }
 
+    /// Returns what its agent gets, to continue from the last mark.
+    pub(crate) fn continuation(&mut self) -> Continuation {
+        Continuation {
+            attempt: self.attempt,
+            retracted: self.retracted_ids(),
+            marks: std::mem::take(&mut self.marks),
+            earlier_marks: self.earlier_marks,
+        }
+    }
+
     /// Returns the ids of the retracted messages and calls.
-    pub(crate) fn retracted_ids(&mut self) -> HashSet<String> {
+    fn retracted_ids(&mut self) -> HashSet<String> {
         for message in self.kept.messages().iter() {
             self.ids.remove(message.id().as_str());
             for call in message.tool_calls() {

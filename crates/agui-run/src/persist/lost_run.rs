@@ -54,7 +54,9 @@ impl ThreadCore {
     ) -> Result<(LoadedThread, RestoredRun), StoreError> {
         let thread = self.load(key).await?;
         let thread = thread.ok_or_else(|| StoreError::Failed("its thread is missing".into()))?;
-        let restored = RestoredRun::read(&self.store, key, run, &thread).await?;
+        let messages = thread.branch.messages().clone();
+        let state = thread.state.as_ref().map(|(_, state)| state.clone());
+        let restored = RestoredRun::read(&self.store, key, run, messages, state).await?;
         Ok((thread, restored))
     }
 
@@ -108,7 +110,8 @@ impl ThreadCore {
             run = run.id.as_str(),
             "closing a run whose server was lost"
         );
-        let has_unsafe_calls = restored.has_unsafe_calls;
+        // What cannot be read may be a call.
+        let has_unsafe_calls = restored.has_unsafe_calls || restored.is_damaged;
         let (logged, changes) = (restored.lines, restored.seen.into_changes());
         let terminal = RunError::new(RunErrorCode::ServerLost, MESSAGE).into();
         let result = RunResult::new(lease, thread, changes, Some(&terminal), 0, false)

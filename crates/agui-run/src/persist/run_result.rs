@@ -69,6 +69,8 @@ impl RunResult {
         if !raised.is_empty() {
             thread.interrupts = raised.to_vec();
         }
+        // A client drops the answer of a run that failed. What the run did stays in the conversation.
+        let delivered = delivered && failure.is_none();
         let own = MessageOrigin::Run { run: lease.run, delivered };
         // A copy of an earlier message, which follows an inserted one, keeps its origin.
         let has_copies = changes.kept < thread.branch.len();

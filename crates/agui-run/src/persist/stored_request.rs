@@ -128,6 +128,11 @@ impl<'a> StoredRequest<'a> {
         forwarded
     }
 
+    /// Returns the replies that the agent got.
+    pub(crate) fn into_resume(self) -> Vec<ResumeEntry> {
+        self.resume.into_owned()
+    }
+
     /// Returns the agent's input, without a state.
     pub(crate) fn into_input(
         self,

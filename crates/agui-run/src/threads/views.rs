@@ -118,7 +118,7 @@ impl Threads {
                 return Err(ThreadError::LogRemoved);
             }
         }
-        self.follower(key, &record, after).map(Some)
+        self.follower(key, &record, after).map(|follower| Some(follower.called(run)))
     }
 
     /// Returns the events of the newest stored logs, the oldest first, each as one line of JSON. A
@@ -242,18 +242,16 @@ impl Threads {
         thread: &Thread,
         run: &RunId,
     ) -> Result<Option<RunRecord>, ThreadError> {
+        let record = self.run(thread, run).await?;
         if let Some(shared) = self.core.store.shared() {
-            return match shared.request_cancel(thread.number, run).await? {
+            return match shared.request_cancel(thread.number, &record.id).await? {
                 CancelRequest::Requested => Ok(None),
                 CancelRequest::Ended(record) => Ok(Some(record)),
                 CancelRequest::Unknown => Err(ThreadError::NoRun),
             };
         }
-        match self.run(thread, run).await? {
-            // A run of an earlier process. Maintenance closes it.
-            record if record.status == RunStatus::Running => Ok(None),
-            record => Ok(Some(record)),
-        }
+        // One that is running is of an earlier process. Maintenance closes it.
+        Ok(Some(record).filter(|record| record.status != RunStatus::Running))
     }
 
     /// Deletes a thread with all its runs. Stops the running one: the streams of its clients end with `thread_deleted`.

@@ -26,7 +26,7 @@ use crate::{
 };
 use agui_base::permits::Permit;
 use agui_protocol::RunId;
-use agui_store::Lease;
+use agui_store::{Lease, RunNumber};
 
 /// The time that a call which must not be repeated has to end after the last client has left.
 const MAX_OPEN_CALL: Duration = Duration::from_secs(5);
@@ -82,6 +82,8 @@ pub struct LiveRun {
     response: OnceLock<Arc<dyn PolledByResponse>>,
     /// Another id of the run: of a page that asked again after it had lost its connection.
     alias: OnceLock<RunId>,
+    /// The first run that was running on the thread while this one was queued.
+    came_during: OnceLock<RunNumber>,
     clients: Mutex<Clients>,
     /// True if it continues without clients.
     continues: AtomicBool,
@@ -116,6 +118,7 @@ impl LiveRun {
             log: OnceLock::new(),
             response: OnceLock::new(),
             alias: OnceLock::new(),
+            came_during: OnceLock::new(),
             clients: Mutex::default(),
             continues: AtomicBool::new(false),
             has_waiter: AtomicBool::new(false),
@@ -179,6 +182,16 @@ impl LiveRun {
         self.alias.get() == Some(run_id)
     }
 
+    /// Notes that another run was running when this one was asked for. Its client has seen neither the end of the first such
+    /// run, nor later ones.
+    pub(crate) fn note_came_during(&self, run: RunNumber) {
+        let _ = self.came_during.set(run);
+    }
+
+    pub(crate) fn came_during(&self) -> Option<RunNumber> {
+        self.came_during.get().copied()
+    }
+
     /// The lease of a run that has begun.
     pub(crate) fn lease(&self) -> Option<&Lease> {
         self.lease.get()
@@ -192,7 +205,6 @@ impl LiveRun {
     pub(crate) fn begun(&self, lease: Lease, log: Option<Arc<LiveLog>>) {
         let _ = self.lease.set(lease);
         if let Some(log) = log {
-            self.continues.store(true, Ordering::Relaxed);
             let _ = self.log.set(log);
         }
         self.enter(LiveStage::Running);
@@ -308,4 +320,31 @@ fn stop_left(run: &Arc<LiveRun>) {
         let _ = timeout(MAX_OPEN_CALL, run.until(is_settled)).await;
         run.control.stop(Stop::Left);
     });
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::time::Instant;
+
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn an_open_call_that_must_not_be_repeated_has_five_seconds_after_the_last_client_left() {
+        let ended_after = async |change: fn(&LiveRun)| {
+            let run = LiveRun::new("r".into(), None, RunTrigger::Message, Arc::default());
+            let run = Arc::new(run);
+            run.control.note_unsafe_call();
+            let left = Instant::now();
+            drop(RunClient::of(&run));
+            tokio::task::yield_now().await;
+            assert_eq!(run.control.requested(), None);
+            change(&run);
+            run.control.stopped().await;
+            assert_eq!(run.control.requested(), Some(Stop::Left));
+            left.elapsed()
+        };
+        assert_eq!(ended_after(|_| {}).await, MAX_OPEN_CALL);
+        assert_eq!(ended_after(LiveRun::settled).await, Duration::ZERO, "it has its result");
+        assert_eq!(ended_after(LiveRun::note_waiter).await, Duration::ZERO, "another run waits");
+    }
 }

@@ -167,6 +167,9 @@ impl Drop for RunPlace {
         self.run.enter(LiveStage::Over);
         let Some(runs) = threads.get_mut(&self.key) else { return };
         runs.retain(|run| !Arc::ptr_eq(run, &self.run));
+        if let Some(lease) = self.run.lease() {
+            runs.iter().for_each(|queued| queued.note_came_during(lease.run));
+        }
         match runs.first() {
             Some(next) => next.enter(LiveStage::HasTurn),
             None => drop(threads.remove(&self.key)),

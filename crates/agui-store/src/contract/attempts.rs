@@ -134,3 +134,23 @@ pub(super) async fn one_of_many_begins_of_a_request_succeeds(store: DynStore) {
         assert_eq!(begun.into_iter().filter(|begun| *begun.as_ref().unwrap()).count(), 1);
     }
 }
+
+pub(super) async fn an_alias_finds_its_run_and_answers_its_request(store: DynStore) {
+    let first = TestRun { asked: Some("a"), ..run("t", "r") }.begun(&store).await;
+    store.set_alias(first.thread, first.run, &"page".into()).await.unwrap();
+    assert_eq!(record(&store, "t", "page").await, record(&store, "t", "r").await);
+    finish(&store, &first, NOW).await;
+    let asking = |known| TestRun { asked: Some("a"), known, ..run("t", "page") };
+    match asking(UNKNOWN).begin(&store).await {
+        BeginOutcome::Known(run) => assert_eq!(run.number, first.run),
+        other => panic!("{other:?}"),
+    }
+    assert!(store.run(OWNER, first.thread, &"other".into()).await.unwrap().is_none());
+    // Another request under the alias is a run of its own, whose id the alias is from then on.
+    TestRun { asked: Some("b"), ..run("t", "page") }.ended(&store, end_at(NOW)).await;
+    let own = record(&store, "t", "page").await;
+    assert_eq!((&*own.id, own.attempt, own.asked.as_deref()), ("page", 1, Some("b")));
+    let again = asking(first.run).ended(&store, end_at(NOW)).await;
+    assert_eq!(record(&store, "t", "page").await.number, again.run);
+    assert_eq!(record(&store, "t", "r").await.number, first.run);
+}

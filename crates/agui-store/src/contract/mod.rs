@@ -83,7 +83,7 @@ macro_rules! promises {
 }
 
 promises! {
-    attempts: the_attempts_of_a_run_are_kept, the_newest_attempt_is_the_run, an_answered_request_begins_no_run,
+    attempts: the_attempts_of_a_run_are_kept, the_newest_attempt_is_the_run, an_answered_request_begins_no_run, an_alias_finds_its_run_and_answers_its_request,
         a_known_run_is_searched_after_the_other_checks, one_of_many_begins_of_a_request_succeeds;
     begin: the_first_run_creates_the_thread, a_thread_has_at_most_one_running_run,
         the_same_id_of_two_owners_is_two_threads, one_of_many_concurrent_begins_succeeds,
@@ -115,7 +115,7 @@ promises! {
         retention_without_limits_removes_nothing, old_threads_are_removed, surplus_threads_of_an_owner_are_removed,
         the_owner_with_the_most_threads_loses_threads_first, old_logs_are_removed, surplus_logs_are_removed,
         running_runs_are_not_removed;
-    search: threads_are_found_by_what_was_said_in_any_script, a_search_finds_what_is_stored_now,
+    search: threads_are_found_by_what_was_said_in_any_script, a_text_is_found_in_each_form_that_unicode_has_for_it, a_search_finds_what_is_stored_now,
         long_words_are_found_by_their_beginning, found_threads_are_paged_and_filtered_like_all_others,
         many_matches_in_one_thread_hide_no_other_thread;
     shared: the_leases_of_a_holder_are_renewed, a_released_lease_is_lost_at_once_and_is_not_renewed,

@@ -77,6 +77,50 @@ pub(super) async fn threads_are_found_by_what_was_said_in_any_script(store: DynS
     }
 }
 
+pub(super) async fn a_text_is_found_in_each_form_that_unicode_has_for_it(store: DynStore) {
+    let texts = [
+        ("a", "Le café de Zoë", "caf\u{e9}"),
+        ("b", "İstanbul'da ISPARTA ve ısı", "nothing"),
+        ("c", "ฉันชอบกินข้าวผัดทุกวัน", "ที่นี่"),
+        ("d", "ខ្ញុំស្រលាញ់ភាសាខ្មែរ", "nothing"),
+        ("e", "ຂ້ອຍມັກພາສາລາວ", "nothing"),
+        ("f", "မြန်မာဘာသာစကား", "nothing"),
+        ("g", "오늘 한국어를 배워요", "nothing"),
+        ("h", "हिन्दी में लिखो", "ＦＵＬＬ ｗｉｄｔｈ"),
+    ];
+    for (thread, question, answer) in texts {
+        said(&store, thread, question, answer).await;
+    }
+    renamed(&store, "h", Some("Der Schluß")).await;
+    for (query, expected) in [
+        ("cafe\u{301}", "a"),
+        ("CAFÉ zoe", "a"),
+        ("istanbul", "b"),
+        ("İSTANBUL", "b"),
+        ("ısparta", "b"),
+        ("ISI", "b"),
+        ("ข้าวผัด", "c"),
+        ("ข้าว", "c"),
+        ("ขาว", ""),
+        ("ที่", "c"),
+        ("ภาสาขึ", ""),
+        ("ភាសា", "d"),
+        ("ខ្មែរ", "d"),
+        ("ພາສາ", "e"),
+        ("ဘာသာ", "f"),
+        ("한국어", "g"),
+        // As macOS writes names of files.
+        ("\u{1112}\u{1161}\u{11ab}\u{1100}\u{116e}\u{11a8}\u{110b}\u{1165}", "g"),
+        ("국어", "g"),
+        ("हिन्दी", "h"),
+        ("हिन्द", "h"),
+        ("full WIDTH", "h"),
+        ("schluss", "h"),
+    ] {
+        assert_eq!(found(&store, query).await, expected, "{query}");
+    }
+}
+
 pub(super) async fn long_words_are_found_by_their_beginning(store: DynStore) {
     said(&store, "a", &"ü".repeat(9000), &format!("x{}", "ab".repeat(4000))).await;
     said(&store, "b", "ü", &"天".repeat(3000)).await;

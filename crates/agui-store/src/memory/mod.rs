@@ -11,7 +11,7 @@ use std::cmp::Reverse;
 use async_trait::async_trait;
 use parking_lot::Mutex;
 
-use self::tables::{RunEntry, Tables, ThreadEntry, limit, oldest};
+use self::tables::{RunEntry, Tables, ThreadEntry, limit, new_bytes, oldest};
 use super::{
     BeginOutcome, Begun, EndState, EndedRun, EventBatch, EventPage, Feedback, FinishedRun, Lease,
     LostRun, MessageNumber, MessagePage, MessageQuery, Millis, NewRun, Retention, RunEnd,
@@ -44,8 +44,9 @@ impl Store for MemoryStore {
     }
 
     async fn begin(&self, run: &NewRun<'_>) -> StoreResult<BeginOutcome> {
+        let added = new_bytes(&run.branch, run.state);
         let tables = &mut *self.0.lock();
-        if let Some(refusal) = tables.refusal(run) {
+        if let Some(refusal) = tables.refusal(run, added) {
             return Ok(refusal);
         }
         let new_thread = ThreadContent { created_at: run.now, ..ThreadContent::default() };
@@ -56,7 +57,7 @@ impl Store for MemoryStore {
         let Some(entry) = tables.threads.get_mut(&number) else { return Ok(BeginOutcome::Changed) };
         entry.state = run.state_number;
         entry.set_state(state_number, run.state);
-        entry.write(&run.branch);
+        entry.write(&run.branch, added);
         let thread = &mut entry.thread;
         thread.interrupts = run.interrupts.to_vec();
         (thread.run_id, thread.run, thread.is_running) = (run.run_id.clone(), run_number, true);
@@ -99,6 +100,7 @@ impl Store for MemoryStore {
     }
 
     async fn finish(&self, lease: &Lease, end: &RunEnd<'_>) -> StoreResult<Option<FinishedRun>> {
+        let added = new_bytes(&end.branch, end.state);
         let mut tables = self.0.lock();
         let state_number = tables.next_number();
         let Some(entry) = tables.leased(lease) else {
@@ -109,7 +111,7 @@ impl Store for MemoryStore {
         };
         entry.lease = None;
         entry.set_state(state_number, end.state);
-        entry.write(&end.branch);
+        entry.write(&end.branch, added);
         entry.thread.interrupts = end.interrupts.to_vec();
         (entry.thread.is_running, entry.thread.updated_at) = (false, end.ended_at);
         let ThreadEntry { state, thread: Thread { version, bytes, head, .. }, .. } = *entry;
@@ -151,6 +153,18 @@ impl Store for MemoryStore {
         let Some(entry) = tables.threads.get_mut(&thread) else { return Ok(None) };
         entry.thread.version += 1;
         Ok(Some(entry.thread.version))
+    }
+
+    async fn set_alias(
+        &self,
+        _thread: ThreadNumber,
+        run: RunNumber,
+        alias: &RunId,
+    ) -> StoreResult<()> {
+        if let Some(run) = self.0.lock().run_mut(run) {
+            run.alias = Some(alias.clone());
+        }
+        Ok(())
     }
 
     async fn thread(
@@ -252,8 +266,8 @@ impl Store for MemoryStore {
         id: &RunId,
     ) -> StoreResult<Option<RunRecord>> {
         let tables = self.0.lock();
-        let newest = tables.threads.get(&thread).and_then(|entry| entry.newest_attempt(id));
-        Ok(newest.cloned())
+        let Some(entry) = tables.threads.get(&thread) else { return Ok(None) };
+        Ok(entry.newest_attempt(id).or_else(|| entry.aliased(id)).cloned())
     }
 
     async fn attempts(

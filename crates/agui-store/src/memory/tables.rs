@@ -27,6 +27,12 @@ pub(super) struct Tables {
     pub(super) sealed: HashMap<String, Vec<SealedValue>>,
 }
 
+/// Returns the bytes of new messages and of a new state. Computed before the tables are locked, because it reads all of them.
+pub(super) fn new_bytes(branch: &BranchWrite<'_>, state: Option<&Value>) -> u64 {
+    let messages: u64 = branch.new.iter().map(|(message, _)| json_len(message)).sum();
+    messages + state.map_or(0, json_len)
+}
+
 #[derive(Debug)]
 pub(super) struct ThreadEntry {
     pub(super) thread: Thread,
@@ -42,6 +48,7 @@ pub(super) struct ThreadEntry {
 #[derive(Debug, Default)]
 pub(super) struct RunEntry {
     pub(super) record: RunRecord,
+    pub(super) alias: Option<RunId>,
     pub(super) head: MessageNumber,
     pub(super) first_run: Option<RunNumber>,
     pub(super) interrupts: Vec<Interrupt>,
@@ -70,7 +77,8 @@ impl Tables {
     }
 
     /// Returns the reason why the run does not begin, or `None` if it may begin.
-    pub(super) fn refusal(&self, run: &NewRun<'_>) -> Option<BeginOutcome> {
+    /// `added` are the bytes of its new messages and its state.
+    pub(super) fn refusal(&self, run: &NewRun<'_>, added: u64) -> Option<BeginOutcome> {
         let entry = self.thread(run.key);
         if let Some(entry) = entry
             && let Some(lease) = &entry.lease
@@ -87,16 +95,10 @@ impl Tables {
         if let Some(known) = entry.and_then(|entry| entry.known_run(run)) {
             return Some(BeginOutcome::Known(Box::new(known.clone())));
         }
-        let new = run
-            .branch
-            .new
-            .iter()
-            .map(|(message, _)| json_len(message))
-            .chain(run.state.map(json_len));
-        let updated = run.branch.updated.iter().map(|(_, message)| json_len(message));
+        let updated: u64 = run.branch.updated.iter().map(|(_, message)| json_len(message)).sum();
         let size = ThreadSize {
             messages: thread.map_or(0, |thread| thread.messages) + run.branch.new.len() as u64,
-            bytes: thread.map_or(0, |thread| thread.bytes) + new.chain(updated).sum::<u64>(),
+            bytes: thread.map_or(0, |thread| thread.bytes) + added + updated,
         };
         size.exceeds(run.max_size).then_some(BeginOutcome::TooLarge(size))
     }
@@ -163,6 +165,12 @@ impl ThreadEntry {
         self.runs.iter().rev().map(|run| &run.record).find(|run| run.id == *id)
     }
 
+    /// Returns the newest run that has a second id.
+    pub(super) fn aliased(&self, alias: &RunId) -> Option<&RunRecord> {
+        let run = self.runs.iter().rev().find(|run| run.alias.as_ref() == Some(alias));
+        run.map(|run| &run.record)
+    }
+
     pub(super) fn next_attempt(&self, id: &RunId) -> u32 {
         self.newest_attempt(id).map_or(1, |newest| newest.attempt.saturating_add(1))
     }
@@ -170,12 +178,16 @@ impl ThreadEntry {
     /// Returns the newest run that answers the request of a new run, and that its caller does not know.
     fn known_run(&self, new: &NewRun<'_>) -> Option<&RunRecord> {
         let asked = new.asked?;
-        let unseen = self.runs.iter().rev().map(|run| &run.record);
-        let mut unseen = unseen.take_while(|run| run.number > new.known);
-        unseen.find(|run| run.id == *new.run_id && run.asked.as_deref() == Some(asked))
+        let mut unseen = self.runs.iter().rev().take_while(|run| run.record.number > new.known);
+        let is_called =
+            |run: &RunEntry| run.record.id == *new.run_id || run.alias.as_ref() == Some(new.run_id);
+        let known = unseen.find(|run| is_called(run) && run.record.asked.as_deref() == Some(asked));
+        known.map(|run| &run.record)
     }
 
-    pub(super) fn write(&mut self, branch: &BranchWrite<'_>) {
+    /// Writes messages. `added` are the bytes of the new ones and of a new state.
+    pub(super) fn write(&mut self, branch: &BranchWrite<'_>, added: u64) {
+        self.thread.bytes += added;
         for (number, message) in &branch.updated {
             if let Some(node) = self.nodes.iter_mut().find(|node| node.number == *number) {
                 self.thread.bytes =
@@ -194,7 +206,6 @@ impl ThreadEntry {
             let origin = run
                 .map_or(MessageOrigin::Client, |run| MessageOrigin::Run { run, delivered: true });
             let number = MessageNumber::ROOT.plus(self.nodes.len() + 1);
-            self.thread.bytes += json_len(message);
             self.nodes.push(MessageNode {
                 number,
                 parent,
@@ -211,7 +222,6 @@ impl ThreadEntry {
 
     pub(super) fn set_state(&mut self, number: StateNumber, state: Option<&Value>) {
         if let Some(state) = state {
-            self.thread.bytes += json_len(state);
             self.states.insert(number, state.clone());
             self.state = Some(number);
         }
@@ -261,7 +271,7 @@ impl ThreadEntry {
     pub(super) fn has_all(&self, terms: &[String]) -> bool {
         let has_all = |text: &str| search::has_all(text, terms);
         let in_title =
-            || self.thread.title.as_ref().is_some_and(|title| has_all(&title.to_lowercase()));
+            || self.thread.title.as_ref().is_some_and(|title| has_all(&search::folded(title)));
         let in_message =
             |node: &MessageNode| searched_text(&node.message).is_some_and(|text| has_all(&text));
         !terms.is_empty() && (in_title() || self.nodes.iter().any(in_message))

@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use sqlx::postgres::PgListener;
+use sqlx::{PgPool, postgres::PgListener};
 use tokio::time::{Instant, sleep, timeout_at};
 
 use super::{
@@ -16,12 +16,23 @@ const PROBE_INTERVAL: Duration = Duration::from_secs(10);
 const PROBE_TIMEOUT: Duration = Duration::from_secs(3);
 const RETRY_PAUSE: Duration = Duration::from_secs(2);
 
+const NOT_DELIVERED: &str = "notifications do not arrive: PgBouncer in transaction mode does not deliver them; set store.listen_url to the URL of \
+                             Postgres itself";
+
 /// While notifications do not arrive, the signals are not live, and their receivers poll.
 pub(super) async fn listen(pool: PostgresPool, notifier: Arc<Notifier>, signals: Signals) {
+    let Some(listener) = &pool.listener else {
+        tracing::warn!(
+            error = NOT_DELIVERED,
+            "cannot listen for changes by other servers; polling"
+        );
+        return;
+    };
     let mut is_reported = false;
     loop {
-        let error = match listen_once(&pool, &notifier, &signals, &mut is_reported).await {
-            Ok(()) => "notifications do not arrive: PgBouncer in transaction mode does not deliver them; set store.listen_url to the URL of Postgres itself".to_owned(),
+        let error = match listen_once(&pool, listener, &notifier, &signals, &mut is_reported).await
+        {
+            Ok(()) => NOT_DELIVERED.to_owned(),
             Err(error) => format!("{error:?}"),
         };
         signals.set_live(false);
@@ -40,11 +51,12 @@ pub(super) async fn listen(pool: PostgresPool, notifier: Arc<Notifier>, signals:
 /// Listens until a probe is lost.
 async fn listen_once(
     pool: &PostgresPool,
+    listener: &PgPool,
     notifier: &Notifier,
     signals: &Signals,
     is_reported: &mut bool,
 ) -> StoreResult<()> {
-    let mut listener = PgListener::connect_with(&pool.listener).await?;
+    let mut listener = PgListener::connect_with(listener).await?;
     listener.listen(CHANNEL).await?;
     loop {
         let begin = Instant::now();

@@ -21,6 +21,7 @@ mod remove;
 mod sealed;
 mod stored_files;
 mod whole_thread;
+mod word_index;
 mod words;
 
 use std::{collections::BTreeMap, sync::Arc};
@@ -57,6 +58,8 @@ const UPDATE: &str = include_str!("sql/update.sql");
 const SET_DELIVERED: &str = "
     WITH run AS (UPDATE agui_runs SET delivered = $3 WHERE number = $2)
     UPDATE agui_threads SET version = version + 1 WHERE number = $1 RETURNING version";
+
+const SET_ALIAS: &str = "UPDATE agui_runs SET alias = $2 WHERE number = $1";
 
 const OWNER: &str = "SELECT owner FROM agui_threads WHERE number = $1";
 
@@ -112,7 +115,8 @@ pub struct PostgresStore {
 }
 
 impl PostgresStore {
-    /// Connects to the database of a URL such as `postgres://user:password@host:5432/database`.
+    /// Connects to the database of a URL such as `postgres://user:password@host:5432/database`. If it is the URL of a pooler for
+    /// transactions, the store works, and polls in place of notifications: better use [`open_pooled`](Self::open_pooled).
     ///
     /// # Errors
     /// An [`OpenError`] if the URL is invalid, the server does not respond within 5 s or refuses, or the tables are of another
@@ -143,6 +147,7 @@ impl PostgresStore {
         let mut tasks = JoinSet::new();
         tasks.spawn(notifier.clone().run(pool.clone()));
         tasks.spawn(listen::listen(pool.clone(), notifier.clone(), signals.clone()));
+        tasks.spawn(word_index::renew_index(pool.clone()));
         Self { pool, notifier, signals, _tasks: tasks }
     }
 
@@ -226,6 +231,16 @@ impl Store for PostgresStore {
     ) -> StoreResult<Option<i64>> {
         let set = sqlx::query(SET_DELIVERED).bind(thread).bind(run).bind(delivered);
         self.pool.first(set).await?.map(|row| Ok(row.try_get(0)?)).transpose()
+    }
+
+    async fn set_alias(
+        &self,
+        _thread: ThreadNumber,
+        run: RunNumber,
+        alias: &RunId,
+    ) -> StoreResult<()> {
+        let set = sqlx::query(SET_ALIAS).bind(run).bind(&*name_to_text(alias));
+        self.pool.first(set).await.map(drop)
     }
 
     async fn thread(

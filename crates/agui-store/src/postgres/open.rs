@@ -2,12 +2,16 @@
 
 use std::str::FromStr as _;
 
-use sqlx::{ConnectOptions as _, Connection as _, PgConnection, postgres::PgConnectOptions};
+use sqlx::{
+    ConnectOptions as _, Connection as _, Decode, PgConnection, Postgres, Row as _, Type,
+    postgres::PgConnectOptions,
+};
 use tokio::time::timeout;
 
 use super::{
     error::{message, open_error},
     pool::{CONNECT_TIMEOUT, DatabaseRoute, PostgresPool},
+    word_index::DECLARE as DECLARE_INDEXING,
 };
 use crate::OpenError;
 
@@ -28,7 +32,9 @@ const KEEPS_STATEMENTS: &str =
 /// The statements rely on it. A pooler keeps no setting of a connection.
 const ISOLATION: &str = "SELECT current_setting('default_transaction_isolation')";
 
-/// With a `listen_url`, `url` is the URL of a pooler.
+const BACKEND: &str = "SELECT pg_backend_pid()";
+
+/// With a `listen_url`, `url` is the URL of a pooler. Without it, the server finds out whether it is.
 pub(super) async fn open(url: &str, listen_url: Option<&str>) -> Result<PostgresPool, OpenError> {
     let (options, direct) = (options(url)?, options(listen_url.unwrap_or(url))?);
     let place = place(&direct);
@@ -36,13 +42,12 @@ pub(super) async fn open(url: &str, listen_url: Option<&str>) -> Result<Postgres
     let mut conn = connect(&direct, &place).await?;
     let prepared = timeout(CONNECT_TIMEOUT, prepare(&mut conn, &place));
     prepared.await.unwrap_or_else(|_| Err(no_response(&place)))?;
-    let route = match listen_url {
-        None => DatabaseRoute::Direct,
-        Some(_) => {
-            let isolation: String = sqlx::query_scalar(ISOLATION)
-                .fetch_one(&mut conn)
-                .await
-                .map_err(|error| open_error(&place, &error))?;
+    let is_unnamed_pooler = listen_url.is_none() && is_pooled(&mut conn, &direct, &place).await?;
+    let route = match listen_url.is_some() || is_unnamed_pooler {
+        false => DatabaseRoute::Direct,
+        true => {
+            let isolation: String =
+                value(&mut conn, ISOLATION).await.map_err(|error| open_error(&place, &error))?;
             if isolation != "read committed" {
                 let why = format!(
                     "default_transaction_isolation of the role is {isolation}, not read committed"
@@ -54,7 +59,7 @@ pub(super) async fn open(url: &str, listen_url: Option<&str>) -> Result<Postgres
     };
     // An error does not matter here: the connection is not used again.
     let _ = conn.close().await;
-    Ok(PostgresPool::new(options, direct, route))
+    Ok(PostgresPool::new(options, (!is_unnamed_pooler).then_some(direct), route))
 }
 
 fn options(url: &str) -> Result<PgConnectOptions, OpenError> {
@@ -75,6 +80,34 @@ async fn connect(options: &PgConnectOptions, place: &str) -> Result<PgConnection
 
 fn no_response(place: &str) -> OpenError {
     OpenError::Unreachable { place: place.to_owned(), why: "no response in time".to_owned() }
+}
+
+/// Returns the first value of a statement that is not prepared: a pooler may execute what was prepared on another connection.
+async fn value<T>(conn: &mut PgConnection, sql: &'static str) -> sqlx::Result<T>
+where
+    T: for<'r> Decode<'r, Postgres> + Type<Postgres>,
+{
+    sqlx::raw_sql(sql).fetch_one(conn).await?.try_get(0)
+}
+
+/// Returns whether two connections have one connection of the database by turns, as behind a pooler that gives a connection for a
+/// transaction.
+async fn is_pooled(
+    conn: &mut PgConnection,
+    options: &PgConnectOptions,
+    place: &str,
+) -> Result<bool, OpenError> {
+    let mut other = connect(options, place).await?;
+    let compared = async {
+        let first: i32 = value(conn, BACKEND).await?;
+        let mut tx = other.begin().await?;
+        let is_taken = first == value::<i32>(&mut tx, BACKEND).await?;
+        let is_pooled = is_taken || first != value::<i32>(conn, BACKEND).await?;
+        tx.rollback().await?;
+        Ok(is_pooled)
+    };
+    let compared = timeout(CONNECT_TIMEOUT, compared).await.map_err(|_| no_response(place))?;
+    compared.map_err(|error: sqlx::Error| open_error(place, &error))
 }
 
 /// Finds out what a pooler can do.
@@ -104,17 +137,17 @@ fn place(options: &PgConnectOptions) -> String {
 async fn prepare(conn: &mut PgConnection, place: &str) -> Result<(), OpenError> {
     let tables = |why: String| OpenError::Tables { place: place.to_owned(), why };
     let to_error = |error: sqlx::Error| tables(message(&error));
-    let encoding: String =
-        sqlx::query_scalar(ENCODING).fetch_one(&mut *conn).await.map_err(to_error)?;
+    let encoding: String = value(conn, ENCODING).await.map_err(to_error)?;
     if encoding != "UTF8" {
         return Err(tables(format!("the encoding of the database is {encoding}, not UTF8")));
     }
     let mut tx = conn.begin().await.map_err(to_error)?;
-    sqlx::query(LOCK).execute(&mut *tx).await.map_err(to_error)?;
-    if !sqlx::query_scalar(HAS_TABLES).fetch_one(&mut *tx).await.map_err(to_error)? {
+    sqlx::raw_sql(LOCK).execute(&mut *tx).await.map_err(to_error)?;
+    if !value::<bool>(&mut tx, HAS_TABLES).await.map_err(to_error)? {
         sqlx::raw_sql(SCHEMA).execute(&mut *tx).await.map_err(to_error)?;
     }
-    let found = sqlx::query_scalar(VERSION).fetch_one(&mut *tx).await.map_err(to_error)?;
+    sqlx::raw_sql(DECLARE_INDEXING).execute(&mut *tx).await.map_err(to_error)?;
+    let found = value(&mut tx, VERSION).await.map_err(to_error)?;
     tx.commit().await.map_err(to_error)?;
     match found {
         SCHEMA_VERSION => Ok(()),

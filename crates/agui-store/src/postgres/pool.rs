@@ -64,8 +64,9 @@ const SETTINGS: &str = "
 #[derive(Debug, Clone)]
 pub(super) struct PostgresPool {
     sqlx: PgPool,
-    /// Has one connection, which does not go through a pooler.
-    pub(super) listener: PgPool,
+    /// Has one connection, which does not go through a pooler; `None` if only a pooler's URL is known. It would give the
+    /// notifications to the operations of others.
+    pub(super) listener: Option<PgPool>,
     route: DatabaseRoute,
     permits: ReadPermits,
     large_writes: Arc<Permits>,
@@ -74,7 +75,7 @@ pub(super) struct PostgresPool {
 impl PostgresPool {
     pub(super) fn new(
         options: PgConnectOptions,
-        listen: PgConnectOptions,
+        listen: Option<PgConnectOptions>,
         route: DatabaseRoute,
     ) -> Self {
         let pool = || PgPoolOptions::new().acquire_timeout(CONNECT_TIMEOUT);
@@ -99,7 +100,7 @@ impl PostgresPool {
                     }
                 })
             });
-        let listener = pool().max_connections(1).connect_lazy_with(listen);
+        let listener = listen.map(|listen| pool().max_connections(1).connect_lazy_with(listen));
         let large_writes = Permits::new(MAX_LARGE_WRITES, Some(MAX_LARGE_WRITES / 2));
         let sqlx = operations.connect_lazy_with(options);
         Self { sqlx, listener, route, permits: ReadPermits::new(), large_writes }

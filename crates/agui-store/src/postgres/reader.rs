@@ -33,7 +33,9 @@ const MESSAGES_OF_RUN: &str = include_str!("sql/messages_of_run.sql");
 
 const NEWEST_ATTEMPT: &str = "
     SELECT *, COALESCE((SELECT MAX(last) FROM agui_events WHERE run = number), 0) AS logged
-    FROM agui_runs WHERE thread = $1 AND id = $2 ORDER BY attempt DESC LIMIT 1";
+    FROM agui_runs WHERE number = COALESCE(
+        (SELECT number FROM agui_runs WHERE thread = $1 AND id = $2 ORDER BY attempt DESC LIMIT 1),
+        (SELECT number FROM agui_runs WHERE thread = $1 AND alias = $2 ORDER BY number DESC LIMIT 1))";
 
 const ATTEMPTS: &str = "
     SELECT *, COALESCE((SELECT MAX(last) FROM agui_events WHERE run = number), 0) AS logged

@@ -75,6 +75,7 @@ CREATE TABLE agui_runs (
     thread BIGINT NOT NULL,
     id TEXT COLLATE "C" NOT NULL,
     attempt BIGINT NOT NULL,            -- among the runs with this id, from 1
+    alias TEXT COLLATE "C",             -- a second id, of a page that asked again; NULL if there is none
     asked TEXT COLLATE "C",             -- a digest of its request; NULL in a copied thread
     continues BOOLEAN NOT NULL,         -- whether it continues the attempt before it
     agent TEXT NOT NULL,
@@ -98,6 +99,7 @@ CREATE TABLE agui_runs (
     UNIQUE (thread, id, attempt)
 );
 CREATE INDEX agui_runs_logged ON agui_runs (ended_at) WHERE has_log;
+CREATE INDEX agui_runs_alias ON agui_runs (thread, alias) WHERE alias IS NOT NULL;
 
 CREATE TABLE agui_events (
     run BIGINT NOT NULL,

@@ -10,7 +10,7 @@ use super::pool::Operation;
 use crate::{
     CopiedMessage, StoreResult, ThreadNumber,
     columns::Indexing,
-    search::searched_text,
+    search::{folded, searched_text},
     words,
     words::{indexed, is_completed, separated},
 };
@@ -22,12 +22,12 @@ const MESSAGES_AT_ONCE: usize = 50;
 
 /// The place of the owner's hash: a character that is part of no word.
 const OWNER: char = '@';
-/// Longer words are cut. Postgres allows 2,046 bytes.
+/// Longer words are cut, and each of two that form one. Postgres allows 2,046 bytes.
 const MAX_WORD_CHARS: usize = 250;
 
 /// The words of a title, and of a searched message, as a `tsvector`.
 pub(super) const INDEXING: Indexing =
-    Indexing { message: message_vector, title: |title| Some(vector(&title.to_lowercase())) };
+    Indexing { message: message_vector, title: |title| Some(vector(&folded(title))) };
 
 /// Does the same as [`INDEXING`], for messages that [`index`] adds.
 pub(super) const INDEXING_LATER: Indexing = Indexing { message: |_| None, ..INDEXING };
@@ -47,13 +47,15 @@ pub(super) async fn index(
     Ok(())
 }
 
-fn message_vector(message: &Message) -> Option<String> {
+pub(super) fn message_vector(message: &Message) -> Option<String> {
     searched_text(message).map(|text| vector(&text))
 }
 
-fn vector(text: &str) -> String {
+/// Returns the words of a folded text.
+pub(super) fn vector(text: &str) -> String {
     let words = indexed_words(&indexed(text));
-    words.iter().zip(1..).map(|(word, position)| format!("'{OWNER}{word}':{position} ")).collect()
+    let words = words.iter().zip(1..);
+    words.map(|(word, position)| format!("'{OWNER}{}':{position} ", word.text)).collect()
 }
 
 /// Returns the `tsquery` that finds texts with all terms; `None` if no term has a word.
@@ -73,36 +75,37 @@ pub(super) fn query(terms: &[String]) -> Option<String> {
 fn phrase(separated: &str, is_last: bool) -> Option<String> {
     let mut words = indexed_words(separated);
     // The word before the last character also has that character.
-    if words.len() > 1 && is_pair(&words[words.len() - 2]) {
+    if words.len() > 1 && words[words.len() - 2].is_pair {
         words.pop();
     }
     let last = words.last()?;
-    let is_prefix = if is_ideograph(last) { !is_pair(last) } else { is_last && is_completed(last) };
-    let words: Vec<_> = words.iter().map(|word| format!("'{OWNER}{word}'")).collect();
+    let is_prefix =
+        if is_ideograph(&last.text) { !last.is_pair } else { is_last && is_completed(&last.text) };
+    let words: Vec<_> = words.iter().map(|word| format!("'{OWNER}{}'", word.text)).collect();
     Some(words.join(" <-> ") + if is_prefix { ":*" } else { "" })
 }
 
+struct IndexedWord {
+    text: String,
+    /// True for two characters of a script without spaces.
+    is_pair: bool,
+}
+
 /// Returns words in the form in which the index has them. There is one for each word of [`separated`].
-fn indexed_words(separated: &str) -> Vec<String> {
+fn indexed_words(separated: &str) -> Vec<IndexedWord> {
     let mut words = separated.split(' ').filter(|word| !word.is_empty()).peekable();
     let mut indexed = Vec::new();
     while let Some(word) = words.next() {
-        let mut word: String = word.chars().take(MAX_WORD_CHARS).collect();
-        if is_ideograph(&word) {
-            word.extend(words.peek().copied().filter(|next| is_ideograph(next)));
-        }
-        indexed.push(word);
+        let next = words.peek().filter(|next| is_ideograph(word) && is_ideograph(next));
+        let texts = [Some(&word), next].into_iter().flatten();
+        let text = texts.flat_map(|text| text.chars().take(MAX_WORD_CHARS)).collect();
+        indexed.push(IndexedWord { text, is_pair: next.is_some() });
     }
     indexed
 }
 
 fn is_ideograph(word: &str) -> bool {
     word.chars().next().is_some_and(words::is_ideograph)
-}
-
-/// Returns whether a word is two characters of a script without spaces.
-fn is_pair(word: &str) -> bool {
-    is_ideograph(word) && word.chars().nth(1).is_some()
 }
 
 #[cfg(test)]
@@ -118,6 +121,7 @@ mod tests {
         assert_eq!(vector("what's up"), "'@what':1 '@s':2 '@up':3 ");
         assert_eq!(vector("今天gpt,好"), "'@今天':1 '@天':2 '@gpt':3 '@好':4 ");
         assert_eq!(vector("'\\:"), "");
+        assert_eq!(vector("ที่นี่"), "'@ที่นี่':1 '@นี่':2 ");
         assert_eq!(vector(&"ü".repeat(9000)).chars().count(), "'@':1 ".len() + MAX_WORD_CHARS);
     }
 

@@ -64,6 +64,7 @@ const SET_FEEDBACK: &str = "
         AND number = (SELECT MAX(number) FROM agui_messages WHERE thread = :thread AND id = :message)";
 
 const SET_DELIVERED: &str = "UPDATE agui_runs SET delivered = ? WHERE number = ?";
+const SET_ALIAS: &str = "UPDATE agui_runs SET alias = ? WHERE number = ?";
 const RAISE_VERSION: &str =
     "UPDATE agui_threads SET version = version + 1 WHERE number = ? RETURNING version";
 
@@ -195,6 +196,17 @@ impl Store for SqliteStore {
             tx.execute(SET_DELIVERED, (delivered, run))?;
             one(tx.conn, RAISE_VERSION, [thread], |row| Ok(row.get(0)?))
         };
+        self.writer.write(JobOwner::OfThread(thread), set).await
+    }
+
+    async fn set_alias(
+        &self,
+        thread: ThreadNumber,
+        run: RunNumber,
+        alias: &RunId,
+    ) -> StoreResult<()> {
+        let alias = name_to_text(alias).into_owned();
+        let set = move |tx: &mut Tx<'_>| tx.execute(SET_ALIAS, (&alias, run)).map(drop);
         self.writer.write(JobOwner::OfThread(thread), set).await
     }
 

@@ -12,9 +12,10 @@ use super::{
     files::{DatabaseFiles, file_error},
     reader::Readers,
     reserve::{DiskReserve, disk_space},
+    search::MAKE_INDEX,
     writer::{Numbers, SqliteWriter},
 };
-use crate::OpenError;
+use crate::{OpenError, search::INDEX_VERSION};
 use agui_base::permits::Permits;
 
 const SCHEMA_VERSION: i64 = 4;
@@ -31,6 +32,8 @@ const WRITER_SETTINGS: &str = "
     PRAGMA journal_size_limit = 67108864;";
 
 const HAS_TABLES: &str = "SELECT 1 FROM sqlite_schema WHERE name = 'agui_schema'";
+/// The version of the search index, which is not one of the tables'.
+const INDEXED_VERSION: &str = "PRAGMA user_version";
 const VERSION: &str = "SELECT MAX(version) FROM agui_schema";
 /// Numbers of 2^39 and more are damaged: the search index has no row ids for their threads.
 const NUMBERS: &str = "
@@ -82,6 +85,13 @@ fn open_tables(path: &Path) -> Result<(Connection, Numbers), OpenError> {
     let conn = connect(path).map_err(to_error)?;
     conn.execute_batch(WRITER_SETTINGS).map_err(to_error)?;
     create_or_check_tables(&conn, path)?;
+    let indexed: i64 = conn.query_row(INDEXED_VERSION, [], |row| row.get(0)).map_err(to_error)?;
+    if indexed != INDEX_VERSION {
+        let made = format!(
+            "BEGIN IMMEDIATE;\n{MAKE_INDEX}\n{INDEXED_VERSION} = {INDEX_VERSION};\nCOMMIT;"
+        );
+        conn.execute_batch(&made).map_err(to_error)?;
+    }
     let numbers = conn.query_row(NUMBERS, [], |row| {
         Ok(Numbers { next_thread: row.get(0)?, next_run: row.get(1)? })
     });

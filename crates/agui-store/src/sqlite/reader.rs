@@ -33,7 +33,9 @@ const MESSAGES_OF_RUN: &str = include_str!("sql/messages_of_run.sql");
 
 pub(super) const NEWEST_ATTEMPT: &str = "
     SELECT *, COALESCE((SELECT last FROM agui_log_ends WHERE run = number), 0) AS logged
-    FROM agui_runs WHERE thread = ? AND id = ? ORDER BY attempt DESC LIMIT 1";
+    FROM agui_runs WHERE number = COALESCE(
+        (SELECT number FROM agui_runs WHERE thread = ?1 AND id = ?2 ORDER BY attempt DESC LIMIT 1),
+        (SELECT number FROM agui_runs WHERE thread = ?1 AND alias = ?2 ORDER BY number DESC LIMIT 1))";
 
 pub(super) const ATTEMPTS: &str = "
     SELECT *, COALESCE((SELECT last FROM agui_log_ends WHERE run = number), 0) AS logged

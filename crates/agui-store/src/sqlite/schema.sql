@@ -58,6 +58,7 @@ CREATE TABLE agui_runs (
     thread INTEGER NOT NULL,
     id TEXT NOT NULL,
     attempt INTEGER NOT NULL,       -- among the runs with this id, from 1
+    alias TEXT,                     -- a second id, of a page that asked again; NULL if there is none
     asked TEXT,                     -- a digest of its request; NULL in a copied thread
     continues INTEGER NOT NULL,     -- 1: it continues the attempt before it
     agent TEXT NOT NULL,
@@ -81,6 +82,7 @@ CREATE TABLE agui_runs (
     UNIQUE (thread, id, attempt)
 );
 CREATE INDEX agui_runs_logged ON agui_runs (ended_at) WHERE has_log = 1;
+CREATE INDEX agui_runs_alias ON agui_runs (thread, alias) WHERE alias IS NOT NULL;
 
 -- In the order of time: a table keyed by run has a page to change for each run of a write.
 CREATE TABLE agui_events (
@@ -200,6 +202,5 @@ CREATE TABLE agui_owed (
     number INTEGER NOT NULL         -- how often it was promised
 ) WITHOUT ROWID;
 
--- The search index (search.rs): the words of titles and messages, without the texts. Each begins with the hash of its owner.
-CREATE VIRTUAL TABLE agui_words USING fts5 (words, content = '', tokenize = 'unicode61 remove_diacritics 2');
-INSERT INTO agui_words (agui_words, rank) VALUES ('secure-delete', 1);
+-- The search index is agui_words, which MAKE_INDEX (search.rs) makes: the words of titles and messages, without the texts. Each
+-- begins with the hash of its owner.

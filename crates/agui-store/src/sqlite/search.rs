@@ -22,7 +22,7 @@ use super::{
 };
 use crate::{
     MessageNumber, RunNumber, StoreError, StoreResult, Thread, ThreadNumber, ThreadPage, rows,
-    search::{searched_text, terms},
+    search::{folded, searched_text, terms},
     text::{name_to_text, parse_json},
     words::{indexed, is_completed, separated},
 };
@@ -52,6 +52,14 @@ const RESET: [&str; 2] = [
     "INSERT INTO agui_words (agui_words) VALUES ('delete-all')",
     "UPDATE agui_threads SET indexed = 0, indexed_title = NULL",
 ];
+
+/// Makes the index of all threads again, when they are searched. The words are in their form already, so FTS5 has only to separate
+/// them.
+pub(super) const MAKE_INDEX: &str = "
+    DROP TABLE IF EXISTS agui_words;
+    CREATE VIRTUAL TABLE agui_words USING fts5 (words, content = '', tokenize = 'ascii');
+    INSERT INTO agui_words (agui_words, rank) VALUES ('secure-delete', 1);
+    UPDATE agui_threads SET indexed = 0, indexed_title = NULL;";
 
 const FIND: &str = include_str!("sql/search.sql");
 
@@ -195,7 +203,7 @@ fn write_title(
     owner: &str,
     title: Option<&str>,
 ) -> StoreResult<()> {
-    title.map_or(Ok(()), |title| write(tx, sql, thread.0 << MESSAGE_BITS, owner, title))
+    title.map_or(Ok(()), |title| write(tx, sql, thread.0 << MESSAGE_BITS, owner, &folded(title)))
 }
 
 fn write_message(

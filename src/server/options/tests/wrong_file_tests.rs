@@ -188,12 +188,13 @@ fn a_wrong_file_is_refused_with_the_line_and_the_nearest_name() {
         ("[record]\nmax_files = 0", "my.toml:2:1: record.max_files: at least 1 is needed"),
         ("[files]\nurl_days = 0", "my.toml:2:1: files.url_days: at least 1 is needed"),
         (
-            "[files]\npublic_url = \"chat.example.com\"",
-            "my.toml:2:1: files.public_url: \"chat.example.com\" is not a URL such as \"https://chat.example.com\"",
+            "[server]\npublic_url = \"chat.example.com\"",
+            "my.toml:2:1: server.public_url: \"chat.example.com\" is not a URL such as \"https://chat.example.com\"",
         ),
         (
-            "[server]\npublic_url = \"http://chat.example.com\"",
-            "my.toml:2:1: server.public_url: \"http://chat.example.com\" is not a URL such as \"https://",
+            "[mcp.a]\nurl = \"https://h/\"\nlogin = \"person\"\n[secrets]\nkey_env = \"K\"\n\
+             [server]\npublic_url = \"http://chat.example.com\"",
+            "my.toml:3:1: mcp.a.login: [server] public_url has to be https: http is for this machine only",
         ),
         (
             "[mcp.a]\nurl = \"https://h/\"\nlogin = \"person\"",

@@ -46,8 +46,8 @@ impl Mender {
         }
     }
 
-    /// Returns the id of the call that an endpoint announces again: one of a snapshot of this run, or after a reply, one
-    /// of the thread that has no result.
+    /// Returns the id of the call that an endpoint announces again: one of a snapshot of this run, one that the newest
+    /// messages decide, or after a reply, one of the thread that has no result.
     fn known_call(&self, theirs: &ToolCallId, name: &str) -> Option<ToolCallId> {
         if self.calls.contains_key(theirs) {
             return None;
@@ -57,7 +57,8 @@ impl Mender {
         }
         let (id, known) = self.ids.earlier_call(theirs)?;
         let has_result = self.ids.history.iter().any(|message| is_result_of(message, id));
-        (self.is_reply && known == name && !has_result).then(|| id.clone())
+        let is_again = self.decided.contains(id) || (self.is_reply && !has_result);
+        (known == name && is_again).then(|| id.clone())
     }
 
     /// Gives a new call its id, its parent and its owner.

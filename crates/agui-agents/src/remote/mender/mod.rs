@@ -22,7 +22,7 @@ use self::{
 };
 use agui_base::repairs::{Partner, Repair, repaired};
 use agui_protocol::{
-    Event, EventType, MessageId, Messages, Role, RunAgentInput, SubagentRunId, ToolCallId,
+    Event, EventType, Message, MessageId, Messages, Role, RunAgentInput, SubagentRunId, ToolCallId,
     event::{
         EncryptedValueSubtype, ReasoningEncryptedValue, RunFinished, RunOutcome, StepFinished,
         StepStarted, SubagentStarted,
@@ -34,6 +34,8 @@ pub(super) struct Mender {
     ids: EndpointIds,
     /// True if the run replies to an interrupt.
     is_reply: bool,
+    /// The calls of the endpoint's own tools that the newest messages answer, such as an approval at Agno.
+    decided: HashSet<ToolCallId>,
     texts: HashMap<MessageId, StreamedMessage>,
     reasoning: HashMap<MessageId, StreamedMessage>,
     spans: HashMap<MessageId, StreamedSpan>,
@@ -70,12 +72,36 @@ pub(super) fn restore_ids(messages: &mut Messages) {
     }
 }
 
+/// Returns the calls that the newest messages answer, except those of the page's tools. An endpoint may announce such a
+/// call again and run it, while a page's call with an earlier id is a new one.
+fn decided_calls(input: &RunAgentInput) -> HashSet<ToolCallId> {
+    let answered: HashSet<&ToolCallId> = input
+        .messages
+        .iter()
+        .rev()
+        .map_while(|message| match message {
+            Message::Tool(answer) => Some(&answer.tool_call_id),
+            _ => None,
+        })
+        .collect();
+    if answered.is_empty() {
+        return HashSet::new();
+    }
+    let is_page_tool = |name: &str| input.tools.iter().any(|tool| tool.name == name);
+    let calls = input.messages.iter().flat_map(Message::tool_calls);
+    calls
+        .filter(|call| answered.contains(&call.id) && !is_page_tool(&call.function.name))
+        .map(|call| call.id.clone())
+        .collect()
+}
+
 impl Mender {
     /// Creates the mender of a run with this input. The ids in `retracted` are not used again.
     pub(super) fn new(input: &RunAgentInput, retracted: HashSet<String>) -> Self {
         Self {
             ids: EndpointIds::new(input.messages.clone(), retracted),
             is_reply: !input.resume.is_empty(),
+            decided: decided_calls(input),
             texts: HashMap::new(),
             reasoning: HashMap::new(),
             spans: HashMap::new(),

@@ -182,6 +182,33 @@ fn a_call_whose_id_is_used_again_after_its_result_is_a_new_one() {
     );
 }
 
+/// Agno asks by a call of its own tool without a result. A tool message is the approval; then Agno announces the call
+/// again, and runs it (recorded from agno 3.1.10).
+#[test]
+fn a_call_that_a_message_of_the_page_approves_is_not_announced_again() {
+    let approval = json!({ "id": "p", "role": "tool", "toolCallId": "call-b1f02f72", "content": r#"{"accepted":true}"# });
+    let thread =
+        json!([user("u", "pay 5"), assistant_with_call("a", "call-b1f02f72", "pay"), approval]);
+    let events = json!([
+        { "type": "TEXT_MESSAGE_START", "messageId": "b", "role": "assistant" },
+        { "type": "TEXT_MESSAGE_END", "messageId": "b" },
+        { "type": "TOOL_CALL_START", "toolCallId": "call-b1f02f72", "toolCallName": "pay", "parentMessageId": "b" },
+        { "type": "TOOL_CALL_ARGS", "toolCallId": "call-b1f02f72", "delta": "{}" },
+        { "type": "TOOL_CALL_END", "toolCallId": "call-b1f02f72" },
+        result("call-b1f02f72", "call-b1f02f72", "paid 5"),
+    ]);
+    let calls = |input: &RunAgentInput| {
+        let mut events = short(&mended(input, events.clone()));
+        events.retain(|event| event.starts_with("TOOL"));
+        events
+    };
+    let mut input = input(thread);
+    assert_eq!(calls(&input), ["TOOL_CALL_RESULT call-b1f02f72"]);
+    // A page's call with the id of an earlier one is a new call.
+    input.tools = serde_json::from_value(json!([{ "name": "pay", "description": "" }])).unwrap();
+    assert_eq!(calls(&input)[0], "TOOL_CALL_START call-b1f02f72_agui2");
+}
+
 #[test]
 fn messages_go_on_after_their_end_and_begin_without_a_start() {
     let [start, content, end] = text("a", "x");

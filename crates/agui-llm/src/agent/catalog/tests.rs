@@ -48,14 +48,15 @@ fn the_application_can_force_a_call_of_its_own_tool() {
     let choice = |name: &str| {
         let model = Scripted::new([done([text(0, "2")])]);
         let mut input = ask("Suggest something.");
-        let tool = json!({ "name": "copilotkitSuggest", "description": "", "parameters": { "type": "object" } });
+        let tool =
+            json!({ "name": "suggest", "description": "", "parameters": { "type": "object" } });
         input.tools = vec![serde_json::from_value(tool).unwrap()];
         input.forwarded_props =
             Some(json!({ "toolChoice": { "type": "function", "function": { "name": name } } }));
         play(LlmAgent::new(model.clone()).tools(increment(Approval::NotNeeded)), input);
         model.requests()[0].tool_choice.clone()
     };
-    assert_eq!(choice("copilotkitSuggest"), ToolChoice::Tool("copilotkitSuggest".into()));
+    assert_eq!(choice("suggest"), ToolChoice::Tool("suggest".into()));
     assert_eq!(choice("increment"), ToolChoice::Auto, "the server decides about its own tools");
     assert_eq!(choice("unknown"), ToolChoice::Auto);
 }

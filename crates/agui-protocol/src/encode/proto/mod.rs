@@ -10,22 +10,28 @@ mod payload;
 mod writer;
 
 use self::{fields::fields, writer::Writer};
-use super::StreamVersion;
+use super::{client_traits::ClientTraits, downgrade::Downgraded};
 use crate::{Event, EventType, event::BaseEvent};
 
 /// Writes events as protobuf frames.
 #[derive(Debug, Default)]
 pub struct Proto {
-    pub(super) version: StreamVersion,
+    pub(super) traits: ClientTraits,
 }
 
 impl Proto {
     /// Appends an event's frame.
     pub fn event(&mut self, event: &Event, out: &mut Vec<u8>) {
+        let downgraded = self.traits.downgrade(event);
+        let event = match &downgraded {
+            Downgraded::Unchanged => event,
+            Downgraded::Changed(event) => event,
+            Downgraded::LeftOut => return,
+        };
         let start = out.len();
         out.extend_from_slice(&[0; 4]);
         let mut writer = Writer { out: std::mem::take(out) };
-        encode(&self.version.event(event), &mut writer);
+        encode(event, &mut writer);
         *out = writer.out;
         match u32::try_from(out.len() - start - 4) {
             Ok(length) => out[start..start + 4].copy_from_slice(&length.to_be_bytes()),

@@ -1,5 +1,5 @@
-//! Recognises messages that a client sends again under new ids: Microsoft's Agent Framework renames
-//! user messages, TanStack AI renames reasoning.
+//! Recognises messages that a client sends again under new ids: some rename the user's messages in
+//! each request, others reasoning.
 
 use super::{
     super::branch::Branch,

@@ -83,6 +83,7 @@ fn of(messages: &[Message]) -> ClientList<'_> {
         messages,
         anonymous: &[],
         shows_retracted: false,
+        came_during: None,
         replies_to_interrupt: false,
         answered_calls: Vec::new(),
     }
@@ -221,7 +222,7 @@ fn an_undelivered_tool_call_is_continued_but_an_answer_is_not() {
     ];
     gives(&branch(lost.clone()), &[user("u1")], BranchCase::Unseen, &["u1", "a1", "t1"]);
     let answered = lost.into_iter().chain([(answer("a2"), UNDELIVERED)]);
-    gives(&branch(answered), &[user("u1")], BranchCase::Branches, &["u1"]);
+    gives(&branch(answered), &[user("u1")], BranchCase::Branches, &["u1", "a1", "t1"]);
 }
 
 #[test]

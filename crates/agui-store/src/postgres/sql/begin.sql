@@ -31,6 +31,8 @@ WITH new AS (
         AND new.version = CASE WHEN t.version BETWEEN 0 AND 1099511627776 THEN t.version ELSE 0 END
         AND NOT EXISTS (SELECT 1 FROM agui_runs AS r WHERE r.thread = new.number AND r.id = new.run_id
             AND r.asked = new.asked AND r.number > new.known)
+        AND NOT EXISTS (SELECT 1 FROM agui_runs AS r WHERE r.thread = new.number AND r.alias = new.run_id
+            AND r.asked = new.asked AND r.number > new.known)
         AND t.messages + run.count <= new.max_messages AND t.bytes + new.bytes + new.updated_bytes <= new.max_bytes
     RETURNING t.number, t.owner, t.run, t.messages, t.messages - run.count AS before, t.head, t.state
 ), updated AS (

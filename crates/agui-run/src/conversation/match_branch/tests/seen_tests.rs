@@ -1,6 +1,7 @@
 //! What a client has seen although its list does not show it, and what it shows although the branch does not have it.
 
 use super::*;
+use agui_protocol::{ContentPart, PartSource};
 
 #[test]
 fn activities_that_are_a_whole_answer_are_shown_by_the_message_before_them() {
@@ -76,4 +77,74 @@ fn a_result_that_is_the_reply_to_an_interrupt_is_left_out() {
     let mut other = BranchMatch { case, kept: 1, updated, appended, client_differs: false };
     other.leave_out_replies(&replied);
     assert_eq!((other.appended, other.client_differs), (left, true));
+}
+
+#[test]
+fn words_in_place_of_parts_that_a_client_cannot_read_change_nothing() {
+    let image = ContentPart::image(PartSource::Url {
+        value: "https://a.test/b.png".into(),
+        mime_type: None,
+    });
+    let parts = Message::user("u1", MessageContent::Parts(vec![ContentPart::text("Look:"), image]));
+    let stored = stored(&[parts.clone(), answer("a1")]);
+    let asks = |text: &str| [Message::user("u1", text), answer("a1"), user("u2")];
+    let held = asks("Look:\n\n[image]");
+    assert_eq!(gives(&stored, &held, BranchCase::Continues, &["u1", "a1", "u2"])[0], parts);
+    let edited = asks("Look there:\n\n[image]");
+    assert_eq!(gives(&stored, &edited, BranchCase::Continues, &["u1", "a1", "u2"])[0], edited[0]);
+}
+
+#[test]
+fn a_client_has_not_seen_the_ends_of_runs_that_were_running_when_its_request_came() {
+    let of_run = |run| MessageOrigin::Run { run: RunNumber(run), delivered: true };
+    let stored = branch([
+        (user("u0"), MessageOrigin::Client),
+        (answer("a0"), of_run(1)),
+        (user("u1"), MessageOrigin::Client),
+        (answer("a1"), of_run(2)),
+        (user("u2"), MessageOrigin::Client),
+        (answer("a2"), of_run(3)),
+    ]);
+    let shows = [user("u0"), answer("a0"), user("u1")];
+    let with =
+        |more: &[&str]| [&shows[..], &more.iter().map(|id| user(id)).collect::<Vec<_>>()].concat();
+    for (first, client, case) in [
+        (Some(2), with(&["u2", "u3"]), BranchCase::Unseen),
+        // Another tab, which has not seen u2 either.
+        (Some(2), with(&["u3"]), BranchCase::Unseen),
+        (Some(3), with(&["u3"]), BranchCase::Branches),
+        (None, with(&["u3"]), BranchCase::Branches),
+        // Another answer is asked for.
+        (Some(2), with(&[]), BranchCase::Branches),
+        // An edit: u1 came before the request.
+        (Some(2), vec![user("u0"), answer("a0"), user("u3")], BranchCase::Branches),
+    ] {
+        let list = ClientList { came_during: first.map(RunNumber), ..of(&client) };
+        let matched = match_branch(&stored, &list);
+        assert_eq!(matched.case, case, "{first:?} {client:?}");
+        let kept = if case == BranchCase::Unseen { 6 } else { matched.kept };
+        assert_eq!(matched.kept, kept, "all messages stay");
+    }
+}
+
+#[test]
+fn another_answer_of_a_run_that_broke_off_keeps_the_results_of_its_calls() {
+    let stored = |origin| {
+        branch([
+            (user("u1"), MessageOrigin::Client),
+            (calling("a1", &["c"]), origin),
+            (result("t1", "c", "paid"), origin),
+            (answer("a2"), origin),
+        ])
+    };
+    let matched = |origin, client: &[Message]| {
+        let stored = stored(origin);
+        let matched = match_branch(&stored, &of(client));
+        (matched.case, ids(&list(&stored, client, &matched)).join(" "), matched.client_differs)
+    };
+    let branches = |ids: &str, differs| (BranchCase::Branches, ids.to_owned(), differs);
+    assert_eq!(matched(UNDELIVERED, &[user("u1")]), branches("u1 a1 t1", true));
+    assert_eq!(matched(DELIVERED, &[user("u1")]), branches("u1", false));
+    let edited = [Message::user("u1", "Pay 5")];
+    assert_eq!(matched(UNDELIVERED, &edited), branches("u1", false));
 }

@@ -1,0 +1,5 @@
+//! What is particular to single clients.
+
+mod copilotkit;
+mod named_events;
+mod old_sdks;
