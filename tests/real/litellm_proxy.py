@@ -1,6 +1,7 @@
 """LiteLLM's proxy before a server with chat completions: litellm_proxy.py URL KEY."""
 
 import json
+import logging
 import os
 import sys
 import tempfile
@@ -22,5 +23,8 @@ with open(os.environ["CONFIG_FILE_PATH"], "w") as file:
     json.dump({"model_list": [{"model_name": "smollm2", "litellm_params": server}]}, file)
 
 from litellm.proxy.proxy_server import app
+
+# It writes each error that a test asks for.
+logging.disable()
 
 serve.serve(app)
