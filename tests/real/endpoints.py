@@ -1,26 +1,15 @@
 """AG-UI endpoints of other frameworks, each with an agent that answers with every message that the framework remembers.
 
 A graph of LangGraph with a checkpointer at /langgraph, an agent of Google's ADK with its sessions at /adk. At /payment, a graph
-whose tool asks a person before it pays. Prints its URL, and ends with its standard input. No model is asked, and no address but loopback.
+whose tool asks a person before it pays. No model is asked.
 """
 
 import os
-import sys
-import threading
+
+import serve
 
 os.environ.update(LANGSMITH_TRACING="false", LANGCHAIN_TRACING_V2="false", OTEL_SDK_DISABLED="true")
 
-
-def refuse_other_addresses(event, arguments):
-    if event == "socket.connect" and isinstance(address := arguments[1], tuple):
-        if address[0] not in ("127.0.0.1", "::1"):
-            print(f"refused a connection to {address}", file=sys.stderr)
-            os._exit(1)
-
-
-sys.addaudithook(refuse_other_addresses)
-
-import uvicorn
 from ag_ui_adk import ADKAgent, add_adk_fastapi_endpoint
 from ag_ui_langgraph import LangGraphAgent, add_langgraph_fastapi_endpoint
 from fastapi import FastAPI
@@ -91,18 +80,4 @@ add_langgraph_fastapi_endpoint(app, asks, "/payment")
 adk = ADKAgent(adk_agent=Recall(name="recall"), app_name="recall", use_in_memory_services=True)
 add_adk_fastapi_endpoint(app, adk, path="/adk")
 
-
-class Server(uvicorn.Server):
-    async def startup(self, sockets=None):
-        await super().startup(sockets)
-        port = self.servers[0].sockets[0].getsockname()[1]
-        print(f"http://127.0.0.1:{port}", flush=True)
-
-
-def end_with_input():
-    sys.stdin.read()
-    os._exit(0)
-
-
-threading.Thread(target=end_with_input, daemon=True).start()
-Server(uvicorn.Config(app, host="127.0.0.1", port=0, log_level="warning")).run()
+serve.serve(app)

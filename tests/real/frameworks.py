@@ -1,21 +1,19 @@
 """AG-UI endpoints of Pydantic AI, LlamaIndex, Strands and Agno, with the same model and tools.
 
-The model calls the tool that a message starts with, says what a tool has returned, and otherwise says all that the user has said. Prints
-its URL, and ends with its standard input.
+The model calls the tool that a message starts with, says what a tool has returned, and otherwise says all that the user has said.
 """
 
 import json
 import logging
 import os
-import sys
-import threading
+
+import serve
 
 # Strands says there that a response ends in another task than it began in.
 logging.getLogger("opentelemetry.context").setLevel(logging.CRITICAL + 1)
 os.environ.update(AGNO_TELEMETRY="false", OTEL_SDK_DISABLED="true")
 
 import strands
-import uvicorn
 from ag_ui_strands import StrandsAgent, add_strands_fastapi_endpoint
 from agno.agent import Agent as AgnoAgent
 from agno.db.in_memory import InMemoryDb
@@ -178,17 +176,4 @@ app.include_router(AGUI(agent=agno, prefix="/agno").get_router())
 async def run_pydantic(request: Request):
     return await AGUIAdapter.dispatch_request(request, agent=pydantic)
 
-
-class Server(uvicorn.Server):
-    async def startup(self, sockets=None):
-        await super().startup(sockets)
-        print(f"http://127.0.0.1:{self.servers[0].sockets[0].getsockname()[1]}", flush=True)
-
-
-def end_with_input():
-    sys.stdin.read()
-    os._exit(0)
-
-
-threading.Thread(target=end_with_input, daemon=True).start()
-Server(uvicorn.Config(app, host="127.0.0.1", port=0, log_level="warning")).run()
+serve.serve(app)

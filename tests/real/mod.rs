@@ -1,10 +1,10 @@
 //! Partners without a fake: these tests run the programs that people use, because a fake could only
 //! repeat assumptions about them.
 //!
-//! The endpoints in Python are in `endpoints.py`, llama.cpp is started by `llama.py`. `tests/run.sh --all`
-//! installs their packages (`requirements.txt`, `llama.txt`).
+//! The endpoints in Python are in `endpoints.py`. llama.cpp is started by `llama.py`, LiteLLM by `litellm_proxy.py`.
+//! `tests/run.sh --all` installs their packages (`requirements.txt`, `llama.txt`, `litellm.txt`).
 
-mod llama;
+mod models;
 
 use std::{path::Path, process::Stdio, time::Duration};
 

@@ -407,3 +407,32 @@ fn options_that_the_api_lacks_are_refused() {
         assert!(new(change).unwrap().contains(name), "{name}");
     }
 }
+
+/// The stream is llama.cpp's: it has no indices, and says `completed` of an answer that it has cut off at `max_output_tokens`.
+#[tokio::test]
+async fn an_answer_of_llama_cpp_that_reaches_the_limit_is_cut_off() {
+    let message = json!({"type": "message", "status": "completed", "id": "msg_1", "role": "assistant",
+        "content": [{"type": "output_text", "annotations": [], "logprobs": [], "text": "The city"}]});
+    let events = [
+        json!({"type": "response.created", "response": {"id": "resp_1", "object": "response", "status": "in_progress"}}),
+        json!({"type": "response.output_item.added", "item": {"content": [], "id": "msg_1", "role": "assistant", "status": "in_progress", "type": "message"}}),
+        json!({"type": "response.content_part.added", "item_id": "msg_1", "part": {"type": "output_text", "text": ""}}),
+        json!({"type": "response.output_text.delta", "item_id": "msg_1", "delta": "The"}),
+        json!({"type": "response.output_text.delta", "item_id": "msg_1", "delta": " city"}),
+        json!({"type": "response.output_item.done", "item": message}),
+        json!({"type": "response.completed", "response": {"id": "resp_1", "object": "response", "status": "completed", "output": [message],
+            "usage": {"input_tokens": 18, "output_tokens": 2, "total_tokens": 20, "input_tokens_details": {"cached_tokens": 3}}}}),
+    ];
+    let provider = Provider::start().await;
+    for (max_tokens, reason) in
+        [(Some(2), StopReason::Length), (Some(3), StopReason::Done), (None, StopReason::Done)]
+    {
+        let chat =
+            OpenAi::responses(options(&provider, "m", |options| options.max_tokens = max_tokens))
+                .unwrap();
+        provider.answer(stream(&events));
+        let (events, error) = ask(&chat).await;
+        assert!(error.is_none(), "{error:?}");
+        assert_eq!(events.last(), Some(&ModelEvent::Stop(reason)), "{max_tokens:?}");
+    }
+}

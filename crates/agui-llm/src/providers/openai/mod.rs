@@ -6,6 +6,7 @@ pub(super) mod warnings;
 use std::sync::Arc;
 
 use http::{HeaderMap, HeaderName, header::AUTHORIZATION};
+use serde_json::Value;
 
 use self::api::OpenAiApi;
 use super::{
@@ -203,7 +204,10 @@ impl Model for OpenAi {
             }
             OpenAiApi::Responses => {
                 let body = responses::request::body(options, &request);
-                transport.stream(&body, request.trace, move || ResponsesDecoder::new(&model))
+                let max_tokens = body.json.get("max_output_tokens").and_then(Value::as_u64);
+                transport.stream(&body, request.trace, move || {
+                    ResponsesDecoder::new(&model).with_max_tokens(max_tokens)
+                })
             }
         })
     }

@@ -27,6 +27,8 @@ const MAX_IDS: usize = 1024;
 #[derive(Default)]
 pub(crate) struct ResponsesDecoder {
     model: String,
+    /// The largest number of output tokens, if the request sets one.
+    max_tokens: Option<u64>,
     /// The open items by their index in the output.
     open: BTreeMap<u64, OpenItem>,
     /// The indices by the ids of items, for events without an index.
@@ -44,6 +46,10 @@ pub(crate) struct ResponsesDecoder {
 impl ResponsesDecoder {
     pub(crate) fn new(model: &str) -> Self {
         Self { model: model.to_owned(), ..Self::default() }
+    }
+
+    pub(crate) fn with_max_tokens(self, max_tokens: Option<u64>) -> Self {
+        Self { max_tokens, ..self }
     }
 
     /// Returns the index of an event's item. llama.cpp and LiteLLM leave it out: then it is that of the item with the same
@@ -152,7 +158,12 @@ impl ResponsesDecoder {
             // The items come with the whole response alone, or its text as in the SDKs.
             self.items_of(response, output)?;
         }
-        output.usage(response.get("usage").and_then(|value| usage(&self.model, value)));
+        let usage = response.get("usage").and_then(|value| usage(&self.model, value));
+        // llama.cpp completes an answer that it has cut off.
+        let has_reached_limit = self
+            .max_tokens
+            .is_some_and(|max| usage.as_ref().and_then(|usage| usage.output_tokens) >= Some(max));
+        output.usage(usage);
         let status = text(response, "status");
         let reason = response.pointer("/incomplete_details/reason").and_then(Value::as_str);
         self.stop = Some(match (text(event, "type"), status, reason) {
@@ -168,6 +179,7 @@ impl ResponsesDecoder {
             }
             (_, _, Some("content_filter")) => StopReason::Filtered,
             ("response.incomplete", ..) | (_, "incomplete", _) => StopReason::Length,
+            _ if has_reached_limit => StopReason::Length,
             _ if output.has_calls => StopReason::Calls,
             _ if self.refused => StopReason::Refused,
             _ => StopReason::Done,
