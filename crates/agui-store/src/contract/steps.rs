@@ -310,7 +310,7 @@ pub fn is_lost<T: std::fmt::Debug>(result: Result<T, StoreError>) -> bool {
 }
 
 /// Returns leases that differ from a valid one in thread, run and holder.
-pub fn wrong_leases(lease: &Lease) -> [Lease; 3] {
+pub(super) fn wrong_leases(lease: &Lease) -> [Lease; 3] {
     [
         Lease { thread: ThreadNumber(lease.thread.0 + 1000), ..lease.clone() },
         Lease { run: RunNumber(lease.run.0 + 1000), ..lease.clone() },
@@ -319,7 +319,7 @@ pub fn wrong_leases(lease: &Lease) -> [Lease; 3] {
 }
 
 /// Returns a reply that approves.
-pub fn approves(interrupt: &str) -> ResumeEntry {
+pub(super) fn approves(interrupt: &str) -> ResumeEntry {
     ResumeEntry {
         interrupt_id: interrupt.into(),
         status: ResumeStatus::Resolved,
