@@ -11,7 +11,6 @@ use super::{
         asked::RequestDigest,
         branch::LoadedThread,
         plan::{ClientInput, Plan, Planned, name_messages},
-        repeated::{Repeated, newest_continuing},
         snapshots::remove_placeholders,
         title::title_of,
     },
@@ -22,17 +21,15 @@ use super::{
     options::ConcurrentRuns,
     persist::stored_request::StoredRequest,
     request::{RunRequest, StartedRun},
-    restate::{RestatedRun, StoredEnd},
+    restate::RestatedRun,
     runs::Runs,
     turn::{live_run::RunTrigger, queue::RunPlace, thread_core::ThreadCore},
 };
 use agui_agent::AgentEffects;
-use agui_base::complete_on_drop::CompleteOnDrop;
-use agui_protocol::Message;
+use agui_base::{RunErrorCode, complete_on_drop::CompleteOnDrop};
 use agui_store::{
-    BeginOutcome, Begun, EndedRun, Lease, LostRun, MessageNumber, Millis, NewRun, RunNumber,
-    RunRecord, RunStatus, SharedStore, StoreError, ThreadKey, ThreadNumber, ThreadParts,
-    ThreadSize, Topic, host::now,
+    BeginOutcome, Begun, Lease, LostRun, Millis, NewRun, QueuedRun, RunNumber, RunRecord,
+    SharedStore, StoreError, ThreadKey, ThreadNumber, ThreadParts, ThreadSize, Topic, host::now,
 };
 
 /// The first and the longest interval of polling a thread that another process uses, while no signals arrive.
@@ -48,19 +45,25 @@ pub(super) struct Admission {
     pub(super) place: RunPlace,
     pub(super) request: RunRequest,
     /// The positions of the client's messages that came without an id.
-    anonymous: Vec<usize>,
+    pub(super) anonymous: Vec<usize>,
     /// The thread as it was last read; `None` if it is assumed to be new.
     pub(super) loaded: Option<LoadedThread>,
     /// True if `loaded` was read for this run, so that it is not older than the request.
-    is_read: bool,
+    pub(super) is_read: bool,
     /// True if retracted messages of the client were left out.
     shows_retracted: bool,
     /// True if the client sent data that were stored as files.
     pub(super) had_inline_media: bool,
     /// The newest run of the same request that is not the reason to refuse this one.
-    known: RunNumber,
+    pub(super) known: RunNumber,
     /// True if the run retries an attempt.
-    retries: bool,
+    pub(super) retries: bool,
+    /// The thread on which it has waited for another run.
+    waits_for: Option<ThreadNumber>,
+    /// The queued run that this one was.
+    pub(super) queued: Option<QueuedRun>,
+    /// The reason why the agent does not run.
+    pub(super) failure: Option<(RunErrorCode, String)>,
 }
 
 /// A run as it has begun in the store.
@@ -72,7 +75,7 @@ pub(super) struct BegunRun {
 }
 
 /// What a request gets whose earlier run has ended.
-enum Repetition {
+pub(super) enum Repetition {
     Restated(RestatedRun),
     /// It begins a new attempt.
     Anew(Box<Admission>),
@@ -83,6 +86,10 @@ enum BeginAttempt {
     Begun(StartedRun),
     /// The same request has an ended run.
     Known(Box<Admission>, Box<RunRecord>),
+    /// The queued run has begun elsewhere, or was removed.
+    Dequeued(Box<Admission>),
+    /// Another process holds a queued run before this one.
+    Behind(Box<Admission>),
     /// Another process runs `run` on the thread. The lease is `Some` if that run is lost.
     Busy(Box<Admission>, Box<RunRecord>, Option<Lease>),
 }
@@ -93,33 +100,20 @@ impl Runs {
         threads: &Arc<ThreadCore>,
         key: ThreadKey,
         place: RunPlace,
-        mut request: RunRequest,
+        request: RunRequest,
     ) -> Result<StartedRun, StartError> {
-        threads.check_stored_bytes(&key.owner).await?;
-        let deadline = Instant::now() + threads.options.queue_timeout;
+        let mut admission = Admission::prepare(self, threads, key, place, request).await?;
+        admission.take_cached().await?;
+        self.begin_in_turn(admission).await
+    }
+
+    /// Begins a run that has its turn in this process, once no other process runs the thread.
+    pub(super) async fn begin_in_turn(
+        self: &Arc<Self>,
+        mut admission: Box<Admission>,
+    ) -> Result<StartedRun, StartError> {
+        let deadline = Instant::now() + admission.threads.options.queue_timeout;
         let [mut poll, longest] = POLL_BACKOFF;
-        let had_inline_media = threads.absorb(&key.owner, &mut request.input.messages).await?;
-        let (loaded, bytes) = threads.cache.take(&key).unzip();
-        if let (Some(memory), Some(bytes)) = (&request.permit.memory, bytes) {
-            memory.thread(bytes).await?;
-        }
-        remove_placeholders(&mut request.input.messages);
-        let anonymous = name_messages(&mut request.input.messages);
-        let (runs, threads) = (self.clone(), threads.clone());
-        let mut admission = Box::new(Admission {
-            runs,
-            threads,
-            key,
-            place,
-            request,
-            anonymous,
-            loaded,
-            is_read: false,
-            shows_retracted: false,
-            had_inline_media,
-            known: RunNumber::default(),
-            retries: false,
-        });
         loop {
             // Completes even if the client leaves, because a run that was begun has to be ended.
             let (same, run, lost) = match CompleteOnDrop::new(admission.begin()).await? {
@@ -131,10 +125,17 @@ impl Runs {
                         continue;
                     }
                 },
+                BeginAttempt::Dequeued(queued) => return self.dequeued(queued).await,
+                BeginAttempt::Behind(queued) => {
+                    admission = queued;
+                    sleep(longest).await;
+                    continue;
+                }
                 BeginAttempt::Busy(admission, run, lost) => (admission, run, lost),
             };
             admission = same;
-            let Admission { threads, key, place, request, .. } = &*admission;
+            admission.waits_for = Some(run.thread);
+            let Admission { threads, key, request, .. } = &*admission;
             // Maintenance closes lost runs of this process.
             if let Some(lost) = lost.filter(|lost| lost.holder != threads.holder) {
                 let lost = LostRun { key: key.clone(), run_id: run.id.clone(), lease: lost };
@@ -153,9 +154,14 @@ impl Runs {
                 return Ok(followed);
             }
             admission.reject_or_supersede(&run).await?;
-            if Instant::now() >= deadline {
+            if admission.is_storable() {
+                // Boxed because it leads here again.
+                return Box::pin(self.enqueue(admission)).await;
+            }
+            if admission.queued.is_none() && Instant::now() >= deadline {
                 return Err(StartError::QueueFull);
             }
+            let Admission { threads, place, .. } = &*admission;
             tokio::select! {
                 () = threads.wait_for_free_thread(run.thread, poll) => {}
                 () = place.run.control.stopped() => {}
@@ -163,6 +169,7 @@ impl Runs {
             match place.run.control.requested() {
                 None => {}
                 Some(Stop::Shutdown) => return Err(StartError::ShuttingDown),
+                Some(Stop::ThreadDeleted) => return Err(StartError::ThreadDeleted),
                 Some(_) => return Ok(self.launch_cancelled(admission.request)),
             }
             poll = (poll * 2).min(longest);
@@ -183,6 +190,65 @@ impl ThreadCore {
 }
 
 impl Admission {
+    pub(super) fn new(
+        runs: &Arc<Runs>,
+        threads: &Arc<ThreadCore>,
+        key: ThreadKey,
+        place: RunPlace,
+        request: RunRequest,
+    ) -> Self {
+        Self {
+            runs: runs.clone(),
+            threads: threads.clone(),
+            key,
+            place,
+            request,
+            anonymous: Vec::new(),
+            loaded: None,
+            is_read: false,
+            shows_retracted: false,
+            had_inline_media: false,
+            known: RunNumber::default(),
+            retries: false,
+            waits_for: None,
+            queued: None,
+            failure: None,
+        }
+    }
+
+    /// Stores the media of a request, and names its messages.
+    pub(super) async fn prepare(
+        runs: &Arc<Runs>,
+        threads: &Arc<ThreadCore>,
+        key: ThreadKey,
+        place: RunPlace,
+        mut request: RunRequest,
+    ) -> Result<Box<Self>, StartError> {
+        threads.check_stored_bytes(&key.owner).await?;
+        let had_inline_media = threads.absorb(&key.owner, &mut request.input.messages).await?;
+        remove_placeholders(&mut request.input.messages);
+        let anonymous = name_messages(&mut request.input.messages);
+        let new = Self::new(runs, threads, key, place, request);
+        Ok(Box::new(Self { anonymous, had_inline_media, ..new }))
+    }
+
+    /// Takes the thread as the last run of this process left it.
+    pub(super) async fn take_cached(&mut self) -> Result<(), StartError> {
+        let (loaded, bytes) = self.threads.cache.take(&self.key).unzip();
+        if let (Some(memory), Some(bytes)) = (&self.request.permit.memory, bytes) {
+            memory.thread(bytes).await?;
+        }
+        self.loaded = loaded;
+        Ok(())
+    }
+
+    /// True for a message whose run continues without its page, unless it is stored already.
+    pub(super) fn is_storable(&self) -> bool {
+        self.queued.is_none()
+            && self.request.is_storable()
+            && self.threads.store.store.queue().is_some()
+    }
+
     /// Plans the run, begins and launches it. While the store says that the thread has changed,
     /// reads the thread and tries again.
     async fn begin(mut self: Box<Self>) -> Result<BeginAttempt, StartError> {
@@ -197,7 +263,7 @@ impl Admission {
                 is_reply: request.is_reply,
             };
             let plan = match Plan::make(&threads.store, key, loaded.as_ref(), client).await? {
-                Some(Planned::Begin(plan)) => plan,
+                Some(Planned::Begin(plan)) => plan.failing(self.failure.clone()),
                 Some(Planned::Restate(replies)) if self.is_read => {
                     return Ok(BeginAttempt::Begun(self.respond_without_run(&replies)));
                 }
@@ -231,6 +297,8 @@ impl Admission {
                 BeginOutcome::Busy { run, lost } => {
                     return Ok(BeginAttempt::Busy(self, Box::new(run), lost));
                 }
+                BeginOutcome::Dequeued => return Ok(BeginAttempt::Dequeued(self)),
+                BeginOutcome::Behind => return Ok(BeginAttempt::Behind(self)),
                 BeginOutcome::Changed => self.load().await?,
             }
         }
@@ -251,50 +319,7 @@ impl Admission {
             threads.followers.try_take(&key.owner, 1).map_err(|_| StartError::TooManyFollowers)?;
         let logs = &threads.followed_logs;
         let follower = Follower::from_stored_run(logs, key.clone(), run, 0, permit);
-        Ok(Some(StartedRun::Detached { follower, snapshots: Vec::new() }))
-    }
-
-    /// Decides what this request gets, after the same request's run has ended.
-    async fn repeat(mut self: Box<Self>, same: RunRecord) -> Result<Repetition, StartError> {
-        // The memory of the request is for one copy of the thread.
-        if let Some(loaded) = self.loaded.take() {
-            self.threads.cache.put(self.key.clone(), loaded);
-        }
-        self.is_read = false;
-        let Self { threads, key, .. } = &*self;
-        let attempts = threads.store.attempts(&key.owner, same.thread, &same.id).await?;
-        let include = ThreadParts { messages: true, ..ThreadParts::default() };
-        let view = threads.store.thread(key, include).await?;
-        let view = view.filter(|view| view.thread.number == same.thread);
-        let newest_here = attempts.last().map_or(same.number, |run| run.number);
-        let (Some(attempt), Some(view)) = (newest_continuing(attempts, same.number), view) else {
-            // The thread was deleted in the meantime.
-            return Ok(Repetition::Anew(self));
-        };
-        let is_newest = view.thread.run == attempt.number && attempt.number == newest_here;
-        if Repeated::of(&attempt, is_newest) == Repeated::Anew {
-            self.known = attempt.number;
-            self.retries = attempt.status != RunStatus::Finished;
-            return Ok(Repetition::Anew(self));
-        }
-        let (thread, run) = (key.id.as_str(), attempt.id.as_str());
-        tracing::info!(
-            thread,
-            run,
-            attempt = attempt.attempt,
-            "restated a run to a request that came again; a new run id would run it anew"
-        );
-        let end = threads.store.end_state(&key.owner, same.thread, EndedRun::Id(&same.id)).await?;
-        let end = end.filter(|_| attempt.number == newest_here);
-        let (head, state, open) = end.map_or((MessageNumber::default(), None, Vec::new()), |end| {
-            (end.head, end.state, end.interrupts)
-        });
-        let state = state.map(|(_, state)| state);
-        let stored = StoredEnd { view: &view, run: &attempt, head, state, open };
-        let shown = self.request.input.messages.iter().map(Message::id).collect();
-        let events = stored.events(&shown);
-        let Self { request: RunRequest { permit, .. }, .. } = *self;
-        Ok(Repetition::Restated(RestatedRun { events, permit }))
+        Ok(Some(StartedRun::Detached { follower }))
     }
 
     /// Fails, or requests the cancellation of the run of another process, by `concurrent_runs`.
@@ -348,6 +373,10 @@ impl Admission {
         }
         self.loaded = self.threads.load(&self.key).await?;
         self.is_read = true;
+        let number = self.loaded.as_ref().map(|loaded| loaded.version.number);
+        if self.waits_for.is_some() && self.waits_for != number {
+            return Err(StartError::ThreadDeleted);
+        }
         if let (Some(memory), Some(loaded)) = (memory, &self.loaded) {
             memory.read_thread(loaded.memory_bytes());
         }
@@ -383,6 +412,7 @@ impl Admission {
             answered: plan.stored_replies(loaded.as_ref()),
             asked: self.place.run.asked.as_ref().map(RequestDigest::as_str),
             known: self.known,
+            queued: self.queued.as_ref().map(|queued| queued.number),
             continues: self.retries
                 || (!input.resume.is_empty() && plan.matched.appended.is_empty()),
             request: stored,
@@ -415,9 +445,15 @@ fn stored_request(request: &RunRequest, plan: &Plan, had_inline_media: bool) -> 
     let stored = StoredRequest::new(&request.input, plan, had_inline_media);
     let stored =
         if request.permit.detached.is_none() { stored.ending_with_clients() } else { stored };
-    if request.agent.agent.can_continue() {
-        stored.with_caller(request.principal.as_ref(), &request.forwarded).to_json()
-    } else {
-        stored.to_json()
-    }
+    let stored =
+        if request.agent.agent.can_continue() { caller_of(stored, request) } else { stored };
+    stored.to_json()
+}
+
+/// Adds the caller of a request to its stored part.
+pub(super) fn caller_of<'a>(
+    stored: StoredRequest<'a>,
+    request: &'a RunRequest,
+) -> StoredRequest<'a> {
+    stored.with_caller(request.principal.as_ref(), &request.forwarded)
 }

@@ -217,7 +217,8 @@ impl Admission {
             return StartedRun::Stored(Box::new(StoredRun::new(transcribed)));
         };
         let follower =
-            Follower::from_live_log(&threads.followed_logs, key, run_id, log.clone(), None);
+            Follower::from_live_log(&threads.followed_logs, key, run_id, log.clone(), None)
+                .with_snapshots(snapshots);
         let span = run.span().clone();
         let snapshots_of_log = first.into_iter().collect();
         let transcribed = TranscribedRun::new(run, transcript, thread, held, snapshots_of_log)
@@ -225,7 +226,7 @@ impl Admission {
             .with_journal(journal)
             .watching_calls(watched);
         tokio::spawn(tracing::Instrument::instrument(detached::drive(transcribed, log), span));
-        StartedRun::Detached { follower, snapshots }
+        StartedRun::Detached { follower }
     }
 }
 

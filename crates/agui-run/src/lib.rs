@@ -29,6 +29,8 @@ mod maintenance;
 mod measured_store;
 mod options;
 pub(crate) mod persist;
+mod queued;
+mod repetition;
 mod request;
 mod restate;
 mod runs;

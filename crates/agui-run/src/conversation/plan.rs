@@ -13,6 +13,7 @@ use super::{
     resume::{ResumeRefusal, check_resume},
 };
 use crate::measured_store::MeasuredStore;
+use agui_base::RunErrorCode;
 use agui_protocol::{Interrupt, Message, MessageId, Messages, ResumeEntry, RunAgentInput};
 use agui_store::{
     BranchWrite, EndState, EndedRun, MessageNode, MessageNumber, MessageOrigin, RunNumber,
@@ -98,6 +99,17 @@ pub(crate) struct Plan {
 }
 
 impl Plan {
+    /// Lets the run end with a failure in place of its agent, if there is one.
+    pub(crate) fn failing(
+        mut self: Box<Self>,
+        failure: Option<(RunErrorCode, String)>,
+    ) -> Box<Self> {
+        if let Some((code, message)) = failure {
+            self.resume = Err(ResumeRefusal::Invalid(code, message));
+        }
+        self
+    }
+
     /// Returns whether the client shows no state, but the run starts from one.
     pub(crate) fn lacks_state(&self, input: &RunAgentInput) -> bool {
         // A client that sends no state has an empty one.
