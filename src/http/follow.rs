@@ -149,8 +149,6 @@ pub(crate) struct FollowedRun {
     /// The permit of those events.
     pub(crate) permit: ResponsePermit,
     pub(crate) skip: u64,
-    /// Sent to this client after the run's first event.
-    pub(crate) after_first: Vec<Event>,
     pub(crate) follower: Follower,
     /// The stream breaks when its credential expires. `None` for the response that starts the run, whose time is limited.
     pub(crate) caller: Option<Principal>,
@@ -159,18 +157,11 @@ pub(crate) struct FollowedRun {
 impl FollowedRun {
     /// All events of a run, for the request that starts it.
     pub(crate) fn new(follower: Follower) -> Self {
-        Self {
-            before: Vec::new(),
-            permit: ResponsePermit::NONE,
-            skip: 0,
-            after_first: Vec::new(),
-            follower,
-            caller: None,
-        }
+        Self { before: Vec::new(), permit: ResponsePermit::NONE, skip: 0, follower, caller: None }
     }
 
     pub(crate) fn respond(self, app: &App, mut encoder: ClientEncoder) -> Response {
-        let Self { before, permit, skip, mut after_first, mut follower, caller } = self;
+        let Self { before, permit, skip, mut follower, caller } = self;
         let (threads, keep_alive) = (app.threads.clone(), app.options.keep_alive);
         let media_type = encoder.media_type();
         let events = stream! {
@@ -189,9 +180,9 @@ impl FollowedRun {
                                 encoder.encoder.skip(json);
                                 continue;
                             }
-                            let number_of_line = after_first.is_empty().then_some(number);
+                            let number_of_line = (!follower.has_snapshots()).then_some(number);
                             encoder.line(&follower.renamed(json), number_of_line, &mut out);
-                            write_with_number(&std::mem::take(&mut after_first), number, &mut encoder, &mut out);
+                            write_with_number(&follower.take_snapshots(), number, &mut encoder, &mut out);
                         }
                     }
                     Some(Ok(None)) => {

@@ -161,10 +161,7 @@ fn events(started: StartedRun, threads: Threads) -> BoxStream<'static, io::Resul
             });
             next.flatten_stream().boxed()
         }
-        StartedRun::Detached { mut follower, snapshots } => stream! {
-            for event in snapshots {
-                yield Ok(Some(event));
-            }
+        StartedRun::Detached { mut follower } => stream! {
             loop {
                 match next_events(&mut follower).await {
                     Err(FollowError::ThreadDeleted) => {
@@ -221,7 +218,12 @@ pub(crate) async fn next_events(
         serde_json::from_str(json)
             .inspect_err(|error| tracing::error!(%error, "cannot read an event of a log"))
     };
-    Ok(Some(chunk.events().filter_map(|(_, json)| read(&follower.renamed(json)).ok()).collect()))
+    let snapshots = follower.take_snapshots();
+    let mut events: Vec<_> =
+        chunk.events().filter_map(|(_, json)| read(&follower.renamed(json)).ok()).collect();
+    let first = events.len().min(1);
+    events.splice(first..first, snapshots);
+    Ok(Some(events))
 }
 
 /// Reads the events of a run into its document.

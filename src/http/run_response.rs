@@ -57,10 +57,7 @@ pub(crate) async fn respond_run(
         StartedRun::Stored(run) => {
             respond(media_type, Body::new(RunBody::new(run, encoder).with_first_chunk().await))
         }
-        StartedRun::Detached { follower, snapshots } => {
-            FollowedRun { after_first: snapshots, ..FollowedRun::new(follower) }
-                .respond(app, encoder)
-        }
+        StartedRun::Detached { follower } => FollowedRun::new(follower).respond(app, encoder),
     }
 }
 

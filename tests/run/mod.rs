@@ -15,6 +15,7 @@ mod interrupts;
 mod limits;
 mod lost;
 mod queue;
+mod queued;
 mod quota;
 mod repeated;
 mod repeated_sequences;

@@ -26,10 +26,10 @@ use super::{
     turn::{live_run::RunTrigger, queue::RunPlace, thread_core::ThreadCore},
 };
 use agui_agent::AgentEffects;
-use agui_base::complete_on_drop::CompleteOnDrop;
+use agui_base::{RunErrorCode, complete_on_drop::CompleteOnDrop};
 use agui_store::{
-    BeginOutcome, Begun, Lease, LostRun, Millis, NewRun, RunNumber, RunRecord, SharedStore,
-    StoreError, ThreadKey, ThreadNumber, ThreadSize, Topic, host::now,
+    BeginOutcome, Begun, Lease, LostRun, Millis, NewRun, QueuedRun, RunNumber, RunRecord,
+    SharedStore, StoreError, ThreadKey, ThreadNumber, ThreadSize, Topic, host::now,
 };
 
 /// The first and the longest interval of polling a thread that another process uses, while no signals arrive.
@@ -45,7 +45,7 @@ pub(super) struct Admission {
     pub(super) place: RunPlace,
     pub(super) request: RunRequest,
     /// The positions of the client's messages that came without an id.
-    anonymous: Vec<usize>,
+    pub(super) anonymous: Vec<usize>,
     /// The thread as it was last read; `None` if it is assumed to be new.
     pub(super) loaded: Option<LoadedThread>,
     /// True if `loaded` was read for this run, so that it is not older than the request.
@@ -60,6 +60,12 @@ pub(super) struct Admission {
     pub(super) retries: bool,
     /// The attempt that the run continues.
     pub(super) earlier: Option<Box<EarlierAttempt>>,
+    /// The thread on which it has waited for another run.
+    waits_for: Option<ThreadNumber>,
+    /// The queued run that this one was.
+    pub(super) queued: Option<QueuedRun>,
+    /// The reason why the agent does not run.
+    pub(super) failure: Option<(RunErrorCode, String)>,
 }
 
 /// A run as it has begun in the store.
@@ -77,6 +83,10 @@ enum BeginAttempt {
     Begun(StartedRun),
     /// The same request has an ended run.
     Known(Box<Admission>, Box<RunRecord>),
+    /// The queued run has begun elsewhere, or was removed.
+    Dequeued(Box<Admission>),
+    /// Another process holds a queued run before this one.
+    Behind(Box<Admission>),
     /// Another process runs `run` on the thread. The lease is `Some` if that run is lost.
     Busy(Box<Admission>, Box<RunRecord>, Option<Lease>),
 }
@@ -87,44 +97,11 @@ impl Runs {
         threads: &Arc<ThreadCore>,
         key: ThreadKey,
         place: RunPlace,
-        mut request: RunRequest,
+        request: RunRequest,
     ) -> Result<StartedRun, StartError> {
-        threads.check_stored_bytes(&key.owner).await?;
-        let deadline = Instant::now() + threads.options.queue_timeout;
-        let had_inline_media = threads.absorb(&key.owner, &mut request.input.messages).await?;
-        let (loaded, bytes) = threads.cache.take(&key).unzip();
-        if let (Some(memory), Some(bytes)) = (&request.permit.memory, bytes) {
-            memory.thread(bytes).await?;
-        }
-        remove_placeholders(&mut request.input.messages);
-        let anonymous = name_messages(&mut request.input.messages);
-        let (runs, threads) = (self.clone(), threads.clone());
-        let admission = Box::new(Admission {
-            runs,
-            threads,
-            key,
-            place,
-            request,
-            anonymous,
-            loaded,
-            is_read: false,
-            shows_retracted: false,
-            had_inline_media,
-            known: RunNumber::default(),
-            retries: false,
-            earlier: None,
-        });
-        let admission = match admission.begin_in_turn(Some(deadline)).await? {
-            ControlFlow::Break(started) => return Ok(started),
-            ControlFlow::Continue(admission) => admission,
-        };
-        let next = async move {
-            match admission.begin_in_turn(None).await? {
-                ControlFlow::Break(started) => Ok(started),
-                ControlFlow::Continue(_) => Err(StartError::RunIsRunning),
-            }
-        };
-        Ok(StartedRun::Awaited(Box::pin(next)))
+        let mut admission = Admission::prepare(self, threads, key, place, request).await?;
+        admission.take_cached().await?;
+        admission.begin_or_wait().await
     }
 }
 
@@ -141,6 +118,23 @@ impl ThreadCore {
 }
 
 impl Admission {
+    /// Begins the run once no other process runs the thread. Returns a run to wait for if another process has this request in a
+    /// response.
+    pub(super) async fn begin_or_wait(self: Box<Self>) -> Result<StartedRun, StartError> {
+        let deadline = Instant::now() + self.threads.options.queue_timeout;
+        let admission = match self.begin_in_turn(Some(deadline)).await? {
+            ControlFlow::Break(started) => return Ok(started),
+            ControlFlow::Continue(admission) => admission,
+        };
+        let next = async move {
+            match admission.begin_in_turn(None).await? {
+                ControlFlow::Break(started) => Ok(started),
+                ControlFlow::Continue(_) => Err(StartError::RunIsRunning),
+            }
+        };
+        Ok(StartedRun::Awaited(Box::pin(next)))
+    }
+
     /// Begins the run once no other process runs the thread, by the deadline. Without one, the client has a response, which
     /// keep-alives fill. Continues with the request if another process has it in a response.
     async fn begin_in_turn(
@@ -160,9 +154,19 @@ impl Admission {
                         continue;
                     }
                 },
+                BeginAttempt::Dequeued(queued) => {
+                    let runs = queued.runs.clone();
+                    return runs.dequeued(queued).await.map(ControlFlow::Break);
+                }
+                BeginAttempt::Behind(queued) => {
+                    admission = queued;
+                    sleep(longest).await;
+                    continue;
+                }
                 BeginAttempt::Busy(admission, run, lost) => (admission, run, lost),
             };
             admission = same;
+            admission.waits_for = Some(run.thread);
             let Admission { runs, threads, key, place, .. } = &*admission;
             place.run.note_came_during(run.number);
             // Maintenance closes lost runs of this process.
@@ -182,13 +186,19 @@ impl Admission {
                     return admission.follow(&run).map(ControlFlow::Break);
                 }
                 // A run in a response ends with it. What this request gets then depends on how.
-                if deadline.is_some() {
+                if deadline.is_some() && admission.queued.is_none() {
                     return Ok(ControlFlow::Continue(admission));
                 }
             } else {
                 admission.reject_or_supersede(&run).await?;
+                if admission.is_storable() {
+                    let runs = admission.runs.clone();
+                    // Boxed because it leads here again.
+                    return Box::pin(runs.enqueue(admission)).await.map(ControlFlow::Break);
+                }
             }
-            if deadline.is_some_and(|deadline| Instant::now() >= deadline) {
+            let is_late = deadline.is_some_and(|deadline| Instant::now() >= deadline);
+            if is_late && admission.queued.is_none() {
                 return Err(StartError::QueueFull);
             }
             let Admission { threads, place, .. } = &*admission;
@@ -199,6 +209,7 @@ impl Admission {
             match place.run.control.requested() {
                 None => {}
                 Some(Stop::Shutdown) => return Err(StartError::ShuttingDown),
+                Some(Stop::ThreadDeleted) => return Err(StartError::ThreadDeleted),
                 Some(_) => {
                     let Admission { runs, request, .. } = *admission;
                     return Ok(ControlFlow::Break(runs.launch_cancelled(request)));
@@ -208,13 +219,73 @@ impl Admission {
         }
     }
 
+    pub(super) fn new(
+        runs: &Arc<Runs>,
+        threads: &Arc<ThreadCore>,
+        key: ThreadKey,
+        place: RunPlace,
+        request: RunRequest,
+    ) -> Self {
+        Self {
+            runs: runs.clone(),
+            threads: threads.clone(),
+            key,
+            place,
+            request,
+            anonymous: Vec::new(),
+            loaded: None,
+            is_read: false,
+            shows_retracted: false,
+            had_inline_media: false,
+            known: RunNumber::default(),
+            retries: false,
+            earlier: None,
+            waits_for: None,
+            queued: None,
+            failure: None,
+        }
+    }
+
+    /// Stores the media of a request, and names its messages.
+    pub(super) async fn prepare(
+        runs: &Arc<Runs>,
+        threads: &Arc<ThreadCore>,
+        key: ThreadKey,
+        place: RunPlace,
+        mut request: RunRequest,
+    ) -> Result<Box<Self>, StartError> {
+        threads.check_stored_bytes(&key.owner).await?;
+        let had_inline_media = threads.absorb(&key.owner, &mut request.input.messages).await?;
+        remove_placeholders(&mut request.input.messages);
+        let anonymous = name_messages(&mut request.input.messages);
+        let new = Self::new(runs, threads, key, place, request);
+        Ok(Box::new(Self { anonymous, had_inline_media, ..new }))
+    }
+
+    /// Takes the thread as the last run of this process left it.
+    pub(super) async fn take_cached(&mut self) -> Result<(), StartError> {
+        let (loaded, bytes) = self.threads.cache.take(&self.key).unzip();
+        if let (Some(memory), Some(bytes)) = (&self.request.permit.memory, bytes) {
+            memory.thread(bytes).await?;
+        }
+        self.loaded = loaded;
+        Ok(())
+    }
+
+    /// True for a message whose run continues without its page, unless it is stored already.
+    pub(super) fn is_storable(&self) -> bool {
+        self.queued.is_none()
+            && self.request.is_storable()
+            && self.threads.store.store.queue().is_some()
+    }
+
     /// Plans the run, begins and launches it. While the store says that the thread has changed,
     /// reads the thread and tries again.
     async fn begin(mut self: Box<Self>) -> Result<BeginAttempt, StartError> {
         loop {
             self.leave_out_retracted().await?;
             let plan = match self.plan().await? {
-                Some(Planned::Begin(plan)) => plan,
+                Some(Planned::Begin(plan)) => plan.failing(self.failure.clone()),
                 Some(Planned::Restate(replies)) if self.is_read => {
                     return Ok(BeginAttempt::Begun(self.respond_without_run(&replies)));
                 }
@@ -250,6 +321,8 @@ impl Admission {
                 BeginOutcome::Busy { run, lost } => {
                     return Ok(BeginAttempt::Busy(self, Box::new(run), lost));
                 }
+                BeginOutcome::Dequeued => return Ok(BeginAttempt::Dequeued(self)),
+                BeginOutcome::Behind => return Ok(BeginAttempt::Behind(self)),
                 BeginOutcome::Changed => self.load().await?,
             }
         }
@@ -291,7 +364,7 @@ impl Admission {
             threads.followers.try_take(&key.owner, 1).map_err(|_| StartError::TooManyFollowers)?;
         let logs = &threads.followed_logs;
         let follower = Follower::from_stored_run(logs, key.clone(), run, 0, permit);
-        Ok(StartedRun::Detached { follower, snapshots: Vec::new() })
+        Ok(StartedRun::Detached { follower })
     }
 
     /// Fails, or requests the cancellation of the run of another process, by `concurrent_runs`.
@@ -349,6 +422,10 @@ impl Admission {
         }
         self.loaded = self.threads.load(&self.key).await?;
         self.is_read = true;
+        let number = self.loaded.as_ref().map(|loaded| loaded.version.number);
+        if self.waits_for.is_some() && self.waits_for != number {
+            return Err(StartError::ThreadDeleted);
+        }
         if let (Some(memory), Some(loaded)) = (memory, &self.loaded) {
             memory.read_thread(loaded.memory_bytes());
         }
@@ -384,6 +461,7 @@ impl Admission {
             answered: plan.stored_replies(loaded.as_ref()),
             asked: self.place.run.asked.as_ref().map(RequestDigest::as_str),
             known: self.known,
+            queued: self.queued.as_ref().map(|queued| queued.number),
             continues: self.retries
                 || (!input.resume.is_empty() && plan.matched.appended.is_empty()),
             request: stored,
@@ -417,9 +495,15 @@ fn stored_request(request: &RunRequest, plan: &Plan, had_inline_media: bool) -> 
     let stored = StoredRequest::new(&request.input, plan, had_inline_media);
     let stored =
         if request.permit.detached.is_none() { stored.ending_with_clients() } else { stored };
-    if request.agent.agent.can_continue() {
-        stored.with_caller(request.principal.as_ref(), &request.forwarded).to_json()
-    } else {
-        stored.to_json()
-    }
+    let stored =
+        if request.agent.agent.can_continue() { caller_of(stored, request) } else { stored };
+    stored.to_json()
+}
+
+/// Adds the caller of a request to its stored part.
+pub(super) fn caller_of<'a>(
+    stored: StoredRequest<'a>,
+    request: &'a RunRequest,
+) -> StoredRequest<'a> {
+    stored.with_caller(request.principal.as_ref(), &request.forwarded)
 }

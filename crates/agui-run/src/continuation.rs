@@ -154,26 +154,9 @@ impl Runs {
             return Ok(Continuable::No);
         }
         let principal = request.principal(&key.owner);
-        let size = RequestSize {
-            body_bytes: start.request.len(),
-            values: count_values(start.request.as_bytes()),
-        };
-        let request_bytes = size.body_bytes as u64;
-        let thread = threads.size(key).await?.unwrap_or_default();
-        let memory = async {
-            let memory = self.memory.request(principal.as_ref(), size).await?;
-            memory.unread_thread(thread).await.map(|()| memory)
-        };
-        // Before the permit, which counts for the principal's runs of this minute.
-        let Some(Ok(memory)) = memory.now_or_never() else { return Ok(Continuable::NotNow) };
-        let Ok(mut permit) = self.reserve(principal.as_ref()) else {
-            return Ok(Continuable::NotNow);
-        };
-        permit.memory = Some(memory);
-        let Ok(detached) = threads.detached.try_take(&key.owner, 1) else {
-            return Ok(Continuable::NotNow);
-        };
-        permit.detached = Some(detached);
+        let request_bytes = start.request.len() as u64;
+        let permit = self.lost_permit(threads, key, principal.as_ref(), &start.request).await?;
+        let Some(permit) = permit else { return Ok(Continuable::NotNow) };
         Ok(Continuable::Yes(Box::new(ContinuableRun {
             record,
             request,
@@ -182,6 +165,30 @@ impl Runs {
             agent,
             permit,
         })))
+    }
+
+    /// Takes memory and permits for a lost run. Returns `None` at a limit.
+    pub(super) async fn lost_permit(
+        &self,
+        threads: &ThreadCore,
+        key: &ThreadKey,
+        principal: Option<&Principal>,
+        request: &str,
+    ) -> Result<Option<RunPermit>, StoreError> {
+        let size =
+            RequestSize { body_bytes: request.len(), values: count_values(request.as_bytes()) };
+        let thread = threads.size(key).await?.unwrap_or_default();
+        let memory = async {
+            let memory = self.memory.request(principal, size).await?;
+            memory.unread_thread(thread).await.map(|()| memory)
+        };
+        // Before the permit, which counts for the principal's runs of this minute.
+        let Some(Ok(memory)) = memory.now_or_never() else { return Ok(None) };
+        let Ok(mut permit) = self.reserve(principal) else { return Ok(None) };
+        permit.memory = Some(memory);
+        let Ok(detached) = threads.detached.try_take(&key.owner, 1) else { return Ok(None) };
+        permit.detached = Some(detached);
+        Ok(Some(permit))
     }
 
     /// Continues a run whose lease this process has taken, or closes it.

@@ -29,6 +29,8 @@ pub enum Stop {
     Superseded = 6,
     /// A call that must not be repeated could not be stored before it runs.
     StoreUnavailable = 7,
+    /// Its thread was deleted before it began.
+    ThreadDeleted = 8,
 }
 
 /// Cancels a run from any task.
@@ -62,6 +64,7 @@ impl RunControl {
             5 => Some(Stop::Left),
             6 => Some(Stop::Superseded),
             7 => Some(Stop::StoreUnavailable),
+            8 => Some(Stop::ThreadDeleted),
             _ => None,
         }
     }

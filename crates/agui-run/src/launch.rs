@@ -231,7 +231,8 @@ impl Admission {
         let logs = &threads.followed_logs;
         let follower = Follower::from_live_log(logs, key, run_id, log.clone(), None);
         tokio::spawn(tracing::Instrument::instrument(detached::drive(transcribed, log), span));
-        StartedRun::Detached { follower: follower.holding(client), snapshots }
+        let follower = follower.holding(client).with_snapshots(snapshots);
+        StartedRun::Detached { follower }
     }
 }
 

@@ -30,6 +30,7 @@ mod maintenance;
 mod measured_store;
 mod options;
 pub(crate) mod persist;
+mod queued;
 mod repeat;
 mod request;
 mod restate;

@@ -219,6 +219,8 @@ async fn continue_lost_regularly(runs: Weak<Runs>, threads: Weak<ThreadCore>, le
                 runs.continue_lost(&threads).await,
                 "lost runs could not be continued or closed",
             );
+            let taken = runs.take_lost_queued(&threads).await;
+            warn_on_error(taken, "lost queued runs could not be taken");
         }
     }
 }

@@ -14,7 +14,7 @@ use agui_agent::{
     Principal,
     host::{AgentEntry, Forwarded},
 };
-use agui_protocol::{Event, RunAgentInput};
+use agui_protocol::RunAgentInput;
 
 /// A request to start a run.
 pub struct RunRequest {
@@ -52,10 +52,8 @@ pub enum StartedRun {
     Stored(Box<StoredRun>),
     /// A run that a task polls; the response follows its log.
     Detached {
-        /// Follows the log from its first event.
+        /// Follows the log from its first event, also before a queued run begins.
         follower: Follower,
-        /// Events to send to this client after the first event of the log.
-        snapshots: Vec<Event>,
     },
 }
 
@@ -94,7 +92,7 @@ mod tests {
         runs::Runs,
     };
     use agui_agent::{RunContext, emit::TextMessage, events};
-    use agui_protocol::{Message, RunId};
+    use agui_protocol::{Event, Message, RunId};
 
     /// Two replies to one interrupt can come at the same time; the second one decides nothing.
     #[tokio::test]

@@ -206,6 +206,7 @@ impl Runs {
         self.is_closed.store(true, Ordering::Release);
         self.threads.begin_stop();
         self.threads.queue.stop_queued();
+        self.threads.release_queued().await;
         self.threads.events.readers.close();
         self.inspector.readers.close();
         if tokio::time::timeout(grace, self.live.wait_all_ended()).await.is_ok() {

@@ -6,6 +6,7 @@ use futures::future::BoxFuture;
 use tokio::time::{sleep, timeout};
 
 use super::{
+    admission::Admission,
     control::Stop,
     conversation::{asked::RequestDigest, branch::is_agent_only},
     drive::driver::RunSource,
@@ -73,9 +74,14 @@ impl Runs {
                 }
             }
         };
+        if self.comes_behind(&key, &place, &request).await {
+            let admission = Admission::prepare(self, threads, key, place, request).await?;
+            return self.enqueue(admission).await;
+        }
         match threads.wait_for_turn(&place).await? {
             None => self.admit(threads, key, place, request).await,
             Some(Stop::Shutdown) => Err(StartError::ShuttingDown),
+            Some(Stop::ThreadDeleted) => Err(StartError::ThreadDeleted),
             Some(_) => Ok(self.launch_cancelled(request)),
         }
     }
@@ -112,6 +118,11 @@ impl Runs {
 }
 
 impl RunRequest {
+    /// True for a message whose run continues without its page.
+    pub(super) fn is_storable(&self) -> bool {
+        self.permit.detached.is_some() && self.trigger() == RunTrigger::Message
+    }
+
     pub(super) fn trigger(&self) -> RunTrigger {
         if self.is_reply || !self.input.resume.is_empty() {
             RunTrigger::Reply
@@ -172,8 +183,10 @@ impl ThreadCore {
     ) -> Result<Option<StartedRun>, StartError> {
         // Counted from here on, so that the end of another connection does not end the run.
         let client = RunClient::of(run);
-        let began = timeout(self.options.queue_timeout, run.reached(LiveStage::Running)).await;
-        began.map_err(|_| StartError::QueueFull)?;
+        let acknowledged = timeout(self.options.queue_timeout, run.acknowledged()).await;
+        if acknowledged.map_err(|_| StartError::QueueFull)? {
+            return self.follow_queued(key, run, &request.input.run_id).map(Some);
+        }
         if run.stage() == LiveStage::Running {
             let permit =
                 self.followers.try_take(&key.owner, 1).map_err(|_| StartError::TooManyFollowers)?;
@@ -198,7 +211,7 @@ impl ThreadCore {
                 let (logs, id) = (&self.followed_logs, run.run_id.clone());
                 let follower = Follower::from_live_log(logs, key.clone(), id, log, Some(permit));
                 let follower = follower.holding(client).called(&request.input.run_id);
-                return Ok(Some(StartedRun::Detached { follower, snapshots: Vec::new() }));
+                return Ok(Some(StartedRun::Detached { follower }));
             }
         }
         let ended = timeout(END_TIMEOUT, run.reached(LiveStage::Over)).await;

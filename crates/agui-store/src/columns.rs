@@ -8,8 +8,8 @@ use serde_json::Value;
 
 use super::{
     BranchWrite, CopiedMessage, CopiedRun, EndReason, EventBatch, Lease, MessageNumber, Millis,
-    NewRun, RunEnd, RunNumber, StateNumber, StoreResult, ThreadContent, ThreadKey, ThreadSize,
-    ThreadUpdate, ThreadVersion,
+    NewRun, QueueNumber, RunEnd, RunNumber, StateNumber, StoreResult, ThreadContent, ThreadKey,
+    ThreadSize, ThreadUpdate, ThreadVersion,
     files::named_files,
     text::{lines, list_to_json, name_to_text, times, to_json},
 };
@@ -113,6 +113,7 @@ columns! {
         run_id: String = text(run.run_id),
         asked: Option<String> = run.asked.map(text),
         known: RunNumber = run.known,
+        queued: Option<QueueNumber> = run.queued,
         continues: bool = run.continues,
         agent: String = text(run.agent),
         title: Option<String> = run.title.map(text),

@@ -14,13 +14,14 @@ pub(super) const MAX_DAMAGED_ROWS: usize = 1000;
 
 /// A table, and the statement that reads all its rows for a check. A column `lacks_…` is true if
 /// the row refers to a row that does not exist.
-pub(super) const CHECKED_TABLES: [(&str, &str); 9] = [
+pub(super) const CHECKED_TABLES: [(&str, &str); 10] = [
     ("agui_threads", include_str!("checks/threads.sql")),
     ("agui_messages", include_str!("checks/messages.sql")),
     ("agui_states", include_str!("checks/states.sql")),
     ("agui_runs", include_str!("checks/runs.sql")),
     ("agui_events", include_str!("checks/events.sql")),
     ("agui_run_starts", include_str!("checks/run_starts.sql")),
+    ("agui_queued_runs", include_str!("checks/queued_runs.sql")),
     ("agui_files", include_str!("checks/files.sql")),
     ("agui_file_chunks", include_str!("checks/file_chunks.sql")),
     ("agui_file_uses", include_str!("checks/file_uses.sql")),
@@ -52,6 +53,10 @@ pub(super) fn inspect(table: &str, row: &impl DbRow) -> StoreResult<Vec<String>>
             }
         }
         "agui_run_starts" => drop(rows::run_start(&inspected)?),
+        "agui_queued_runs" => {
+            rows::queued_run(&inspected)?;
+            rows::text(&inspected, "request")?;
+        }
         "agui_files" => drop(rows::file(&inspected)?),
         "agui_file_chunks" => drop(read_chunk(&inspected)?),
         _ => {}

@@ -35,6 +35,7 @@ mod numbers;
 mod pages;
 #[cfg(feature = "postgres")]
 mod postgres;
+mod queue;
 mod read_permits;
 mod retention;
 #[cfg(any(feature = "postgres", feature = "sqlite"))]
@@ -65,10 +66,11 @@ pub use model::{
     ThreadParts, ThreadSize, ThreadVersion, ThreadView,
 };
 pub(crate) use model::{branch_of, now};
-pub use numbers::{MessageNumber, RunNumber, StateNumber, ThreadNumber};
+pub use numbers::{MessageNumber, QueueNumber, RunNumber, StateNumber, ThreadNumber};
 pub use pages::{EventPage, MessagePage, MessageQuery, ThreadPage};
 #[cfg(feature = "postgres")]
 pub use postgres::PostgresStore;
+pub use queue::{Enqueued, NewQueuedRun, QueuedRun, RunQueue};
 pub use retention::{Retention, SweepResult};
 pub use signals::{Signals, Topic, TopicWatch};
 #[cfg(feature = "sqlite")]
@@ -111,8 +113,9 @@ pub trait Store: Send + Sync + 'static {
     /// stores the client's messages and the first line of the log. If the thread has runs of the same id, this is their
     /// next attempt.
     ///
-    /// Writes nothing in four cases, which are checked in this order: another run is running; the thread's version is not
-    /// `run.expected`; `run.asked` is set, and the thread has a run with the same id or alias and `asked` and a number above
+    /// Writes nothing in these cases, which are checked in this order: `run.queued` is gone; another run is running; another
+    /// process holds a queued run of the thread before `run.queued`; the thread's version is not `run.expected`; `run.asked` is
+    /// set, and the thread has a run with the same id or alias and `asked` and a number above
     /// `run.known`; the thread would become larger than `run.max_size`.
     async fn begin(&self, run: &NewRun<'_>) -> StoreResult<BeginOutcome>;
 
@@ -325,6 +328,11 @@ pub trait Store: Send + Sync + 'static {
     /// Returns the operations on files; `None` if the store keeps none. Only stores of this crate do.
     #[doc(hidden)]
     fn files(&self) -> Option<&dyn files::FileStore> {
+        None
+    }
+
+    /// Returns the operations on queued runs; `None` if the store keeps none. Runs then wait for their turn in memory.
+    fn queue(&self) -> Option<&dyn RunQueue> {
         None
     }
 

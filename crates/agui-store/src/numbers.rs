@@ -42,6 +42,8 @@ row_numbers! {
     /// The number of a run in its store. Each run of a thread has a higher one than the run before
     /// it.
     RunNumber,
+    /// The number of a queued run in its store. A later one of the same thread has a higher number.
+    QueueNumber,
     /// The number of a message within its thread, from 1.
     MessageNumber,
     /// The number of a state in its store.

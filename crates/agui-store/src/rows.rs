@@ -10,8 +10,8 @@ use serde_json::Value;
 
 use super::{
     CopiedRun, EndReason, EndState, EventPage, Lease, LostRun, MessageNode, MessageNumber,
-    MessageOrigin, RunRecord, RunStart, RunStatus, StateNumber, StoreError, StoreResult, Thread,
-    ThreadKey, ThreadSize,
+    MessageOrigin, QueuedRun, RunRecord, RunStart, RunStatus, StateNumber, StoreError, StoreResult,
+    Thread, ThreadKey, ThreadSize,
     damage::{DbRow, readable, required},
     files::{FileSums, ImageSize, StoredFile},
     text::{name_from_text, parse_json},
@@ -251,6 +251,20 @@ pub(super) fn lost_run(row: &impl DbRow) -> StoreResult<LostRun> {
         holder: text(row, "holder")?.into(),
     };
     Ok(LostRun { key: key(row)?, run_id: RunId::from(name(row, "run_id")?), lease })
+}
+
+pub(super) fn queued_run(row: &impl DbRow) -> StoreResult<QueuedRun> {
+    Ok(QueuedRun {
+        number: number(row, "number")?,
+        key: key(row)?,
+        thread: number(row, "thread")?,
+        run_id: RunId::from(name(row, "run_id")?),
+        agent: name(row, "agent")?,
+        asked: optional_text(row, "asked")?.map(str::to_owned),
+        holder: text(row, "holder")?.to_owned(),
+        takeovers: count(row, "takeovers")?,
+        queued_at: number(row, "queued_at")?,
+    })
 }
 
 /// Returns the number of a state, and the state.

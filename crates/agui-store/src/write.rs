@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde_json::{Map, Value};
 
 use super::{
-    MessageNumber, RunNumber, StateNumber,
+    MessageNumber, QueueNumber, RunNumber, StateNumber,
     model::{
         EndReason, Lease, Millis, RunFailure, RunRecord, RunStatus, ThreadKey, ThreadSize,
         ThreadVersion, now,
@@ -35,6 +35,8 @@ pub struct NewRun<'a> {
     pub asked: Option<&'a str>,
     /// The number of the newest run that the caller has compared with `asked`; 0 by default.
     pub known: RunNumber,
+    /// The number of the queued run that it was.
+    pub queued: Option<QueueNumber>,
     /// True if the run continues the attempt of its id before it.
     pub continues: bool,
     /// The name of its agent.
@@ -85,6 +87,7 @@ impl<'a> NewRun<'a> {
             run_id,
             asked: None,
             known: RunNumber::default(),
+            queued: None,
             continues: false,
             agent,
             detached: false,
@@ -133,6 +136,10 @@ pub enum BeginOutcome {
         /// Its lease, if the run is lost and another process can take the lease.
         lost: Option<Lease>,
     },
+    /// The queued run has begun, or was removed.
+    Dequeued,
+    /// A queued run that another process holds comes before this one.
+    Behind,
     /// The newest run with the id and the digest of this one, and a number above `run.known`.
     Known(Box<RunRecord>),
     /// The size that the thread would have, above `run.max_size`.

@@ -167,7 +167,7 @@ async fn hydrate(app: &App, threads: &Threads, caller: &Caller, query: JoinQuery
     };
     threads.wait_for_leaving(&key).await;
     let permit = app.response_permit(&key).await?;
-    let ThreadOverview { thread, runs, messages } =
+    let ThreadOverview { thread, runs, messages, .. } =
         match threads.overview(&key, 1, before, limit).await {
             Ok(overview) => overview,
             // A page asks for the thread that it is about to begin.

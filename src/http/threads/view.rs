@@ -41,11 +41,23 @@ pub(crate) struct ThreadJson {
     updated_at: TimeText,
     /// The newest run first.
     runs: Vec<RunJson>,
+    /// The stored runs that wait for their turn, the next one first.
+    queued: Vec<QueuedJson>,
+}
+
+/// A run that waits for its turn.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(as = QueuedRun)]
+struct QueuedJson {
+    run_id: RunId,
+    agent: String,
+    queued_at: TimeText,
 }
 
 /// Returns a thread with its newest messages and runs.
 ///
-/// These are the newest 50 messages of its current branch, its state, its open interrupts, and its newest 20 runs.
+/// These are the newest 50 messages of its current branch, its state, its open interrupts, its newest 20 runs, and its queued runs.
 #[utoipa::path(
     get,
     path = "/threads/{thread}",
@@ -74,6 +86,15 @@ pub(crate) async fn read_thread(Path(id): Path<ThreadId>, own: OwnThreads) -> Ap
             .runs
             .into_iter()
             .map(|run| RunJson::new(run, &own.app.runs.metrics.prices))
+            .collect(),
+        queued: view
+            .queued
+            .into_iter()
+            .map(|run| QueuedJson {
+                run_id: run.run_id,
+                agent: run.agent,
+                queued_at: time(run.queued_at),
+            })
             .collect(),
     })
 }

@@ -13,6 +13,7 @@ use super::{
     resume::{ResumeRefusal, check_resume},
 };
 use crate::measured_store::MeasuredStore;
+use agui_base::RunErrorCode;
 use agui_protocol::{Interrupt, Message, MessageId, Messages, ResumeEntry, RunAgentInput};
 use agui_store::{
     BranchWrite, EndState, EndedRun, MessageNode, MessageNumber, MessageOrigin, RunNumber,
@@ -129,6 +130,17 @@ impl Plan {
             first_run,
             resume: Ok(replies),
         }
+    }
+
+    /// Lets the run end with a failure in place of its agent, if there is one.
+    pub(crate) fn failing(
+        mut self: Box<Self>,
+        failure: Option<(RunErrorCode, String)>,
+    ) -> Box<Self> {
+        if let Some((code, message)) = failure {
+            self.resume = Err(ResumeRefusal::Invalid(code, message));
+        }
+        self
     }
 
     /// Returns whether the client shows no state, but the run starts from one.

@@ -37,6 +37,7 @@ impl From<Stop> for RunEnding {
                 RunErrorCode::LeaseLost,
                 "the server could not keep its lease of the thread; please try again",
             )),
+            Stop::ThreadDeleted => Self::Failed(thread_deleted_error()),
             Stop::TooLong => Self::Failed(RunError::new(
                 RunErrorCode::RunTooLong,
                 "the run added more bytes than the server stores for a run",
@@ -47,7 +48,11 @@ impl From<Stop> for RunEnding {
 
 /// Returns the end of a stream whose thread was deleted. It is an end, so that no client asks for the rest.
 pub fn thread_deleted() -> Event {
-    RunError::new(RunErrorCode::ThreadDeleted, "the thread of this run was deleted").into()
+    thread_deleted_error().into()
+}
+
+fn thread_deleted_error() -> RunError {
+    RunError::new(RunErrorCode::ThreadDeleted, "the thread of this run was deleted")
 }
 
 // The functions below are cold, so that a run's end does not displace the code of its events from the instruction cache.

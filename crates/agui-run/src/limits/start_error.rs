@@ -67,6 +67,10 @@ refusals! {
         #[error("too many runs are queued on this thread")]
         #[refusal(CONFLICT, "too_many_queued", Start)]
         QueueFull,
+        /// The thread was deleted while the run was queued.
+        #[error("the thread was deleted while the run was queued")]
+        #[refusal(GONE, "thread_deleted", Start)]
+        ThreadDeleted,
         /// The server is at its limit of detached runs.
         #[error("the server is at its limit of detached runs")]
         #[refusal(SERVICE_UNAVAILABLE, "too_many_detached_runs", Start)]

@@ -2,6 +2,8 @@
 
 use std::{any::Any, borrow::Cow, sync::Arc, time::Duration};
 
+use futures::future::BoxFuture;
+use parking_lot::Mutex;
 use tokio::time::{Instant, sleep, timeout};
 
 use super::{
@@ -39,6 +41,13 @@ pub enum FollowError {
     Store(#[from] StoreError),
 }
 
+/// The begin of a queued run.
+pub(crate) enum QueueEnd {
+    Begun(Box<Follower>),
+    /// It has no log. These lines are its whole response.
+    NotBegun(Vec<String>),
+}
+
 /// Follows a run's log.
 pub struct Follower {
     logs: Arc<FollowedLogs>,
@@ -47,6 +56,11 @@ pub struct Follower {
     /// The numbers of the thread and of the run.
     pub numbers: (ThreadNumber, RunNumber),
     after: u64,
+    /// The begin of a run that is queued.
+    queued: Option<Mutex<BoxFuture<'static, Result<QueueEnd, FollowError>>>>,
+    is_complete: bool,
+    /// Events for this reader after the first one of the log.
+    snapshots: Vec<Event>,
     /// The log, if this process runs the run.
     live: Option<Arc<LiveLog>>,
     /// The log, if another process runs the run and this follower has read all older events.
@@ -89,6 +103,19 @@ impl Follower {
         Self { after, has_no_delivery: run.delivered, ..follower }
     }
 
+    /// Follows a queued run from its begin.
+    pub(crate) fn from_queued_run(
+        logs: &Arc<FollowedLogs>,
+        key: ThreadKey,
+        run_id: RunId,
+        permit: Option<Permit>,
+        queued: impl Future<Output = Result<QueueEnd, FollowError>> + Send + 'static,
+    ) -> Self {
+        let queued: BoxFuture<'static, _> = Box::pin(queued);
+        let follower = Self::new(logs, key, run_id, Default::default(), permit);
+        Self { queued: Some(Mutex::new(queued)), is_delivered: true, ..follower }
+    }
+
     fn new(
         logs: &Arc<FollowedLogs>,
         key: ThreadKey,
@@ -102,6 +129,9 @@ impl Follower {
             run_id,
             numbers,
             after: 0,
+            queued: None,
+            is_complete: false,
+            snapshots: Vec::new(),
             live: None,
             followed: None,
             has_no_delivery: false,
@@ -111,6 +141,21 @@ impl Follower {
             _permit: permit,
             _count: GaugeCount::new(&logs.store.metrics().runs.followers),
         }
+    }
+
+    /// Adds events for this reader, which come after the first one of the log.
+    pub(crate) fn with_snapshots(self, snapshots: Vec<Event>) -> Self {
+        Self { snapshots, ..self }
+    }
+
+    /// Takes the events that come after the first one of the log.
+    pub fn take_snapshots(&mut self) -> Vec<Event> {
+        std::mem::take(&mut self.snapshots)
+    }
+
+    /// Returns whether events come after the first one of the log.
+    pub fn has_snapshots(&self) -> bool {
+        !self.snapshots.is_empty()
     }
 
     /// Holds a value until the follower is dropped.
@@ -169,6 +214,24 @@ impl Follower {
     /// process stops, and [`FollowError::Store`] if the store fails, is unavailable for 30 seconds, or is unavailable after
     /// this process has lost the log.
     pub async fn next(&mut self) -> Result<Option<LogChunk>, FollowError> {
+        if let Some(queued) = &mut self.queued {
+            let begun = queued.get_mut().await;
+            self.queued = None;
+            match begun? {
+                QueueEnd::Begun(follower) => {
+                    let Self { alias, _permit, after, .. } = std::mem::replace(self, *follower);
+                    (self.alias, self.after) = (alias.or(self.alias.take()), after);
+                    self._permit = _permit.or(self._permit.take());
+                }
+                QueueEnd::NotBegun(lines) => {
+                    self.is_complete = true;
+                    return Ok(Some(LogChunk::new(1, lines)));
+                }
+            }
+        }
+        if self.is_complete {
+            return Ok(None);
+        }
         loop {
             let next = match (&self.live, &self.followed) {
                 (Some(live), _) => live.next(self.after).await,

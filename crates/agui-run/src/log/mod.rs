@@ -15,6 +15,7 @@ pub(crate) mod retracted;
 mod writer;
 
 pub(crate) use followed::FollowedLogs;
+pub(crate) use follower::QueueEnd;
 pub use follower::{FollowError, Follower};
 pub use live::{LiveLog, LogEnd};
 pub(crate) use writer::LogWriter;

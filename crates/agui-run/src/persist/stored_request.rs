@@ -13,6 +13,7 @@ use agui_base::trace::TraceContext;
 use agui_protocol::{
     Context, Messages, ResumeEntry, RunAgentInput, RunId, ThreadId, ToolDefinition,
 };
+use agui_store::RunNumber;
 
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -45,6 +46,17 @@ pub(crate) struct StoredRequest<'a> {
     /// The place of the request in a trace.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     traceparent: Option<String>,
+    /// The messages of a queued run, and the positions of those that came without an id.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    messages: Option<Cow<'a, Messages>>,
+    #[serde(default, skip_serializing_if = "<[usize]>::is_empty")]
+    anonymous: Cow<'a, [usize]>,
+    /// The first run that was running when a queued run came.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) came_during: Option<RunNumber>,
+    /// The state that the client of a queued run sent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    state: Option<Cow<'a, Value>>,
     /// The random value of the run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     seed: Option<String>,
@@ -60,6 +72,34 @@ struct StoredPrincipal<'a> {
 
 impl<'a> StoredRequest<'a> {
     pub(crate) fn new(input: &'a RunAgentInput, plan: &'a Plan, had_inline_media: bool) -> Self {
+        Self {
+            resume: Cow::Borrowed(plan.resume.as_deref().unwrap_or_default()),
+            adds_state: plan.lacks_state(input),
+            had_inline_media,
+            ..Self::of_input(input)
+        }
+    }
+
+    /// Returns the whole request of a run that has no place in its thread yet. `anonymous` are the positions of the messages that
+    /// came without an id.
+    pub(crate) fn queued(
+        input: &'a RunAgentInput,
+        anonymous: &'a [usize],
+        had_inline_media: bool,
+        came_during: Option<RunNumber>,
+    ) -> Self {
+        Self {
+            came_during,
+            resume: Cow::Borrowed(&input.resume),
+            messages: Some(Cow::Borrowed(&input.messages)),
+            anonymous: Cow::Borrowed(anonymous),
+            state: input.state.as_ref().map(Cow::Borrowed),
+            had_inline_media,
+            ..Self::of_input(input)
+        }
+    }
+
+    fn of_input(input: &'a RunAgentInput) -> Self {
         let RunAgentInput {
             protocol_version, parent_run_id, tools, context, forwarded_props, ..
         } = input;
@@ -69,11 +109,15 @@ impl<'a> StoredRequest<'a> {
             tools: Cow::Borrowed(tools),
             context: Cow::Borrowed(context),
             forwarded_props: forwarded_props.as_ref().map(Cow::Borrowed),
-            resume: Cow::Borrowed(plan.resume.as_deref().unwrap_or_default()),
-            adds_state: plan.lacks_state(input),
-            had_inline_media,
+            resume: Cow::default(),
+            adds_state: false,
+            had_inline_media: false,
             ends_with_clients: false,
             principal: None,
+            messages: None,
+            anonymous: Cow::default(),
+            came_during: None,
+            state: None,
             traceparent: None,
             seed: None,
         }
@@ -131,6 +175,19 @@ impl<'a> StoredRequest<'a> {
     /// Returns the replies that the agent got.
     pub(crate) fn into_resume(self) -> Vec<ResumeEntry> {
         self.resume.into_owned()
+    }
+
+    /// Returns the input of a queued run, and the positions of the messages that came without an id.
+    pub(crate) fn into_queued(
+        mut self,
+        thread: ThreadId,
+        run: RunId,
+    ) -> (RunAgentInput, Vec<usize>) {
+        let messages = self.messages.take().map(Cow::into_owned).unwrap_or_default();
+        let (state, anonymous) = (self.state.take(), std::mem::take(&mut self.anonymous));
+        let input = self.into_input(thread, run, messages);
+        let state = state.map(Cow::into_owned);
+        (RunAgentInput { state, ..input }, anonymous.into_owned())
     }
 
     /// Returns the agent's input, without a state.

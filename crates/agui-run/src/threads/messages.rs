@@ -7,8 +7,8 @@ use utoipa::ToSchema;
 use super::{ThreadError, Threads};
 use agui_protocol::{Message, MessageId, RunId};
 use agui_store::{
-    Feedback, MessageNode, MessageNumber, MessageQuery, RunRecord, StoreError, Thread, ThreadKey,
-    ThreadParts,
+    Feedback, MessageNode, MessageNumber, MessageQuery, QueuedRun, RunRecord, StoreError, Thread,
+    ThreadKey, ThreadParts,
 };
 
 /// Messages of a thread.
@@ -45,6 +45,8 @@ pub struct ThreadOverview {
     pub thread: Thread,
     /// The newest runs, the newest first.
     pub runs: Vec<RunRecord>,
+    /// The queued runs, the next one first.
+    pub queued: Vec<QueuedRun>,
     /// The page of messages.
     pub messages: MessageList,
 }
@@ -90,7 +92,8 @@ impl Threads {
             self.view(key, ThreadParts { state: true, runs, ..ThreadParts::default() }).await?;
         let query = MessageQuery { newest: before.unwrap_or(view.thread.head), run: None, limit };
         let messages = self.message_list(&view.thread, &query).await?;
-        Ok(ThreadOverview { thread: view.thread, runs: view.runs, messages })
+        let queued = self.core.queued_runs(&key.owner, view.thread.number).await?;
+        Ok(ThreadOverview { thread: view.thread, runs: view.runs, queued, messages })
     }
 
     /// Returns the id of the run that left the open interrupts of a thread's current branch; `None`

@@ -231,10 +231,18 @@ impl Threads {
         key: &ThreadKey,
         run: &RunId,
     ) -> Result<Option<RunRecord>, ThreadError> {
-        if self.core.queue.cancel(key, run) {
+        if self.core.queue.cancel_begun(key, run) {
             return Ok(None);
         }
-        self.cancel_stored(&self.thread(key).await?, run).await
+        let thread = self.thread(key).await;
+        let mut was_queued = false;
+        if let (Ok(thread), Some(queue)) = (&thread, self.core.store.store.queue()) {
+            was_queued = queue.remove_queued_run(thread.number, run).await?;
+        }
+        if self.core.queue.cancel(key, run) || was_queued {
+            return Ok(None);
+        }
+        self.cancel_stored(&thread?, run).await
     }
 
     async fn cancel_stored(
@@ -298,6 +306,7 @@ impl Threads {
         self.core.cache.take(&thread.key);
         let existed = self.core.store.delete(thread.number).await?;
         self.core.publish(&thread.key, ThreadChange::Deleted);
+        self.core.queue.stop_queued_of_deleted(&thread.key);
         self.stop_run_of_deleted(&thread).await;
         self.core.stored_bytes.forget(&thread.key.owner);
         self.core.remove_data(&thread.key).await;

@@ -89,6 +89,8 @@ pub struct LiveRun {
     continues: AtomicBool,
     /// True if another run waits for this one.
     has_waiter: AtomicBool,
+    /// True if its request is stored until it begins.
+    is_stored: AtomicBool,
     /// The place of a promoted run among the detached ones.
     place: Mutex<Option<Permit>>,
 }
@@ -122,6 +124,7 @@ impl LiveRun {
             clients: Mutex::default(),
             continues: AtomicBool::new(false),
             has_waiter: AtomicBool::new(false),
+            is_stored: AtomicBool::new(false),
             place: Mutex::default(),
         }
     }
@@ -158,6 +161,19 @@ impl LiveRun {
             }
             changed.await;
         }
+    }
+
+    /// Notes that the request of the queued run is stored.
+    pub(crate) fn stored(&self) {
+        self.is_stored.store(true, Ordering::Release);
+        self.changed.notify_waiters();
+    }
+
+    /// Waits until the run is running, or is stored as a queued one. Returns whether it is queued.
+    pub(crate) async fn acknowledged(&self) -> bool {
+        let is_stored = || self.is_stored.load(Ordering::Acquire);
+        self.until(|| is_stored() || self.stage() >= LiveStage::Running).await;
+        self.stage() < LiveStage::Running
     }
 
     /// Returns whether an id is one of this run.

@@ -139,11 +139,43 @@ impl ThreadQueue {
 
     /// Cancels the newest run of this id, running or queued. Returns whether there is one.
     pub(crate) fn cancel(&self, key: &ThreadKey, run_id: &RunId) -> bool {
+        self.cancel_if(key, run_id, |_| true)
+    }
+
+    /// Cancels the newest run of this id, unless it is queued.
+    pub(crate) fn cancel_begun(&self, key: &ThreadKey, run_id: &RunId) -> bool {
+        self.cancel_if(key, run_id, LiveRun::has_begun)
+    }
+
+    fn cancel_if(
+        &self,
+        key: &ThreadKey,
+        run_id: &RunId,
+        is_chosen: impl FnOnce(&LiveRun) -> bool,
+    ) -> bool {
         let threads = self.0.lock();
-        let mut runs = threads.get(key).into_iter().flatten().rev();
-        let Some(run) = runs.find(|run| run.is_called(run_id)) else { return false };
-        run.control.stop(Stop::Cancel);
-        true
+        let newest =
+            threads.get(key).into_iter().flatten().rfind(|run| run.is_called(run_id)).cloned();
+        let chosen = newest.filter(|run| is_chosen(run));
+        chosen.map(|run| run.control.stop(Stop::Cancel)).is_some()
+    }
+
+    /// Returns whether a run of this id is here.
+    pub(crate) fn has(&self, key: &ThreadKey, run_id: &RunId) -> bool {
+        let threads = self.0.lock();
+        threads.get(key).into_iter().flatten().any(|run| run.is_called(run_id))
+    }
+
+    /// Returns the run that has the turn.
+    pub(crate) fn first(&self, key: &ThreadKey) -> Option<Arc<LiveRun>> {
+        self.0.lock().get(key)?.first().cloned()
+    }
+
+    /// Stops the queued runs of a thread that was deleted.
+    pub(crate) fn stop_queued_of_deleted(&self, key: &ThreadKey) {
+        let threads = self.0.lock();
+        let waiting = threads.get(key).into_iter().flatten().filter(|run| !run.has_begun());
+        waiting.for_each(|run| run.control.stop(Stop::ThreadDeleted));
     }
 
     /// Stops all runs that have not begun, whose requests then end before the server does.

@@ -125,7 +125,7 @@ pub(super) async fn one_of_many_begins_of_a_request_succeeds(store: DynStore) {
                         }
                         BeginOutcome::Known(_) => return false,
                         BeginOutcome::Busy { .. } | BeginOutcome::Changed => {}
-                        other @ BeginOutcome::TooLarge(_) => panic!("{other:?}"),
+                        other => panic!("{other:?}"),
                     }
                 }
             })

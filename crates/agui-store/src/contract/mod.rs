@@ -32,6 +32,7 @@ mod log;
 mod messages;
 mod prelude;
 mod promote;
+mod queue;
 mod read;
 mod remove;
 mod search;
@@ -109,6 +110,9 @@ promises! {
         the_messages_of_a_run_are_read_on_all_branches;
     promote: a_promoted_run_is_a_detached_one, a_promotion_is_repeated_without_effect,
         a_promotion_without_the_lease_writes_nothing;
+    queue: queued_runs_are_kept_in_order_up_to_a_limit, a_queued_run_begins_once_and_in_its_order,
+        a_queued_run_begins_on_no_new_thread, a_lost_queued_run_is_taken_once,
+        who_takes_a_lost_run_may_take_the_queued_runs_of_its_holder;
     read: threads_are_listed_newest_first, archived_threads_and_agents_are_selected, paging_skips_and_repeats_no_thread,
         runs_are_read_newest_first, the_states_of_the_newest_runs_are_read_once_each, unknown_threads_and_runs_are_none;
     remove: a_deleted_thread_is_not_found, a_recreated_thread_rejects_old_leases,

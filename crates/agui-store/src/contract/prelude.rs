@@ -2,7 +2,7 @@
 
 pub(super) use std::{cmp::Reverse, collections::HashSet, time::Duration};
 
-pub(super) use agui_protocol::{Interrupt, Message, MessageId, TokenUsage};
+pub(super) use agui_protocol::{Interrupt, Message, MessageId, RunId, TokenUsage};
 pub(super) use futures::future::join_all;
 pub(super) use serde_json::{Map, Value, json};
 

@@ -10,8 +10,9 @@ use smart_default::SmartDefault;
 
 use crate::{
     BeginOutcome, Begun, BranchWrite, EventBatch, Lease, MessageNode, MessageNumber, Millis,
-    NewRun, RunEnd, RunNumber, RunRecord, RunStatus, StateNumber, Store, StoreError, Thread,
-    ThreadKey, ThreadNumber, ThreadPage, ThreadParts, ThreadSize, ThreadVersion, ThreadView,
+    NewRun, QueueNumber, RunEnd, RunNumber, RunRecord, RunStatus, StateNumber, Store, StoreError,
+    Thread, ThreadKey, ThreadNumber, ThreadPage, ThreadParts, ThreadSize, ThreadVersion,
+    ThreadView,
 };
 
 pub type DynStore = Arc<dyn Store>;
@@ -26,6 +27,7 @@ pub struct TestRun {
     pub id: RunId,
     pub asked: Option<&'static str>,
     pub known: RunNumber,
+    pub queued: Option<QueueNumber>,
     pub continues: bool,
     #[default("echo".to_owned())]
     pub agent: String,
@@ -98,7 +100,7 @@ impl TestRun {
     ) -> Result<BeginOutcome, StoreError> {
         let mut run = NewRun::new(&self.key, &self.id, &self.agent, &self.holder);
         (run.asked, run.known, run.continues) = (self.asked, self.known, self.continues);
-        run.detached = self.detached;
+        (run.detached, run.queued) = (self.detached, self.queued);
         run.now = self.now;
         run.lease_until = self.until;
         run.expected = known;

@@ -1,6 +1,7 @@
 //! The store in memory. Its content is lost with the process.
 
 mod file_table;
+mod queue;
 mod sealed;
 mod stored_files;
 mod tables;
@@ -15,7 +16,7 @@ use self::tables::{RunEntry, Tables, ThreadEntry, limit, new_bytes, oldest};
 use super::{
     BeginOutcome, Begun, EndState, EndedRun, EventBatch, EventPage, Feedback, FinishedRun, Lease,
     LostRun, MessageNumber, MessagePage, MessageQuery, Millis, NewRun, Retention, RunEnd,
-    RunNumber, RunRecord, RunStart, Store, StoreError, StoreResult, SweepResult, Thread,
+    RunNumber, RunQueue, RunRecord, RunStart, Store, StoreError, StoreResult, SweepResult, Thread,
     ThreadContent, ThreadKey, ThreadNumber, ThreadPage, ThreadParts, ThreadUpdate, ThreadVersion,
     ThreadView, branch_of,
     files::{ALL_OWNERS, FileStore},
@@ -48,6 +49,9 @@ impl Store for MemoryStore {
         let tables = &mut *self.0.lock();
         if let Some(refusal) = tables.refusal(run, added) {
             return Ok(refusal);
+        }
+        if let Some(queued) = run.queued {
+            tables.queued.remove(&queued);
         }
         let new_thread = ThreadContent { created_at: run.now, ..ThreadContent::default() };
         let number = tables.numbers.get(run.key).copied();
@@ -349,7 +353,10 @@ impl Store for MemoryStore {
         let tables = self.0.lock();
         let of_owner = |thread: &&Thread| owner.is_none_or(|owner| *thread.key.owner == *owner);
         let threads = tables.threads.values().map(|entry| &entry.thread).filter(of_owner);
+        let queued = tables.queued.values();
+        let queued = queued.filter(|(run, _)| owner.is_none_or(|owner| *run.key.owner == *owner));
         Ok(threads.map(|thread| thread.bytes).sum::<u64>()
+            + queued.map(|(_, request)| request.len() as u64).sum::<u64>()
             + tables.files.sums(owner.unwrap_or(ALL_OWNERS)).cost())
     }
 
@@ -403,6 +410,10 @@ impl Store for MemoryStore {
     }
 
     fn files(&self) -> Option<&dyn FileStore> {
+        Some(self)
+    }
+
+    fn queue(&self) -> Option<&dyn RunQueue> {
         Some(self)
     }
 

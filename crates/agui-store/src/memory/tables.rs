@@ -7,10 +7,10 @@ use serde_json::Value;
 use super::file_table::FileTable;
 use crate::{
     BeginOutcome, BranchWrite, EventBatch, Lease, MessageNode, MessageNumber, MessageOrigin,
-    MessagePage, MessageQuery, Millis, NewRun, Retention, RunNumber, RunRecord, StateNumber,
-    Thread, ThreadKey, ThreadNumber, ThreadParts, ThreadSize, ThreadVersion, ThreadView,
-    files::named_files, json_len, now, retention::surplus, sealed::SealedValue, search,
-    search::searched_text,
+    MessagePage, MessageQuery, Millis, NewRun, QueueNumber, QueuedRun, Retention, RunNumber,
+    RunRecord, StateNumber, Thread, ThreadKey, ThreadNumber, ThreadParts, ThreadSize,
+    ThreadVersion, ThreadView, files::named_files, json_len, now, retention::surplus,
+    sealed::SealedValue, search, search::searched_text,
 };
 use agui_protocol::{Interrupt, ResumeEntry, RunId};
 
@@ -23,6 +23,8 @@ pub(super) struct Tables {
     /// The last number of a thread, a run or a state.
     pub(super) last_number: i64,
     pub(super) files: FileTable,
+    /// The queued runs with their requests.
+    pub(super) queued: BTreeMap<QueueNumber, (QueuedRun, String)>,
     /// The sealed values of each owner.
     pub(super) sealed: HashMap<String, Vec<SealedValue>>,
 }
@@ -79,6 +81,10 @@ impl Tables {
     /// Returns the reason why the run does not begin, or `None` if it may begin.
     /// `added` are the bytes of its new messages and its state.
     pub(super) fn refusal(&self, run: &NewRun<'_>, added: u64) -> Option<BeginOutcome> {
+        let queued = run.queued.map(|number| self.queued.get(&number).map(|(queued, _)| queued));
+        if queued == Some(None) {
+            return Some(BeginOutcome::Dequeued);
+        }
         let entry = self.thread(run.key);
         if let Some(entry) = entry
             && let Some(lease) = &entry.lease
@@ -86,6 +92,14 @@ impl Tables {
         {
             let lost = (lease.holder != *run.holder).then(|| lease.clone());
             return Some(BeginOutcome::Busy { run: busy.record.clone(), lost });
+        }
+        let is_before = |first: &QueuedRun, queued: &QueuedRun| {
+            first.thread == queued.thread && *first.holder != **run.holder
+        };
+        if let Some(queued) = queued.flatten()
+            && self.queued.range(..queued.number).any(|(_, (first, _))| is_before(first, queued))
+        {
+            return Some(BeginOutcome::Behind);
         }
         let thread = entry.map(|entry| &entry.thread);
         let version = thread.map(ThreadVersion::of);
@@ -106,6 +120,7 @@ impl Tables {
     pub(super) fn remove(&mut self, thread: ThreadNumber) -> bool {
         let Some(entry) = self.threads.remove(&thread) else { return false };
         self.numbers.remove(&entry.thread.key);
+        self.queued.retain(|_, (run, _)| run.thread != thread);
         for run in &entry.runs {
             self.threads_of_runs.remove(&run.record.number);
         }

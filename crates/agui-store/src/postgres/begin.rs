@@ -16,11 +16,21 @@ const BEGIN_NEW: &str = include_str!("sql/begin_new.sql");
 const BEGIN: &str = include_str!("sql/begin.sql");
 
 const FIND: &str = include_str!("sql/find.sql");
+/// Returns no row if the queued run is gone, else whether another process holds one before it.
+const IS_BEHIND: &str = "
+    SELECT EXISTS (SELECT 1 FROM agui_queued_runs AS other
+        WHERE other.thread = q.thread AND other.number < q.number AND other.holder <> $2)
+    FROM agui_queued_runs AS q WHERE q.number = $1";
 const KNOWN_RUN: &str = include_str!("sql/known_run.sql");
 
 pub(super) async fn begin(pool: &PostgresPool, run: &NewRun<'_>) -> StoreResult<BeginOutcome> {
     let new = BeginColumns::new(run, INDEXING)?;
     let sql = if run.expected.is_some() { BEGIN } else { BEGIN_NEW };
+    if let (Some(queued), None) = (run.queued, run.expected) {
+        // A queued run is on a thread, which the caller has to read.
+        let is_queued = pool.first(sqlx::query(IS_BEHIND).bind(queued).bind(&**run.holder)).await?;
+        return Ok(is_queued.map_or(BeginOutcome::Dequeued, |_| BeginOutcome::Changed));
+    }
     let size = new.branch.size_after(ThreadSize::default());
     if run.expected.is_none() && size.exceeds(run.max_size) {
         return Ok(BeginOutcome::TooLarge(size));
@@ -44,6 +54,7 @@ pub(super) async fn begin(pool: &PostgresPool, run: &NewRun<'_>) -> StoreResult<
     let found = operation.first(sqlx::query(FIND).bind(&*new.owner).bind(&new.id)).await?;
     match found {
         Some(row) => refusal(&mut operation, &row, &new).await,
+        None if new.queued.is_some() => Ok(BeginOutcome::Dequeued),
         None => Ok(BeginOutcome::Changed),
     }
 }
@@ -54,12 +65,25 @@ async fn refusal(
     row: &PgRow,
     new: &BeginColumns,
 ) -> StoreResult<BeginOutcome> {
+    let is_behind = match new.queued {
+        None => false,
+        Some(queued) => {
+            let queued = sqlx::query(IS_BEHIND).bind(queued).bind(&*new.holder);
+            let Some(row) = operation.first(queued).await? else {
+                return Ok(BeginOutcome::Dequeued);
+            };
+            row.try_get(0)?
+        }
+    };
     let run = rows::run(row)?;
     if let Some(holder) = row.try_get::<Option<String>, _>("holder")? {
         let is_lost =
             row.try_get::<Option<i64>, _>("lease_until")?.is_none_or(|until| until < new.now);
         let lease = Lease { thread: run.thread, run: run.number, holder: holder.into() };
         return Ok(BeginOutcome::Busy { run, lost: is_lost.then_some(lease) });
+    }
+    if is_behind {
+        return Ok(BeginOutcome::Behind);
     }
     let version =
         ThreadVersion { number: run.thread, version: rows::count(row, "version")?.cast_signed() };

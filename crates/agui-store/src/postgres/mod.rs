@@ -16,6 +16,7 @@ mod notify;
 mod numbers;
 mod open;
 mod pool;
+mod queue;
 mod reader;
 mod remove;
 mod sealed;
@@ -38,7 +39,7 @@ use self::{
 use super::{
     BeginOutcome, CancelRequest, EndState, EndedRun, EventBatch, EventPage, Feedback, FinishedRun,
     Lease, LostRun, MessagePage, MessageQuery, Millis, NewRun, OpenError, Retention, RunEnd,
-    RunNumber, RunRecord, RunStart, SharedStore, Signals, Store, StoreError, StoreResult,
+    RunNumber, RunQueue, RunRecord, RunStart, SharedStore, Signals, Store, StoreError, StoreResult,
     SweepResult, Thread, ThreadContent, ThreadKey, ThreadNumber, ThreadPage, ThreadParts,
     ThreadUpdate, ThreadVersion, ThreadView, Topic,
     columns::{BatchColumns, FinishColumns, UpdateColumns},
@@ -69,10 +70,13 @@ const SET_FEEDBACK: &str = "
 
 /// Damaged rows are left out, because their sum could be too large.
 const BYTES_OF_OWNER: &str = "
-    SELECT COALESCE(SUM(bytes), 0)::bigint FROM agui_threads WHERE owner = $1 AND bytes BETWEEN 0 AND 1099511627776";
+    SELECT (COALESCE(SUM(bytes), 0) + (SELECT COALESCE(SUM(octet_length(q.request)), 0) FROM agui_queued_runs AS q
+        JOIN agui_threads AS t ON t.number = q.thread WHERE t.owner = $1))::bigint
+    FROM agui_threads WHERE owner = $1 AND bytes BETWEEN 0 AND 1099511627776";
 const BYTES_OF_ALL: &str = "
-    SELECT COALESCE(SUM(bytes), 0)::bigint FROM agui_threads
-    WHERE $1::text IS NULL AND bytes BETWEEN 0 AND 1099511627776";
+    SELECT (COALESCE(SUM(bytes), 0)
+        + (SELECT COALESCE(SUM(octet_length(request)), 0) FROM agui_queued_runs))::bigint
+    FROM agui_threads WHERE $1::text IS NULL AND bytes BETWEEN 0 AND 1099511627776";
 
 const RUN_START: &str = include_str!("sql/run_start.sql");
 
@@ -83,6 +87,8 @@ const TAKE_OVER: &str = "
     WITH taken AS (
         UPDATE agui_threads SET holder = $4, lease_until = $6
         WHERE number = $1 AND run = $2 AND holder = $3 AND COALESCE(lease_until, 0) < $5 RETURNING run
+    ), released AS (
+        UPDATE agui_queued_runs SET holder = '' FROM taken WHERE thread = $1 AND agui_queued_runs.holder = $3
     )
     UPDATE agui_runs SET takeovers = takeovers + 1 FROM taken WHERE number = taken.run RETURNING number";
 
@@ -366,6 +372,10 @@ impl Store for PostgresStore {
     }
 
     fn files(&self) -> Option<&dyn FileStore> {
+        Some(self)
+    }
+
+    fn queue(&self) -> Option<&dyn RunQueue> {
         Some(self)
     }
 

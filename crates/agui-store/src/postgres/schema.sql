@@ -110,6 +110,21 @@ CREATE TABLE agui_events (
     PRIMARY KEY (run, last)
 );
 
+-- Runs that wait for their turn. A row is removed in the transaction that begins its run.
+CREATE TABLE agui_queued_runs (
+    number BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    thread BIGINT NOT NULL,
+    id TEXT COLLATE "C" NOT NULL,
+    asked TEXT COLLATE "C",             -- a digest of its request
+    agent TEXT NOT NULL,
+    request TEXT NOT NULL,              -- JSON: the whole input, and the caller
+    holder TEXT NOT NULL,               -- the process that begins it; '' if it was released
+    takeovers BIGINT NOT NULL,          -- how often another process has taken it
+    queued_at BIGINT NOT NULL,
+    held_at BIGINT NOT NULL,            -- when its holder took it
+    UNIQUE (thread, id)
+);
+
 -- Files of owners. The row is reserved before the chunks are stored, and is hidden until then.
 CREATE TABLE agui_files (
     number BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY,

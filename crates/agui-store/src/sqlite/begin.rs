@@ -7,6 +7,7 @@ use rusqlite::{Row, named_params};
 use super::{
     events,
     finish::{ends, state_number, write_branch, write_state},
+    queue,
     reader::{RUN_BY_NUMBER, one},
     writer::Tx,
 };
@@ -56,6 +57,9 @@ pub(super) fn begin(tx: &mut Tx<'_>, new: &BeginColumns) -> StoreResult<BeginOut
     )?;
     if let Some(refusal) = refusal(tx, new, found.as_ref())? {
         return Ok(refusal);
+    }
+    if let Some(queued) = new.queued {
+        queue::begin(tx, queued)?;
     }
     let run = tx.numbers.run();
     let state =
@@ -134,6 +138,10 @@ fn refusal(
     new: &BeginColumns,
     found: Option<&FoundThread>,
 ) -> StoreResult<Option<BeginOutcome>> {
+    let of_queue = queue::refusal(tx, new)?;
+    if matches!(of_queue, Some(BeginOutcome::Dequeued)) {
+        return Ok(of_queue);
+    }
     if let Some(FoundThread { version, run, holder: Some(holder), .. }) = found {
         let record = one(tx.conn, RUN_BY_NUMBER, [run], |row| rows::run(row))?;
         let record = record.ok_or(StoreError::Failed("a running run is missing".into()))?;
@@ -142,6 +150,9 @@ fn refusal(
             run: record,
             lost: (*holder != new.holder).then_some(lease),
         }));
+    }
+    if of_queue.is_some() {
+        return Ok(of_queue);
     }
     if found.map(|found| found.version) != new.expected {
         return Ok(Some(BeginOutcome::Changed));

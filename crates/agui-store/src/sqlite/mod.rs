@@ -18,6 +18,7 @@ mod log_copier;
 mod numbers;
 mod open;
 mod pending;
+mod queue;
 mod reader;
 mod remove;
 mod reserve;
@@ -43,9 +44,9 @@ use self::{
 };
 use super::{
     BeginOutcome, EndState, EndedRun, EventBatch, EventPage, Feedback, FinishedRun, Lease, LostRun,
-    MessagePage, MessageQuery, Millis, NewRun, Retention, RunEnd, RunNumber, RunRecord, RunStart,
-    Store, StoreError, StoreResult, SweepResult, Thread, ThreadContent, ThreadKey, ThreadNumber,
-    ThreadPage, ThreadParts, ThreadUpdate, ThreadVersion, ThreadView,
+    MessagePage, MessageQuery, Millis, NewRun, Retention, RunEnd, RunNumber, RunQueue, RunRecord,
+    RunStart, Store, StoreError, StoreResult, SweepResult, Thread, ThreadContent, ThreadKey,
+    ThreadNumber, ThreadPage, ThreadParts, ThreadUpdate, ThreadVersion, ThreadView,
     columns::{BatchColumns, BeginColumns, ContentColumns, FinishColumns, NO_WORDS, UpdateColumns},
     damage_check::{CHECKED_TABLES, MAX_DAMAGED_ROWS, inspect},
     files::{ALL_OWNERS, FileStore},
@@ -72,9 +73,12 @@ const THREADS: &str = include_str!("sql/threads.sql");
 
 /// Damaged rows are left out, because their sum could be too large.
 const BYTES_OF_OWNER: &str = "
-    SELECT COALESCE(SUM(bytes), 0) FROM agui_threads WHERE owner = ?1 AND bytes BETWEEN 0 AND 1099511627776";
+    SELECT COALESCE(SUM(bytes), 0) + (SELECT COALESCE(SUM(OCTET_LENGTH(q.request)), 0) FROM agui_queued_runs AS q
+        JOIN agui_threads AS t ON t.number = q.thread WHERE t.owner = ?1)
+    FROM agui_threads WHERE owner = ?1 AND bytes BETWEEN 0 AND 1099511627776";
 const BYTES_OF_ALL: &str = "
-    SELECT COALESCE(SUM(bytes), 0) FROM agui_threads WHERE ?1 IS NULL AND bytes BETWEEN 0 AND 1099511627776";
+    SELECT COALESCE(SUM(bytes), 0) + (SELECT COALESCE(SUM(OCTET_LENGTH(request)), 0) FROM agui_queued_runs)
+    FROM agui_threads WHERE ?1 IS NULL AND bytes BETWEEN 0 AND 1099511627776";
 
 const RUN_START: &str = include_str!("sql/run_start.sql");
 
@@ -399,6 +403,10 @@ impl Store for SqliteStore {
     }
 
     fn files(&self) -> Option<&dyn FileStore> {
+        Some(self)
+    }
+
+    fn queue(&self) -> Option<&dyn RunQueue> {
         Some(self)
     }
 

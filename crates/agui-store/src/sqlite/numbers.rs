@@ -1,6 +1,6 @@
 //! Numbers of rows as values of SQLite.
 
-use crate::{MessageNumber, RunNumber, StateNumber, ThreadNumber};
+use crate::{MessageNumber, QueueNumber, RunNumber, StateNumber, ThreadNumber};
 
 macro_rules! column_numbers {
     ($($name:ident),+) => {$(
@@ -20,4 +20,4 @@ macro_rules! column_numbers {
     )+};
 }
 
-column_numbers!(ThreadNumber, RunNumber, MessageNumber, StateNumber);
+column_numbers!(ThreadNumber, QueueNumber, RunNumber, MessageNumber, StateNumber);

@@ -55,9 +55,11 @@ const OWNERS: &str = "SELECT owner, COUNT(*) FROM agui_threads WHERE owner <> ''
 const FIND_UNLINKED: &str = "SELECT number FROM agui_threads WHERE owner = '' LIMIT 1";
 const IS_UNLINKED: &str = "SELECT number FROM agui_threads WHERE owner = '' AND number = ?";
 /// Each statement deletes some rows of a thread, the last one the thread itself.
-const PURGE: [&str; 5] = [
+const PURGE: [&str; 6] = [
     "DELETE FROM agui_run_starts WHERE run IN (SELECT s.run FROM agui_runs AS r
         JOIN agui_run_starts AS s ON s.run = r.number WHERE r.thread = ?1 LIMIT ?2)",
+    "DELETE FROM agui_queued_runs WHERE number IN
+        (SELECT number FROM agui_queued_runs WHERE thread = ?1 LIMIT ?2)",
     "DELETE FROM agui_messages WHERE thread = ?1 AND number IN
         (SELECT number FROM agui_messages WHERE thread = ?1 LIMIT ?2)",
     "DELETE FROM agui_states WHERE thread = ?1 AND number IN

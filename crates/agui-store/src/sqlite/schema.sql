@@ -114,6 +114,21 @@ CREATE TABLE agui_run_starts (
     request TEXT NOT NULL           -- JSON: the input without messages and state
 );
 
+-- Runs that wait for their turn. A row is removed in the transaction that begins its run.
+CREATE TABLE agui_queued_runs (
+    number INTEGER PRIMARY KEY AUTOINCREMENT,
+    thread INTEGER NOT NULL,
+    id TEXT NOT NULL,
+    asked TEXT,                     -- a digest of its request
+    agent TEXT NOT NULL,
+    request TEXT NOT NULL,          -- JSON: the whole input, and the caller
+    holder TEXT NOT NULL,           -- the process that begins it; '' if it was released
+    takeovers INTEGER NOT NULL,     -- how often another process has taken it
+    queued_at INTEGER NOT NULL,
+    held_at INTEGER NOT NULL,       -- when its holder took it
+    UNIQUE (thread, id)
+);
+
 -- Files of owners. The row is reserved before the chunks are stored, and is hidden until then.
 CREATE TABLE agui_files (
     number INTEGER PRIMARY KEY AUTOINCREMENT,

@@ -1,10 +1,10 @@
 -- Begins a run on an existing thread. Returns no row, and writes nothing, if the thread has another version, has a
--- running run, has a run that answers the request, or would become too large. A damaged version counts as 0. Attempts with
+-- running run, has a run that answers the request, or would become too large, or if the queued run is gone or not the next one. A damaged version counts as 0. Attempts with
 -- numbers outside the range are damaged.
 -- $1 BeginColumns as JSON
 WITH new AS (
     SELECT * FROM json_to_record($1::json) AS new (number bigint, version bigint, agent text, run_id text,
-        asked text, known bigint, continues boolean, detached boolean, holder text, lease_until bigint, now bigint,
+        asked text, known bigint, queued bigint, continues boolean, detached boolean, holder text, lease_until bigint, now bigint,
         title text, title_words text, base bigint, messages json, updated json, state text, state_number bigint,
         first_run bigint, interrupts text, answered text, request text, started text, bytes bigint,
         updated_bytes bigint, max_messages numeric, max_bytes numeric)
@@ -34,7 +34,13 @@ WITH new AS (
         AND NOT EXISTS (SELECT 1 FROM agui_runs AS r WHERE r.thread = new.number AND r.alias = new.run_id
             AND r.asked = new.asked AND r.number > new.known)
         AND t.messages + run.count <= new.max_messages AND t.bytes + new.bytes + new.updated_bytes <= new.max_bytes
+        AND (new.queued IS NULL
+            OR EXISTS (SELECT 1 FROM agui_queued_runs AS q WHERE q.number = new.queued)
+            AND NOT EXISTS (SELECT 1 FROM agui_queued_runs AS q
+                WHERE q.thread = new.number AND q.number < new.queued AND q.holder <> new.holder))
     RETURNING t.number, t.owner, t.run, t.messages, t.messages - run.count AS before, t.head, t.state
+), dequeued AS (
+    DELETE FROM agui_queued_runs AS q USING new, thread WHERE q.number = new.queued
 ), updated AS (
     UPDATE agui_messages AS m SET body = changed.body FROM thread, changed
     WHERE m.thread = thread.number AND m.number = changed.number

@@ -9,6 +9,8 @@ WITH deleted AS (
     DELETE FROM agui_events USING runs WHERE run = runs.number
 ), starts AS (
     DELETE FROM agui_run_starts USING runs WHERE run = runs.number
+), queued AS (
+    DELETE FROM agui_queued_runs USING deleted WHERE thread = deleted.number
 ), messages AS (
     DELETE FROM agui_messages USING deleted WHERE thread = deleted.number
 ), words AS (
