@@ -211,20 +211,29 @@ async fn empty_contents_and_repeated_roles_are_written_as_the_server_takes_them(
             is_null.then(|| error("'content' field must be a string or an array of objects."))?
         },
         |request| {
-            let messages = request.body["messages"].as_array()?;
-            let repeats = messages.windows(2).any(|pair| pair[0]["role"] == pair[1]["role"]);
+            let body = &request.body;
+            let messages = body.get("messages").or(body.get("input"))?.as_array()?;
+            // The second role is absent of a call and its result in the Responses API.
+            let repeats = messages
+                .windows(2)
+                .any(|pair| pair[1]["role"].is_string() && pair[0]["role"] == pair[1]["role"]);
             repeats.then(|| {
                 error("Conversation roles must alternate user/assistant/user/assistant/...")
             })?
         },
     ];
-    for check in checks {
+    for (check, api) in [(checks[0], "chat"), (checks[1], "chat"), (checks[1], "responses")] {
         let provider = Provider::start_checked(check).await;
-        let model = fit(OpenAi::chat(options(&provider, "")).unwrap());
+        let model = match api {
+            "chat" => fit(OpenAi::chat(options(&provider, "")).unwrap()),
+            _ => fit(OpenAi::responses(options(&provider, "")).unwrap()),
+        };
         let mut steps = vec![user("hi"), user("are you there?")];
         steps.extend(called(ModelReasoning::default(), None));
         let request = ModelRequest { steps, ..ModelRequest::default() };
-        assert_eq!(asked_twice(&provider, &*model, "chat", &request).await.len(), 2);
+        let sent = asked_twice(&provider, &*model, api, &request).await;
+        assert_eq!(sent.len(), 2, "{api}");
+        assert!(sent[1].text.contains("hi") && sent[1].text.contains("are you there?"), "{api}");
     }
 }
 

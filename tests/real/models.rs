@@ -226,9 +226,13 @@ async fn a_run_ends_with_its_llama_cpp_and_the_next_one_asks_the_new_one() {
         let rest = response.text().await.unwrap();
         assert!(rest.contains(r#""code":"model_interrupted""#), "{api}: {rest}");
 
+        // Its message stays unanswered in the thread, and the template refuses two in a row.
+        let events = models.ask(api, "plain", conversation::ask(api, "r2", "m2", "Hello")).await;
+        assert_eq!(events.last().unwrap()["code"], "model_unreachable", "{api}: {events:?}");
+
         let port = reqwest::Url::parse(&models.url).unwrap().port().unwrap();
         models.process = start_model(4096, port).await.unwrap().1;
-        let events = models.ask(api, "plain", conversation::ask(api, "r2", "m2", "Hello")).await;
+        let events = models.ask(api, "plain", conversation::ask(api, "r3", "m3", "Hello")).await;
         assert_answered(&events, api);
     }
 }

@@ -89,10 +89,9 @@ impl RequestFacts {
             developer_role: roles.iter().any(|role| role == "developer"),
             null_content: is_chat
                 && messages.iter().any(|message| message.get("content") == Some(&Value::Null)),
-            repeated_role: is_chat
-                && (follows("user", "user")
-                    || follows("assistant", "assistant")
-                    || rest.first().is_some_and(|role| *role == "assistant")),
+            repeated_role: follows("user", "user")
+                || follows("assistant", "assistant")
+                || is_chat && rest.first().is_some_and(|role| *role == "assistant"),
             user_after_results: is_chat && follows("tool", "user"),
             ..self
         }

@@ -71,7 +71,23 @@ pub(super) fn items(
             request.current.iter().map(|current| text_part(current)).collect(),
         ));
     }
+    if form.alternates {
+        items.dedup_by(|later, earlier| append(earlier, later));
+    }
     items
+}
+
+/// Adds the content of a message to the message before it of the same role. Returns false if it is not of that role.
+fn append(earlier: &mut Value, later: &mut Value) -> bool {
+    if later["type"] != "message" || earlier["role"] != later["role"] {
+        return false;
+    }
+    match (&mut earlier["content"], &mut later["content"]) {
+        (Value::Array(parts), Value::Array(more)) => parts.append(more),
+        (Value::String(text), Value::String(more)) => *text += &format!("\n\n{more}"),
+        _ => return false,
+    }
+    true
 }
 
 fn message(role: &str, content: Vec<Value>) -> Value {
