@@ -1,6 +1,6 @@
 //! Queued runs: messages whose own runs continue without their pages, behind another run of the thread.
 
-use agui_server::{Server, agent::builtin::Echo, store::SqliteStore};
+use agui_server::{Server, agent::builtin::Echo, options::MetricsOptions, store::SqliteStore};
 use serde_json::{Value, json};
 use tokio::net::TcpStream;
 
@@ -106,7 +106,8 @@ async fn a_queued_run_is_ended_by_its_cancel() {
 
 #[tokio::test]
 async fn a_deletion_ends_queued_runs_and_requests_that_wait() {
-    let (server, _first, _strings) = busy(Server::new()).await;
+    let metrics = MetricsOptions::on_main_listener();
+    let (server, _first, _strings) = busy(Server::new().metrics(metrics)).await;
     let page = server.run(&detached("r2", "two")).await;
     let input = ask("t", "r3", "m3", "three");
     let waiting = server.refused(&input);

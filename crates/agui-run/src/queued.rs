@@ -17,7 +17,7 @@ use super::{
     request::{RunRequest, StartedRun},
     runs::Runs,
     turn::{
-        live_run::{LiveRun, LiveStage, RunTrigger},
+        live_run::{LiveRun, LiveStage, RunTrigger, Unbegun},
         queue::{Arrival, Entered, RunPlace},
         thread_core::ThreadCore,
     },
@@ -124,6 +124,21 @@ impl Runs {
     }
 
     async fn begin_unboxed(
+        self: Arc<Self>,
+        admission: Box<Admission>,
+    ) -> Result<QueueEnd, FollowError> {
+        // Tells the same requests, also if this fails.
+        let settled = SettledOnDrop(admission.place.run.clone());
+        let end = self.begin_when_first(admission).await;
+        settled.0.set_unbegun(match &end {
+            Ok(QueueEnd::NotBegun(lines)) => Unbegun::Ended(lines.clone()),
+            Err(FollowError::ThreadDeleted) => Unbegun::ThreadDeleted,
+            Ok(QueueEnd::Begun(_)) | Err(_) => Unbegun::Elsewhere,
+        });
+        end
+    }
+
+    async fn begin_when_first(
         self: Arc<Self>,
         admission: Box<Admission>,
     ) -> Result<QueueEnd, FollowError> {
@@ -304,6 +319,15 @@ impl Runs {
     }
 }
 
+/// Settles a queued run whose task ends early.
+struct SettledOnDrop(Arc<LiveRun>);
+
+impl Drop for SettledOnDrop {
+    fn drop(&mut self) {
+        self.0.set_unbegun(Unbegun::Elsewhere);
+    }
+}
+
 impl ThreadCore {
     /// Lets the same request wait for its queued run of this process.
     pub(super) fn follow_queued(
@@ -319,9 +343,15 @@ impl ThreadCore {
         let begun = {
             let (logs, key, id) = (logs.clone(), key.clone(), id.clone());
             async move {
-                // Without a log it was cancelled, or another process begins it: the client asks again.
-                let log = run.shared_log().await.ok_or(FollowError::HandedOver)?;
-                Ok(QueueEnd::Begun(Box::new(Follower::from_live_log(&logs, key, id, log, None))))
+                match run.begun_or_not().await {
+                    Ok(log) => {
+                        let follower = Follower::from_live_log(&logs, key, id, log, None);
+                        Ok(QueueEnd::Begun(Box::new(follower)))
+                    }
+                    Err(Unbegun::Ended(lines)) => Ok(QueueEnd::NotBegun(lines)),
+                    Err(Unbegun::ThreadDeleted) => Err(FollowError::ThreadDeleted),
+                    Err(Unbegun::Elsewhere) => Err(FollowError::HandedOver),
+                }
             }
         };
         let follower = Follower::from_queued_run(&logs, key, id, Some(permit), begun);

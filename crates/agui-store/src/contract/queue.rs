@@ -12,7 +12,7 @@ async fn enqueue(store: &DynStore, thread: &str, id: &str, holder: &str) -> Enqu
         request: "{\"a\":1}",
         holder,
         now: NOW,
-        max_queued: 2,
+        max_queued: 3,
     };
     store.queue().unwrap().enqueue(&run).await.unwrap()
 }
@@ -42,11 +42,13 @@ pub(super) async fn queued_runs_are_kept_in_order_up_to_a_limit(store: DynStore)
     assert_eq!(enqueue(&store, "t", "a", "there").await, Enqueued::Exists(first.clone()));
     let second = stored(&store, "t", "b", "here").await;
     assert!(second.number > first.number);
-    assert_eq!(enqueue(&store, "t", "c", "here").await, Enqueued::Full);
-    assert_eq!(queued_ids(&store, "t").await, ["a", "b"]);
+    stored(&store, "t", "c", "here").await;
+    assert_eq!(enqueue(&store, "t", "d", "here").await, Enqueued::Full);
+    assert_eq!(queued_ids(&store, "t").await, ["a", "b", "c"]);
     assert_eq!(queue.queued_request(first.number).await.unwrap().as_deref(), Some("{\"a\":1}"));
-    // It has no place in the thread.
-    assert_eq!(thread(&store, "t").await.runs.len(), 0);
+    // They have no place in the thread.
+    let runs = thread(&store, "t").await.runs;
+    assert_eq!(runs.iter().map(|run| run.id.as_str()).collect::<Vec<_>>(), ["r"]);
 
     assert!(queue.remove_queued_run(lease.thread, &"a".into()).await.unwrap());
     assert!(!queue.remove_queued_run(lease.thread, &"a".into()).await.unwrap());
@@ -80,6 +82,22 @@ pub(super) async fn a_queued_run_begins_once_and_in_its_order(store: DynStore) {
     finish(&store, &begun.lease, NOW).await;
     let outcome = begin(&first, "other").await;
     assert!(matches!(outcome, BeginOutcome::Dequeued), "{outcome:?}");
+    let BeginOutcome::Begun(begun) = begin(&second, "there").await else {
+        panic!("it is the next")
+    };
+
+    // A process begins its queued runs in any order while it has the first one of the thread.
+    let first = stored(&store, "t", "c", "here").await;
+    let (second, third) =
+        (stored(&store, "t", "d", "there").await, stored(&store, "t", "e", "here").await);
+    finish(&store, &begun.lease, NOW).await;
+    assert!(matches!(begin(&second, "there").await, BeginOutcome::Behind));
+    let BeginOutcome::Begun(begun) = begin(&third, "here").await else {
+        panic!("here has the turn")
+    };
+    finish(&store, &begun.lease, NOW).await;
+    let BeginOutcome::Begun(begun) = begin(&first, "here").await else { panic!("it is the first") };
+    finish(&store, &begun.lease, NOW).await;
     assert!(matches!(begin(&second, "there").await, BeginOutcome::Begun(_)));
 }
 
