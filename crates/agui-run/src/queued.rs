@@ -23,7 +23,10 @@ use super::{
     },
 };
 use agui_agent::host::AgentEntry;
-use agui_base::{RunErrorCode, complete_on_drop::CompleteOnDrop, refusal::RefusalCodes as _};
+use agui_base::{
+    RunErrorCode, complete_on_drop::CompleteOnDrop, permits::LimitReached,
+    refusal::RefusalCodes as _,
+};
 use agui_protocol::{RunId, event::RunError};
 use agui_store::{
     Enqueued, Millis, NewQueuedRun, QueuedRun, RunQueue, StoreError, ThreadKey, ThreadNumber,
@@ -102,10 +105,7 @@ impl Runs {
             }
             // Another process has the same request.
             Enqueued::Exists(same) if asked.is_some() && same.asked.as_deref() == asked => {
-                let permit = threads.followers.try_take(&key.owner, 1);
-                let permit = permit.map_err(|_| StartError::TooManyFollowers)?;
-                let queued = threads.clone().begun_elsewhere(same);
-                Follower::from_queued_run(logs, key, run.run_id.clone(), Some(permit), queued)
+                threads.follow_stored(same).map_err(|_| StartError::TooManyFollowers)?
             }
             Enqueued::Exists(_) => return Err(StartError::RunIsRunning),
             Enqueued::Full => return Err(StartError::QueueFull),
@@ -358,7 +358,18 @@ impl ThreadCore {
         Ok(StartedRun::Detached { follower: follower.called(called) })
     }
 
-    /// Waits until another process has begun a queued run.
+    /// Follows a queued run from its begin, in any process.
+    pub(crate) fn follow_stored(
+        self: &Arc<Self>,
+        queued: QueuedRun,
+    ) -> Result<Follower, LimitReached> {
+        let (key, id) = (queued.key.clone(), queued.run_id.clone());
+        let permit = self.followers.try_take(&key.owner, 1)?;
+        let begun = self.clone().begun_elsewhere(queued);
+        Ok(Follower::from_queued_run(&self.followed_logs, key, id, Some(permit), begun))
+    }
+
+    /// Waits until a process has begun a queued run.
     async fn begun_elsewhere(self: Arc<Self>, queued: QueuedRun) -> Result<QueueEnd, FollowError> {
         loop {
             if let Ok(Some(follower)) = self.begun_of(&queued).await {
