@@ -1,5 +1,7 @@
 //! Promises about queued runs, for stores that keep them.
 
+use std::slice;
+
 use super::prelude::*;
 
 async fn enqueue(store: &DynStore, thread: &str, id: &str, holder: &str) -> Enqueued {
@@ -123,7 +125,7 @@ pub(super) async fn a_lost_queued_run_is_taken_once(store: DynStore) {
     }
     queue.release_queued_runs("dead").await.unwrap();
     let released = QueuedRun { holder: String::new(), ..queued.clone() };
-    assert_eq!(lost(NOW - 9).await, [released.clone()]);
+    assert_eq!(lost(NOW - 9).await, slice::from_ref(&released));
     assert!(!queue.take_queued_run(&queued, "here", NOW).await.unwrap(), "it was released since");
     assert!(queue.take_queued_run(&released, "here", NOW).await.unwrap());
     assert!(!queue.take_queued_run(&released, "there", NOW).await.unwrap());
@@ -132,7 +134,7 @@ pub(super) async fn a_lost_queued_run_is_taken_once(store: DynStore) {
         assert_eq!(lost(NOW).await, [], "its holder begins it");
     }
     let held = QueuedRun { holder: "here".to_owned(), ..queued.clone() };
-    assert_eq!(lost(NOW + 9).await, [held.clone()], "given away, it was not lost");
+    assert_eq!(lost(NOW + 9).await, slice::from_ref(&held), "given away, it was not lost");
     assert!(queue.take_queued_run(&held, "there", NOW).await.unwrap());
     let taken = QueuedRun { holder: "there".to_owned(), takeovers: 1, ..queued };
     assert_eq!(lost(NOW + 9).await, [taken]);
