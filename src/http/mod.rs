@@ -59,5 +59,5 @@ pub(crate) use openapi::{refuse, response};
 pub use options::HttpOptions;
 pub(crate) use own_path::{AgentPath, check_own_path};
 pub(crate) use route_list::{RUNS, RouteAccess, Tag};
-pub(crate) use routes::{RouteSet, Routers, at, built_in, router};
+pub(crate) use routes::{RefusalForm, RouteSet, Routers, at, built_in, router};
 pub(crate) use state::{App, Credential};

@@ -34,6 +34,7 @@ macro_rules! groups {
 groups! {
     Every WithoutAuthentication Authentication MediaType Url Parameter Body ResponseMemory Agent Store Limits Start Thread Run
     Message Follow Running Edit Copy File FileDeletion FileRange Upload Loopback Shutdown Streams Socket Followers Envelope
+    Completion
 }
 
 fn responses_of(group: RefusalGroup) -> BTreeMap<String, RefOr<Response>> {
