@@ -34,7 +34,7 @@ pub(crate) mod refusal_response;
 mod response_budget;
 mod route_list;
 mod routes;
-mod run_document;
+pub(crate) mod run_document;
 pub(crate) mod run_response;
 pub(crate) mod send_message;
 pub(crate) mod sse_response;

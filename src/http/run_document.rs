@@ -146,7 +146,10 @@ pub(super) fn respond(
 }
 
 /// Returns the events of a run; `None` for a silence.
-pub(crate) fn events(started: StartedRun, threads: Threads) -> BoxStream<'static, io::Result<Option<Event>>> {
+pub(crate) fn events(
+    started: StartedRun,
+    threads: Threads,
+) -> BoxStream<'static, io::Result<Option<Event>>> {
     match started {
         StartedRun::Unstored(run) => polled(run).boxed(),
         StartedRun::Stored(run) => polled(run).boxed(),

@@ -10,7 +10,10 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::{
-    call_trace::CallTrace, form::RequestForm, known_models::MediaLimits, options::{RequestSampling, ToolChoice},
+    call_trace::CallTrace,
+    form::RequestForm,
+    known_models::MediaLimits,
+    options::{RequestSampling, ToolChoice},
     refusal::ProviderRefusal,
 };
 use agui_agent::AgentError;

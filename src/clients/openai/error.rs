@@ -113,7 +113,9 @@ impl FailedRun {
 
     pub(super) fn body(&self) -> ErrorBody<'_> {
         let kind = kind_of(self.status);
-        ErrorBody { error: ErrorDetail { message: &self.message, kind, param: None, code: &self.code } }
+        ErrorBody {
+            error: ErrorDetail { message: &self.message, kind, param: None, code: &self.code },
+        }
     }
 }
 

@@ -110,7 +110,9 @@ impl KeyedAnswers {
         entries.retain(|_, entry| entry.expires.is_none_or(|expires| expires > now));
         match entries.get(key) {
             Some(entry) if entry.digest != digest => return Err(ApiError::IdempotencyKeyReused),
-            Some(KeyEntry { answer: Some(answer), .. }) => return Ok(KeyUse::Known(answer.clone())),
+            Some(KeyEntry { answer: Some(answer), .. }) => {
+                return Ok(KeyUse::Known(answer.clone()));
+            }
             Some(_) => return Err(ApiError::AnswerNotKept),
             None => {}
         }

@@ -12,8 +12,8 @@ use crate::http::{ApiError, ApiResult};
 use agui_base::text::short_line;
 use agui_protocol::{
     AssistantMessage, ContentPart, DeveloperMessage, JsonObject, Message, MessageContent,
-    MessageId, RunAgentInput, RunId, SystemMessage, ThreadId, ToolCall, ToolDefinition, ToolMessage,
-    UserMessage,
+    MessageId, RunAgentInput, RunId, SystemMessage, ThreadId, ToolCall, ToolDefinition,
+    ToolMessage, UserMessage,
     decode::{DecodeError, decode_value},
 };
 
@@ -73,6 +73,7 @@ struct StreamOptions {
 /// A message of the conversation.
 #[derive(Debug, Deserialize, ToSchema)]
 struct CompletionMessage {
+    #[schema(inline)]
     role: CompletionRole,
     content: Option<Content>,
     name: Option<String>,
@@ -84,7 +85,6 @@ struct CompletionMessage {
 
 #[derive(Debug, Clone, Copy, Deserialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
-#[schema(inline)]
 enum CompletionRole {
     System,
     Developer,
@@ -215,19 +215,20 @@ impl CompletionRequest {
     /// the application stay instructions; else they stand before the user's text, as data.
     pub(super) fn into_input(mut self, accepts_instructions: bool) -> ApiResult<CompletionInput> {
         let mut tools = self.tools.take().unwrap_or_default().into_iter().enumerate();
-        let mut tools = tools
-            .try_fold(Vec::new(), |mut all, (index, tool)| {
-                all.push(tool.into_definition(index)?);
-                Ok::<_, ApiError>(all)
-            })?;
+        let mut tools = tools.try_fold(Vec::new(), |mut all, (index, tool)| {
+            all.push(tool.into_definition(index)?);
+            Ok::<_, ApiError>(all)
+        })?;
         let choice = forced_choice(self.tool_choice.take(), &mut tools)?;
         let names = tools.iter().map(|tool| tool.name.clone()).collect();
-        let (is_json, schema) = self.response_format.take().map_or(Ok((false, None)), |format| {
-            format.into_schema().map(|schema| (schema.is_some(), schema))
-        })?;
+        let (is_json, schema) =
+            self.response_format.take().map_or(Ok((false, None)), |format| {
+                format.into_schema().map(|schema| (schema.is_some(), schema))
+            })?;
         let forwarded_props = self.forwarded_props(choice, schema);
         let messages = to_messages(self.messages, accepts_instructions)?;
-        let mut input = RunAgentInput::new(ThreadId::random(), RunId::random(), messages);
+        let run_id = RunId::random();
+        let mut input = RunAgentInput::new(ThreadId::from(run_id.as_str()), run_id, messages);
         input.tools = tools;
         input.forwarded_props = forwarded_props;
         Ok(CompletionInput { input, tools: names, is_json })
@@ -247,11 +248,13 @@ impl CompletionRequest {
             ("stop", (!stop.is_empty()).then(|| json!(stop))),
             ("responseSchema", schema.map(Value::from)),
         ];
-        let options = options.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?)));
+        let options =
+            options.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?)));
         let options: JsonObject = options.collect();
         let options = (!options.is_empty()).then(|| Value::from(options));
         let members = [("toolChoice", choice), ("modelOptions", options)];
-        let members = members.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?)));
+        let members =
+            members.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?)));
         let members: JsonObject = members.collect();
         (!members.is_empty()).then(|| members.into())
     }

@@ -53,10 +53,7 @@ pub(crate) struct DeclaredRoutes {
 }
 
 /// Makes one document of the declared routes.
-pub(crate) fn document(
-    declared: Vec<DeclaredRoutes>,
-    credential: Credential,
-) -> OpenApi {
+pub(crate) fn document(declared: Vec<DeclaredRoutes>, credential: Credential) -> OpenApi {
     let mut components = SharedSchemas::openapi().components.unwrap_or_default();
     let (mut paths, mut ids, mut tags) = (Paths::new(), HashSet::new(), IndexMap::new());
     for DeclaredRoutes { tag: (tag, about), access, error, openapi } in declared {
