@@ -44,7 +44,7 @@ const EVENTS_PER_POLL: usize = 64;
         (status = 200, description = "The answer, or with `stream` its chunks.", content(
             (ChatCompletion<'_> = "application/json"), (ChatCompletionChunk<'_> = "text/event-stream"),
         )),
-        (status = "default", description = "An error.", body = ErrorBody<'_>),
+        (status = 502, description = "The run failed. The `code` is that of the run.", body = ErrorBody<'_>),
         FailedRunResponses, refuse::Agent, refuse::Body, refuse::Completion, refuse::Limits, refuse::Parameter,
         refuse::Start, refuse::Store,
     ),

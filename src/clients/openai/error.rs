@@ -5,17 +5,17 @@ use std::{borrow::Cow, collections::BTreeMap};
 use axum::{
     Json,
     body::{Body, to_bytes},
-    http::{HeaderName, HeaderValue, StatusCode, header},
+    http::{HeaderValue, StatusCode, header},
     response::{IntoResponse, Response},
 };
 use futures::{FutureExt as _, future::BoxFuture};
 use serde::{Deserialize, Serialize};
 use utoipa::{
     IntoResponses, ToSchema,
-    openapi::{Content, RefOr, Response as Described},
+    openapi::{RefOr, Response as Described},
 };
 
-use crate::http::{RefusalForm, openapi::schema::component, refusal_response::RefusalCode};
+use crate::http::{RefusalForm, accept::SHOULD_RETRY, refusal_response::RefusalCode, refuse};
 use agui_base::RunErrorCode;
 use agui_protocol::{
     Interrupt,
@@ -25,10 +25,11 @@ use agui_protocol::{
 /// The form of refusals on these routes.
 pub(super) const REFUSALS: RefusalForm = RefusalForm { schema: SCHEMA, rewrite };
 const SCHEMA: &str = "ChatCompletionError";
+/// Clients know this code of OpenAI's, and shorten the conversation.
+const CONTEXT_TOO_LONG: &str = "context_length_exceeded";
+const PERSON_NEEDED: &str = "person_needed";
 /// Refusals have one line of text, which quotes at most a name.
 const MAX_REFUSAL_BYTES: usize = 64 * 1024;
-/// The official SDKs repeat a request after 408, 409, 429 and 5xx, unless this header forbids it.
-const SHOULD_RETRY: HeaderName = HeaderName::from_static("x-should-retry");
 
 /// An error.
 #[derive(Serialize, ToSchema)]
@@ -57,7 +58,7 @@ pub(super) struct FailedRun {
     message: String,
 }
 
-/// The responses for runs that fail.
+/// The responses for runs that fail with known codes. Others have the status 502.
 pub(super) enum FailedRunResponses {}
 
 impl FailedRun {
@@ -68,9 +69,8 @@ impl FailedRun {
     pub(super) fn from_error(error: &RunError) -> Self {
         let code = error.code.clone().unwrap_or("agent_error".into());
         let (status, code) = match RunErrorCode::from_name(&code) {
-            // Clients know this code, and shorten the conversation.
             Some(RunErrorCode::ContextTooLong) => {
-                (StatusCode::BAD_REQUEST, "context_length_exceeded".into())
+                (StatusCode::BAD_REQUEST, CONTEXT_TOO_LONG.into())
             }
             Some(RunErrorCode::InvalidResponseSchema) => (StatusCode::BAD_REQUEST, code),
             Some(RunErrorCode::ModelRateLimited) => (StatusCode::TOO_MANY_REQUESTS, code),
@@ -79,7 +79,7 @@ impl FailedRun {
                 | RunErrorCode::ModelTimeout
                 | RunErrorCode::RemoteTimeout,
             ) => (StatusCode::GATEWAY_TIMEOUT, code),
-            _ => (StatusCode::INTERNAL_SERVER_ERROR, code),
+            _ => (StatusCode::BAD_GATEWAY, code),
         };
         Self { status, code, message: error.message.clone() }
     }
@@ -92,23 +92,23 @@ impl FailedRun {
             "the agent has to ask a person before it continues{asked}, and this API has no place for questions: use a client \
              that can ask, such as one of AG-UI. Nothing was done that needs the answer"
         );
-        Self::new(StatusCode::UNPROCESSABLE_ENTITY, "person_needed", message)
+        Self::new(StatusCode::UNPROCESSABLE_ENTITY, PERSON_NEEDED, message)
     }
 
     pub(super) fn cancelled() -> Self {
         let message = "the run was stopped before its end";
-        Self::new(StatusCode::INTERNAL_SERVER_ERROR, "run_cancelled", message)
+        Self::new(StatusCode::BAD_GATEWAY, "run_cancelled", message)
     }
 
     pub(super) fn without_end() -> Self {
         let message = "the run broke off";
-        Self::new(StatusCode::INTERNAL_SERVER_ERROR, "run_incomplete", message)
+        Self::new(StatusCode::BAD_GATEWAY, "run_incomplete", message)
     }
 
     pub(super) fn too_large(limit: usize) -> Self {
         let message =
             format!("the answer has more than {limit} bytes: ask without an Idempotency-Key");
-        Self::new(StatusCode::INTERNAL_SERVER_ERROR, "answer_too_large", message)
+        Self::new(StatusCode::BAD_GATEWAY, "answer_too_large", message)
     }
 
     pub(super) fn body(&self) -> ErrorBody<'_> {
@@ -119,7 +119,8 @@ impl FailedRun {
     }
 }
 
-/// The agent has begun, and may have had effects: an SDK must not send the request again.
+/// The agent has begun, and may have had effects. The official SDKs repeat a request after 408, 409,
+/// 429 and 5xx, unless a header forbids it.
 impl IntoResponse for &FailedRun {
     fn into_response(self) -> Response {
         let headers = [(SHOULD_RETRY, HeaderValue::from_static("false"))];
@@ -129,20 +130,15 @@ impl IntoResponse for &FailedRun {
 
 impl IntoResponses for FailedRunResponses {
     fn responses() -> BTreeMap<String, RefOr<Described>> {
-        let failures = [
-            ("400", "The request is invalid, or too long for the model."),
-            ("422", "The agent asks a person (`person_needed`), or `idempotency_key_reused`."),
-            ("429", "A limit of requests was reached, here or at the model's provider."),
-            ("500", "The run failed, or the server."),
-            ("504", "The agent, or its model, did not respond in time."),
-        ];
-        let response = |(status, description): (&str, &str)| {
-            let mut response = Described::new(description);
-            let content = Content::new(Some(component(SCHEMA)));
-            response.content.insert("application/json".to_owned(), content.into());
-            (status.to_owned(), response.into())
-        };
-        failures.into_iter().map(response).collect()
+        refuse::responses_with(&[
+            (400, CONTEXT_TOO_LONG),
+            (400, RunErrorCode::InvalidResponseSchema.as_str()),
+            (422, PERSON_NEEDED),
+            (429, RunErrorCode::ModelRateLimited.as_str()),
+            (504, RunErrorCode::AgentTimeout.as_str()),
+            (504, RunErrorCode::ModelTimeout.as_str()),
+            (504, RunErrorCode::RemoteTimeout.as_str()),
+        ])
     }
 }
 

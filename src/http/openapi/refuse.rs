@@ -43,6 +43,12 @@ fn responses_of(group: RefusalGroup) -> BTreeMap<String, RefOr<Response>> {
     codes.map(|code| (key(code), Response::default().into())).collect()
 }
 
+/// Returns responses with codes that are not on the variants of errors, each with its status.
+pub(crate) fn responses_with(codes: &[(u16, &str)]) -> BTreeMap<String, RefOr<Response>> {
+    let key = |(status, name): &(u16, &str)| format!("{status}{SEPARATOR}{name}");
+    codes.iter().map(|code| (key(code), Response::default().into())).collect()
+}
+
 /// Returns the status and the code of a refusal. `None` for another response.
 pub(super) fn parse_key(key: &str) -> Option<(&str, &str)> {
     key.split_once(SEPARATOR)
