@@ -5,8 +5,11 @@
 use std::{
     borrow::Cow,
     collections::{HashMap, HashSet},
+    io,
+    pin::pin,
 };
 
+use futures::{Stream, StreamExt as _};
 use serde::Serialize;
 use serde_json::Value;
 use utoipa::ToSchema;
@@ -19,6 +22,10 @@ use agui_protocol::{
     own_names::{RESPONSE_REJECTED, TRUNCATED},
 };
 
+/// The largest answer, in bytes: a document, and an answer with a key, are kept until they end.
+const MAX_ANSWER_BYTES: usize = 4 * 1024 * 1024;
+/// The number of events after which a task yields: an agent may have all of its events ready.
+const EVENTS_PER_POLL: usize = 64;
 /// Separates the texts of two messages.
 const SEPARATOR: &str = "\n\n";
 
@@ -46,6 +53,8 @@ pub(super) struct AnswerReader {
     /// The message of the last text.
     last: Option<MessageId>,
     reason: Option<FinishReason>,
+    bytes: usize,
+    is_ended: bool,
 }
 
 /// What an event adds to the answer.
@@ -94,16 +103,59 @@ struct CompletionTokens {
     reasoning_tokens: u64,
 }
 
+/// Reads the events of a run to their end. `say` gets the pieces of the text.
+pub(super) async fn read_answer(
+    mut reader: AnswerReader,
+    events: impl Stream<Item = io::Result<Option<Event>>>,
+    mut say: impl FnMut(&str),
+) -> AnswerEnd {
+    let mut events = pin!(events);
+    let mut read = 0_usize;
+    while let Some(Ok(event)) = events.next().await {
+        read += 1;
+        if read.is_multiple_of(EVENTS_PER_POLL) {
+            tokio::task::yield_now().await;
+        }
+        match event.as_ref().and_then(|event| reader.read(event)) {
+            None => {}
+            Some(AnswerPart::Text(text)) => say(&text),
+            Some(AnswerPart::End(end)) => {
+                // The run notes that its end was read.
+                if let Some(Event::RunFinished(_) | Event::RunError(_)) = event {
+                    while events.next().await.is_some() {}
+                }
+                return end;
+            }
+        }
+    }
+    AnswerEnd::Failed(FailedRun::without_end())
+}
+
 impl AnswerReader {
     /// `holds_text` is true for an agent whose answer is a value.
     pub(super) fn new(tools: HashSet<String>, holds_text: bool) -> Self {
         Self { tools, held: holds_text.then(String::new), ..Self::default() }
     }
 
+    /// Returns what an event adds. Nothing follows an end.
     pub(super) fn read<'e>(&mut self, event: &'e Event) -> Option<AnswerPart<'e>> {
-        if event.subagent_run_id().is_some() {
+        if self.is_ended || event.subagent_run_id().is_some() {
             return None;
         }
+        self.bytes += match event {
+            Event::TextMessageContent(said) => said.delta.len(),
+            Event::ToolCallArgs(args) => args.delta.len(),
+            _ => 0,
+        };
+        let part = match self.bytes {
+            ..=MAX_ANSWER_BYTES => self.read_within_limit(event),
+            _ => Some(AnswerPart::End(AnswerEnd::Failed(FailedRun::too_large(MAX_ANSWER_BYTES)))),
+        };
+        self.is_ended = matches!(part, Some(AnswerPart::End(_)));
+        part
+    }
+
+    fn read_within_limit<'e>(&mut self, event: &'e Event) -> Option<AnswerPart<'e>> {
         match event {
             Event::TextMessageStart(start) => {
                 let role = start.role.unwrap_or_default();

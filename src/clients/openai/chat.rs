@@ -7,11 +7,10 @@ use axum::{
     extract::{Request, State},
     response::Response,
 };
-use futures::StreamExt as _;
 use sha2::{Digest as _, Sha256};
 
 use super::{
-    answer::{AnswerPart, AnswerReader},
+    answer::{AnswerReader, read_answer},
     chunks::{AnswerHead, ChatCompletion, ChatCompletionChunk, ChunkEncoder, ChunkWriter},
     error::{ErrorBody, FailedRunResponses},
     keyed::{KeyUse, KeyedAnswers, key_of, respond_whole},
@@ -27,10 +26,6 @@ use crate::http::{
 };
 use agui_agent::host::AgentEntry;
 use agui_protocol::encode::Encoder;
-use agui_run::host::StartedRun;
-
-/// The number of events after which the handler yields: an agent may have all of its events ready.
-const EVENTS_PER_POLL: usize = 64;
 
 /// Answers a conversation with an agent.
 ///
@@ -64,14 +59,19 @@ pub(super) async fn create_chat_completion(
     let (is_stream, includes_usage) = (request.is_stream(), request.includes_usage());
     let accepts_instructions = app.threads.core.options.accept_instructions;
     let CompletionInput { input, tools, is_json } = request.into_input(accepts_instructions)?;
-    let mut reader = AnswerReader::new(tools, is_json || answers_with_value(&agent));
+    let reader = AnswerReader::new(tools, is_json || answers_with_value(&agent));
     let head = AnswerHead::new(agent.name());
     let caller = read.caller()?.clone();
     let run = read.into_request(&app, agent, input, &Wishes::default())?;
     let Some(key) = key else {
         let started = app.runs.start_beside_thread(run)?;
         if !is_stream {
-            return Ok(answer_whole(&app, started, &mut reader, &head).await);
+            // An error has a status, so nothing is sent before the end. If the client leaves, the run
+            // ends.
+            let mut text = String::new();
+            let events = events(started, app.threads.clone());
+            let end = read_answer(reader, events, |piece| text.push_str(piece)).await;
+            return Ok(respond_whole(&head, &text, &end));
         }
         let writer = ChunkWriter::new(head, includes_usage);
         let encoder = Encoder::Dialect(Box::new(ChunkEncoder { reader, writer }));
@@ -97,32 +97,4 @@ pub(super) async fn create_chat_completion(
 /// Returns whether the agent checks its answers, which it may say twice.
 fn answers_with_value(agent: &AgentEntry) -> bool {
     agent.capabilities().output.is_some_and(|output| output.structured_output == Some(true))
-}
-
-/// Responds when the run has ended: an error has a status. If the client leaves, the run ends.
-async fn answer_whole(
-    app: &App,
-    started: StartedRun,
-    reader: &mut AnswerReader,
-    head: &AnswerHead,
-) -> Response {
-    let mut events = events(started, app.threads.clone());
-    let (mut text, mut read) = (String::new(), 0_usize);
-    while let Some(Ok(event)) = events.next().await {
-        read += 1;
-        if read.is_multiple_of(EVENTS_PER_POLL) {
-            tokio::task::yield_now().await;
-        }
-        match event.as_ref().and_then(|event| reader.read(event)) {
-            None => {}
-            Some(AnswerPart::Text(piece)) => text.push_str(&piece),
-            Some(AnswerPart::End(end)) => {
-                let response = respond_whole(head, &text, Some(&end));
-                // The stream ends after the event, and notes that the answer was delivered.
-                while events.next().await.is_some() {}
-                return response;
-            }
-        }
-    }
-    respond_whole(head, &text, None)
 }

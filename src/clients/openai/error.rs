@@ -106,8 +106,7 @@ impl FailedRun {
     }
 
     pub(super) fn too_large(limit: usize) -> Self {
-        let message =
-            format!("the answer has more than {limit} bytes: ask without an Idempotency-Key");
+        let message = format!("the answer has more than {limit} bytes");
         Self::new(StatusCode::BAD_GATEWAY, "answer_too_large", message)
     }
 

@@ -4,7 +4,7 @@
 //! A request with a key has a task that makes its answer, and every response follows that answer.
 //! So the run does not end with its client, which may come again.
 
-use std::{collections::HashMap, sync::Arc, time::Duration};
+use std::{collections::HashMap, io, sync::Arc, time::Duration};
 
 use async_stream::stream;
 use axum::{
@@ -14,12 +14,12 @@ use axum::{
     response::{IntoResponse as _, Response},
 };
 use bytes::Bytes;
-use futures::{Stream, StreamExt as _};
+use futures::Stream;
 use parking_lot::Mutex;
 use tokio::{sync::watch, time::Instant};
 
 use super::{
-    answer::{AnswerEnd, AnswerPart, AnswerReader},
+    answer::{AnswerEnd, AnswerReader, read_answer},
     chunks::{AnswerHead, ChunkWriter},
     error::FailedRun,
 };
@@ -38,11 +38,7 @@ const MAX_KEYS: usize = 1024;
 const MAX_KEYS_OF_OWNER: usize = 256;
 /// The largest answer that is kept, in bytes: 64 MiB for all keys together.
 const MAX_KEPT_BYTES: usize = 64 * 1024;
-/// The largest answer that is made, in bytes: its clients may read slowly, or not at all.
-const MAX_ANSWER_BYTES: usize = 4 * 1024 * 1024;
 const MAX_KEY_BYTES: usize = 255;
-/// The number of events after which the task yields: an agent may have all of its events ready.
-const EVENTS_PER_POLL: usize = 64;
 const KEEP_ALIVE: &[u8] = b": keep-alive\n\n";
 
 type OwnedKey = (Arc<str>, String);
@@ -150,31 +146,15 @@ impl KeyedAnswers {
         &self,
         key: &OwnedKey,
         answer: &KeyedAnswer,
-        mut reader: AnswerReader,
-        events: impl Stream<Item = std::io::Result<Option<Event>>>,
+        reader: AnswerReader,
+        events: impl Stream<Item = io::Result<Option<Event>>>,
     ) {
-        let mut events = std::pin::pin!(events);
-        let (mut read, mut bytes) = (0_usize, 0);
-        let end = loop {
-            let Some(Ok(event)) = events.next().await else {
-                break AnswerEnd::Failed(FailedRun::without_end());
-            };
-            read += 1;
-            if read.is_multiple_of(EVENTS_PER_POLL) {
-                tokio::task::yield_now().await;
-            }
-            match event.as_ref().and_then(|event| reader.read(event)) {
-                None => {}
-                Some(AnswerPart::Text(text)) => {
-                    bytes += text.len();
-                    answer.said.send_modify(|said| said.text.push_str(&text));
-                }
-                Some(AnswerPart::End(end)) => break end,
-            }
-            if bytes > MAX_ANSWER_BYTES {
-                break AnswerEnd::Failed(FailedRun::too_large(MAX_ANSWER_BYTES));
-            }
-        };
+        let mut bytes = 0;
+        let end = read_answer(reader, events, |text| {
+            bytes += text.len();
+            answer.said.send_modify(|said| said.text.push_str(text));
+        })
+        .await;
         if let AnswerEnd::Finished(finished) = &end {
             bytes += finished.text.as_ref().map_or(0, String::len);
             bytes += finished.calls.iter().map(|call| call.function.arguments.len()).sum::<usize>();
@@ -188,9 +168,10 @@ impl KeyedAnswer {
     /// Responds with the whole answer, when it is complete.
     pub(super) async fn document(&self) -> Response {
         let mut said = self.said.subscribe();
-        match said.wait_for(|said| said.end.is_some()).await {
-            Ok(said) => respond_whole(&self.head, &said.text, said.end.as_ref()),
-            Err(_) => respond_whole(&self.head, "", None),
+        let said = said.wait_for(|said| said.end.is_some()).await.ok();
+        match said.as_ref().and_then(|said| Some((&said.text, said.end.as_ref()?))) {
+            Some((text, end)) => respond_whole(&self.head, text, end),
+            None => (&FailedRun::without_end()).into_response(),
         }
     }
 
@@ -239,11 +220,13 @@ impl KeyedAnswer {
     }
 }
 
-/// Responds with a whole answer. Without an end, its run broke off.
-pub(super) fn respond_whole(head: &AnswerHead, text: &str, end: Option<&AnswerEnd>) -> Response {
+/// Responds with a whole answer.
+pub(super) fn respond_whole(head: &AnswerHead, text: &str, end: &AnswerEnd) -> Response {
     match end {
-        Some(AnswerEnd::Finished(finished)) => Json(head.document(text, finished)).into_response(),
-        Some(AnswerEnd::Failed(failed)) => failed.into_response(),
-        None => (&FailedRun::without_end()).into_response(),
+        AnswerEnd::Finished(finished) => Json(head.document(text, finished)).into_response(),
+        AnswerEnd::Failed(failed) => failed.into_response(),
     }
 }
+
+#[cfg(test)]
+mod tests;
