@@ -57,13 +57,13 @@ pub(super) struct ChatCompletionChunk<'a> {
 struct ChunkChoice<'a> {
     index: u32,
     #[schema(inline)]
-    delta: Delta<'a>,
+    delta: ChunkDelta<'a>,
     #[schema(required)]
     finish_reason: Option<FinishReason>,
 }
 
 #[derive(Default, Serialize, ToSchema)]
-struct Delta<'a> {
+struct ChunkDelta<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(pattern = "^assistant$")]
     role: Option<&'static str>,
@@ -183,14 +183,15 @@ impl ChunkWriter {
     /// Writes the first chunk, once: the role, before any text.
     pub(super) fn begin(&mut self, out: &mut Vec<u8>) {
         if !std::mem::replace(&mut self.has_begun, true) {
-            let delta = Delta { role: Some("assistant"), content: Some(""), ..Delta::default() };
+            let delta =
+                ChunkDelta { role: Some("assistant"), content: Some(""), ..ChunkDelta::default() };
             self.choice(delta, None, out);
         }
     }
 
     pub(super) fn text(&mut self, text: &str, out: &mut Vec<u8>) {
         self.begin(out);
-        self.choice(Delta { content: Some(text), ..Delta::default() }, None, out);
+        self.choice(ChunkDelta { content: Some(text), ..ChunkDelta::default() }, None, out);
     }
 
     /// Writes the rest of the answer, and the end of the stream.
@@ -209,15 +210,20 @@ impl ChunkWriter {
         }
         for (index, call) in finished.calls.iter().enumerate() {
             let tool_calls = vec![ChunkCall { index, call: ShownCall::new(call) }];
-            self.choice(Delta { tool_calls, ..Delta::default() }, None, out);
+            self.choice(ChunkDelta { tool_calls, ..ChunkDelta::default() }, None, out);
         }
-        self.choice(Delta::default(), Some(finished.reason), out);
+        self.choice(ChunkDelta::default(), Some(finished.reason), out);
         if self.includes_usage {
             self.chunk(Vec::new(), Some(finished.usage.as_ref()), out);
         }
     }
 
-    fn choice(&self, delta: Delta<'_>, finish_reason: Option<FinishReason>, out: &mut Vec<u8>) {
+    fn choice(
+        &self,
+        delta: ChunkDelta<'_>,
+        finish_reason: Option<FinishReason>,
+        out: &mut Vec<u8>,
+    ) {
         self.chunk(vec![ChunkChoice { index: 0, delta, finish_reason }], None, out);
     }
 

@@ -11,16 +11,14 @@ use agui_protocol::{ContentPart, MediaPart, MessageContent, PartSource};
 /// A text, or parts.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(untagged, expecting = "expected a text or a list of parts")]
-#[schema(as = CompletionContent)]
-pub(super) enum Content {
+pub(super) enum CompletionContent {
     Text(String),
-    Parts(Vec<Part>),
+    Parts(Vec<CompletionPart>),
 }
 
 /// A part: a text, or in messages of a user also a picture, a file or sound.
 #[derive(Debug, Deserialize, ToSchema)]
-#[schema(as = CompletionPart)]
-pub(super) struct Part {
+pub(super) struct CompletionPart {
     #[serde(rename = "type")]
     #[schema(pattern = "^(text|refusal|image_url|file|input_audio)$")]
     kind: String,
@@ -57,7 +55,7 @@ struct InputAudio {
     format: String,
 }
 
-impl Content {
+impl CompletionContent {
     /// Returns the content of a message that can have media. `path` is the path of the content.
     pub(super) fn into_content(self, path: &str) -> ApiResult<MessageContent> {
         match self {
@@ -88,7 +86,7 @@ impl Content {
     }
 }
 
-impl Part {
+impl CompletionPart {
     fn into_part(self, path: &str) -> ApiResult<ContentPart> {
         let missing = |name: &str| ApiError::invalid_input(&format!("{path}.{name}"), "a value");
         Ok(match &*self.kind {

@@ -62,11 +62,11 @@ struct KeyEntry {
 /// An answer that several responses can follow.
 pub(super) struct KeyedAnswer {
     pub(super) head: AnswerHead,
-    said: watch::Sender<Said>,
+    said: watch::Sender<SaidText>,
 }
 
 #[derive(Default)]
-struct Said {
+struct SaidText {
     text: String,
     end: Option<AnswerEnd>,
 }
@@ -120,7 +120,7 @@ impl KeyedAnswers {
             entries.remove(&oldest);
             self.permits.try_take(owner, 1).map_err(|_| ApiError::TooManyIdempotencyKeys)
         })?;
-        let (said, _) = watch::channel(Said::default());
+        let (said, _) = watch::channel(SaidText::default());
         let answer = Arc::new(KeyedAnswer { head, said });
         let entry =
             KeyEntry { digest, expires: None, answer: Some(answer.clone()), _permit: permit };

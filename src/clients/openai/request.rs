@@ -7,7 +7,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use utoipa::ToSchema;
 
-use super::content::Content;
+use super::content::CompletionContent;
 use crate::http::{ApiError, ApiResult};
 use agui_base::text::short_line;
 use agui_protocol::{
@@ -75,7 +75,7 @@ struct StreamOptions {
 struct CompletionMessage {
     #[schema(inline)]
     role: CompletionRole,
-    content: Option<Content>,
+    content: Option<CompletionContent>,
     name: Option<String>,
     /// The calls of an assistant's message.
     tool_calls: Option<Vec<CompletionCall>>,
@@ -214,17 +214,14 @@ impl CompletionRequest {
     /// Returns the input of a run on a thread of its own. With `accepts_instructions`, messages of
     /// the application stay instructions; else they stand before the user's text, as data.
     pub(super) fn into_input(mut self, accepts_instructions: bool) -> ApiResult<CompletionInput> {
-        let mut tools = self.tools.take().unwrap_or_default().into_iter().enumerate();
-        let mut tools = tools.try_fold(Vec::new(), |mut all, (index, tool)| {
-            all.push(tool.into_definition(index)?);
-            Ok::<_, ApiError>(all)
-        })?;
+        let tools = self.tools.take().unwrap_or_default().into_iter().enumerate();
+        let tools = tools.map(|(index, tool)| tool.into_definition(index));
+        let mut tools = tools.collect::<ApiResult<Vec<_>>>()?;
         let choice = forced_choice(self.tool_choice.take(), &mut tools)?;
         let names = tools.iter().map(|tool| tool.name.clone()).collect();
-        let (is_json, schema) =
-            self.response_format.take().map_or(Ok((false, None)), |format| {
-                format.into_schema().map(|schema| (schema.is_some(), schema))
-            })?;
+        let schema = self.response_format.take().map(ResponseFormat::into_schema).transpose()?;
+        let schema = schema.flatten();
+        let is_json = schema.is_some();
         let forwarded_props = self.forwarded_props(choice, schema);
         let messages = to_messages(self.messages, accepts_instructions)?;
         let run_id = RunId::random();
@@ -242,22 +239,21 @@ impl CompletionRequest {
             Some(StopTexts::Many(texts)) => texts.clone(),
         };
         let max_tokens = self.max_completion_tokens.or(self.max_tokens);
-        let options = [
+        let options = object_of([
             ("maxTokens", max_tokens.map(Value::from)),
             ("temperature", self.temperature.map(Value::from)),
             ("stop", (!stop.is_empty()).then(|| json!(stop))),
             ("responseSchema", schema.map(Value::from)),
-        ];
-        let options =
-            options.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?)));
-        let options: JsonObject = options.collect();
-        let options = (!options.is_empty()).then(|| Value::from(options));
-        let members = [("toolChoice", choice), ("modelOptions", options)];
-        let members =
-            members.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?)));
-        let members: JsonObject = members.collect();
-        (!members.is_empty()).then(|| members.into())
+        ]);
+        object_of([("toolChoice", choice), ("modelOptions", options)])
     }
+}
+
+/// Returns an object of the present members, if there are any.
+fn object_of<const N: usize>(members: [(&str, Option<Value>); N]) -> Option<Value> {
+    let members = members.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?)));
+    let members: JsonObject = members.collect();
+    (!members.is_empty()).then(|| members.into())
 }
 
 impl CompletionTool {
@@ -368,7 +364,7 @@ impl CompletionMessage {
         let (id, path) = (MessageId::random(), format!("messages[{index}].content"));
         let Self { role, content, name, tool_calls, tool_call_id } = self;
         let missing = |path: &str| ApiError::invalid_input(path, "a text or a list of parts");
-        let required = |content: Option<Content>| content.ok_or_else(|| missing(&path));
+        let required = |content: Option<CompletionContent>| content.ok_or_else(|| missing(&path));
         Ok(match role {
             CompletionRole::System => {
                 let content = required(content)?.into_text(&path)?;

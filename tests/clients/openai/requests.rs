@@ -1,6 +1,6 @@
 //! What is read of a request, what reaches the agent, and what is refused.
 
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 
 use agui_server::{
     agent::{builtin::Echo, events},
@@ -43,6 +43,25 @@ async fn options_reach_the_model() {
 }
 
 #[tokio::test]
+async fn options_are_for_the_agent_and_not_for_its_subagents() {
+    let (provider, of_helper) = (Provider::start().await, Provider::start().await);
+    let helper = Arc::new(model_agent(&of_helper));
+    let agent = model_agent(&provider).subagent("helper", "Helps.", helper);
+    let server = Running::start(Server::new().agent("a", agent)).await;
+    answer_with_call(&provider, "c0", "helper", r#"{"task":"Count"}"#);
+    answer(&of_helper, "1 2 3", "stop");
+    answer(&provider, "{\"n\":3}", "stop");
+    let format = json!({ "type": "json_object" });
+    let more = json!({ "temperature": 0.5, "response_format": format, "tools": [look_up()], "tool_choice": "required" });
+    let completion = completion(&server, &asking("Count", more)).await;
+    assert_eq!(*content(&completion), "{\"n\":3}");
+    assert_eq!(provider.requests()[0].body["temperature"], 0.5);
+    let body = &of_helper.requests()[0].body;
+    let absent = ["temperature", "response_format", "tool_choice"].map(|name| body.get(name));
+    assert_eq!(absent, [None; 3], "{body}");
+}
+
+#[tokio::test]
 async fn instructions_are_instructions_or_data_as_the_option_says() {
     let provider = Provider::start().await;
     let body = json!({ "messages": [
@@ -72,7 +91,7 @@ async fn instructions_are_instructions_or_data_as_the_option_says() {
 
 #[tokio::test]
 async fn parts_and_messages_reach_the_agent() {
-    let seen = std::sync::Arc::new(Mutex::new(Value::Null));
+    let seen = Arc::new(Mutex::new(Value::Null));
     let kept = seen.clone();
     let agent = move |input: RunAgentInput, _: RunContext| {
         *kept.lock().unwrap() = serde_json::to_value(&input).unwrap();

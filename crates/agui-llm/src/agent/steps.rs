@@ -17,7 +17,7 @@ use super::{
     model_chain::ModelChain,
     plan::StepPlan,
     prediction::StatePredictor,
-    request_options::RequestOptions,
+    request_options::ChosenOptions,
     review::{NextStep, Review},
     run_scope::RunScope,
     settings::Settings,
@@ -43,7 +43,7 @@ pub(super) fn run(
 ) -> impl Stream<Item = Result<Event, AgentError>> + Send {
     try_stream! {
         let mut settings = with_tools_of_run(settings, &cx).await;
-        let mut options = RequestOptions::from_input(&input);
+        let mut options = ChosenOptions::from_input(&input);
         options.apply_schema(&mut settings)?;
         let mut models = ModelChain::new(&settings, &input)?;
         let catalog = ToolCatalog::new(&settings, &input, cx.surfaces.as_ref());
