@@ -5,7 +5,6 @@ use std::sync::Arc;
 use axum::{
     Extension,
     extract::{Request, State},
-    response::Response,
 };
 use sha2::{Digest as _, Sha256};
 

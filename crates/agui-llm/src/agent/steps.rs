@@ -42,9 +42,7 @@ pub(super) fn run(
     cx: RunContext,
 ) -> impl Stream<Item = Result<Event, AgentError>> + Send {
     try_stream! {
-        let mut settings = with_tools_of_run(settings, &cx).await;
-        let mut options = ChosenOptions::from_input(&input);
-        options.apply_schema(&mut settings)?;
+        let (settings, sampling) = settings_of_run(settings, &input, &cx).await?;
         let mut models = ModelChain::new(&settings, &input)?;
         let catalog = ToolCatalog::new(&settings, &input, cx.surfaces.as_ref());
         let instructions = instructions(&settings, &input, &cx)?;
@@ -66,8 +64,8 @@ pub(super) fn run(
         let run = RunScope { settings: &settings, input: &input, cx: &cx, catalog: &catalog, session: &session };
         let mut call_ids = claim_call_ids(&settings, &messages, &cx);
         let plan = earlier_steps.plan(prior, &messages, &run).await;
-        let mut steps = RunSteps::new(&run, instructions, messages, plan, earlier_steps.count);
-        steps.sampling = options.sampling;
+        let steps = RunSteps::new(&run, instructions, messages, plan, earlier_steps.count);
+        let mut steps = RunSteps { sampling, ..steps };
         let mut predictor = StatePredictor::new(&settings.options.predict_state, &session);
         let mut events = Vec::new();
         loop {
@@ -118,6 +116,18 @@ pub(super) fn run(
             marks::answer(&run, steps.number, &steps.next, steps.has_calls(), &steps.messages);
         }
     }
+}
+
+/// Returns the settings with what the caller and the request change, and the request's options.
+async fn settings_of_run(
+    settings: Arc<Settings>,
+    input: &RunAgentInput,
+    cx: &RunContext,
+) -> Result<(Arc<Settings>, RequestSampling), AgentError> {
+    let mut settings = with_tools_of_run(settings, cx).await;
+    let mut options = ChosenOptions::from_input(input);
+    options.apply_schema(&mut settings)?;
+    Ok((settings, options.sampling))
 }
 
 /// Returns the settings with the tools of the run, which replace those of the agent if they depend on the caller.
