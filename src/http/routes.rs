@@ -2,7 +2,8 @@
 
 use std::{convert::Infallible, sync::Arc};
 
-use axum::{Router, extract::Request, response::Response, routing::get};
+use axum::{Router, extract::Request, middleware::map_response, response::Response, routing::get};
+use futures::future::BoxFuture;
 use tower::{Service, ServiceExt as _};
 use utoipa_axum::{
     router::{OpenApiRouter, UtoipaMethodRouter},
@@ -16,7 +17,7 @@ use super::{
     connect, fallback, files, follow, health, index, metrics,
     openapi::{
         self,
-        document::document,
+        document::{DeclaredRoutes, OWN_REFUSALS, document},
         served::{LazyDocument, ServedDocument},
     },
     options::HttpOptions,
@@ -42,17 +43,32 @@ pub(crate) struct RouteSet {
     access: RouteAccess,
     /// The only path that `GET /` lists. Without it, all are listed.
     listed: Option<String>,
+    refusals: Option<RefusalForm>,
     router: OpenApiRouter<App>,
+}
+
+/// The form of refusals on routes whose clients cannot read the server's own.
+#[derive(Clone, Copy)]
+pub(crate) struct RefusalForm {
+    /// The name of its schema.
+    pub(crate) schema: &'static str,
+    /// Rewrites a refusal, and leaves other responses as they are.
+    pub(crate) rewrite: fn(Response) -> BoxFuture<'static, Response>,
 }
 
 impl RouteSet {
     pub(crate) fn new(tag: Tag, access: RouteAccess, router: OpenApiRouter<App>) -> Self {
-        Self { tag, access, listed: None, router }
+        Self { tag, access, listed: None, refusals: None, router }
     }
 
     /// The other routes are parts of the one at this path.
     pub(crate) fn listing_only(self, path: &str) -> Self {
         Self { listed: Some(path.to_owned()), ..self }
+    }
+
+    /// Refusals have another form, also those of the authentication.
+    pub(crate) fn refusing_as(self, form: RefusalForm) -> Self {
+        Self { refusals: Some(form), ..self }
     }
 
     /// Returns the declared routes.
@@ -147,19 +163,25 @@ pub(crate) fn router(
         optional.iter_mut().flat_map(RouteSet::list),
     );
     let (mut public, mut private) = (Router::new(), Router::new());
-    let mut declared = Vec::new();
-    for RouteSet { tag, access, router, .. } in built_in.into_iter().chain(optional) {
+    let (mut declared, mut with_form) = (Vec::new(), Vec::new());
+    for RouteSet { tag, access, refusals, router, .. } in built_in.into_iter().chain(optional) {
         let (routes, openapi) = router.split_for_parts();
-        declared.push((tag, access, openapi));
-        match access {
-            RouteAccess::Authenticated => private = private.merge(routes),
-            RouteAccess::ChecksItself | RouteAccess::Public => public = public.merge(routes),
+        let error = refusals.map_or(OWN_REFUSALS, |form| form.schema);
+        declared.push(DeclaredRoutes { tag, access, error, openapi });
+        match (access, refusals) {
+            (RouteAccess::Authenticated, Some(form)) => with_form.push((routes, form)),
+            (RouteAccess::Authenticated, None) => private = private.merge(routes),
+            (RouteAccess::ChecksItself | RouteAccess::Public, _) => public = public.merge(routes),
         }
     }
     let credential = Credential::for_authenticator(&auth);
     let document =
         LazyDocument::new(Box::new(move || ServedDocument::new(document(declared, credential))));
     let app = Arc::new(AppState::new(runs, auth, options, clients, list, document, dependencies));
+    for (routes, form) in with_form {
+        let routes = middleware::authenticated(routes, &app);
+        public = public.merge(routes.layer(map_response(form.rewrite)));
+    }
     let routes = public
         .merge(middleware::authenticated(private, &app))
         .fallback(fallback::no_such_route)

@@ -3,3 +3,4 @@
 mod copilotkit;
 mod named_events;
 mod old_sdks;
+mod openai;

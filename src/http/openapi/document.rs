@@ -40,24 +40,33 @@ const ABOUT: &str = "Agents that speak AG-UI. A run is a stream of events; a req
                      have 405 `method_not_allowed`. Every response has an `X-Request-Id`. The schema of a \
                      `text/event-stream` is that of the data of each event.";
 
-/// Makes one document of the declared routes, each with its access.
-pub(crate) fn document(
-    declared: Vec<(Tag, RouteAccess, OpenApi)>,
-    credential: Credential,
-) -> OpenApi {
+/// The schema of the server's own refusals.
+pub(crate) const OWN_REFUSALS: &str = "Error";
+
+/// Routes of one tag.
+pub(crate) struct DeclaredRoutes {
+    pub(crate) tag: Tag,
+    pub(crate) access: RouteAccess,
+    /// The name of the schema of their refusals.
+    pub(crate) error: &'static str,
+    pub(crate) openapi: OpenApi,
+}
+
+/// Makes one document of the declared routes.
+pub(crate) fn document(declared: Vec<DeclaredRoutes>, credential: Credential) -> OpenApi {
     let mut components = SharedSchemas::openapi().components.unwrap_or_default();
     let (mut paths, mut ids, mut tags) = (Paths::new(), HashSet::new(), IndexMap::new());
-    for ((tag, about), access, declared) in declared {
+    for DeclaredRoutes { tag: (tag, about), access, error, openapi } in declared {
         tags.insert(tag, about);
-        components.schemas.extend(declared.components.unwrap_or_default().schemas);
-        for (path, mut item) in declared.paths.paths {
+        components.schemas.extend(openapi.components.unwrap_or_default().schemas);
+        for (path, mut item) in openapi.paths.paths {
             // OpenAPI has no wildcards.
             let path = path.replace("{*", "{");
             for (_, operation) in operations_mut(&mut item) {
                 operation.tags.get_or_insert_with(|| vec![tag.to_owned()]);
                 operation.operation_id = operation.operation_id.as_deref().map(camel_case);
             }
-            complete(&path, &mut item, access, credential, &mut ids);
+            complete(&path, &mut item, access, error, credential, &mut ids);
             paths.paths.insert(path, item);
         }
     }
@@ -90,12 +99,13 @@ pub(crate) fn document(
     document.components(Some(components)).paths(paths).build()
 }
 
-/// Adds the responses of the middleware, and the parameters of the path. `ids` are the ids of
-/// earlier operations.
+/// Adds the responses of the middleware, and the parameters of the path. `error` is the schema of
+/// refusals, `ids` are the ids of earlier operations.
 fn complete(
     path: &str,
     item: &mut PathItem,
     access: RouteAccess,
+    error: &str,
     credential: Credential,
     ids: &mut HashSet<String>,
 ) {
@@ -122,7 +132,7 @@ fn complete(
         if !parameters.is_empty() {
             responses.extend(refuse::Url::responses());
         }
-        join_refusals(operation);
+        join_refusals(operation, error);
         if let Some(RefOr::T(body)) = &mut operation.request_body {
             let is_optional = body.description.as_deref() == Some(OPTIONAL_BODY);
             body.required = Some(if is_optional { Required::False } else { Required::True });
@@ -131,7 +141,7 @@ fn complete(
 }
 
 /// Makes one response of the refusals with the same status.
-fn join_refusals(operation: &mut Operation) {
+fn join_refusals(operation: &mut Operation, error: &str) {
     let mut by_status: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
     let responses = &mut operation.responses.responses;
     for (key, response) in mem::take(responses) {
@@ -146,7 +156,7 @@ fn join_refusals(operation: &mut Operation) {
     }
     for (status, codes) in by_status {
         // `/readyz` responds 503 with a body of its own.
-        let refusal = refusal(&status, &codes);
+        let refusal = refusal(&status, &codes, error);
         responses.entry(status).or_insert_with(|| refusal.into());
     }
 }
@@ -165,6 +175,7 @@ fn path_parameter(name: &str) -> Parameter {
         "message" => "The id of a message.",
         "run" => "The id of a run.",
         "file" => "The id of a file.",
+        "model" => "The name of an agent.",
         _ => "A part of the path that the application has chosen.",
     };
     let parameter =
@@ -173,12 +184,12 @@ fn path_parameter(name: &str) -> Parameter {
 }
 
 /// The response with an error of one of these codes, which have the same status.
-fn refusal(status: &str, names: &BTreeSet<String>) -> Response {
+fn refusal(status: &str, names: &BTreeSet<String>, error: &str) -> Response {
     let names: Vec<_> = names.iter().map(String::as_str).collect();
     let description = format!("The request was refused: `{}`.", names.join("`, `"));
     let code = ObjectBuilder::new()
         .property("error", ObjectBuilder::new().property("code", text_of(names)));
-    let schema = AllOfBuilder::new().item(component("Error")).item(code);
+    let schema = AllOfBuilder::new().item(component(error)).item(code);
     let response =
         ResponseBuilder::new().description(description).content(JSON, Content::new(Some(schema)));
     let response = match status {
