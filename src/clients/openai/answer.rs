@@ -142,20 +142,15 @@ impl AnswerReader {
         if self.is_ended || event.subagent_run_id().is_some() {
             return None;
         }
-        self.bytes += match event {
-            Event::TextMessageContent(said) => said.delta.len(),
-            Event::ToolCallArgs(args) => args.delta.len(),
-            _ => 0,
-        };
-        let part = match self.bytes {
-            ..=MAX_ANSWER_BYTES => self.read_within_limit(event),
-            _ => Some(AnswerPart::End(AnswerEnd::Failed(FailedRun::too_large(MAX_ANSWER_BYTES)))),
-        };
+        let mut part = self.add(event);
+        if self.bytes > MAX_ANSWER_BYTES {
+            part = Some(AnswerPart::End(AnswerEnd::Failed(FailedRun::too_large(MAX_ANSWER_BYTES))));
+        }
         self.is_ended = matches!(part, Some(AnswerPart::End(_)));
         part
     }
 
-    fn read_within_limit<'e>(&mut self, event: &'e Event) -> Option<AnswerPart<'e>> {
+    fn add<'e>(&mut self, event: &'e Event) -> Option<AnswerPart<'e>> {
         match event {
             Event::TextMessageStart(start) => {
                 let role = start.role.unwrap_or_default();
@@ -174,8 +169,14 @@ impl AnswerReader {
             }
             Event::ToolCallArgs(args) => {
                 if let Some(call) = self.calls.get_mut(&args.tool_call_id) {
+                    self.bytes += args.delta.len();
                     call.arguments.push_str(&args.delta);
                 }
+                None
+            }
+            // An answer that was cut off can have calls, after which the model says more.
+            Event::StepStarted(_) => {
+                self.reason = None;
                 None
             }
             Event::Custom(notice) => {
@@ -192,6 +193,7 @@ impl AnswerReader {
         if delta.is_empty() {
             return None;
         }
+        self.bytes += delta.len();
         let begins = self.last.as_ref().is_some_and(|last| !last.is(message));
         if begins || self.last.is_none() {
             self.last = Some(message.clone());
@@ -278,7 +280,7 @@ impl CompletionUsage {
         Some(Self {
             prompt_tokens: input,
             completion_tokens: output,
-            total_tokens: total.total_tokens.unwrap_or(input.saturating_add(output)),
+            total_tokens: input.saturating_add(output),
             prompt_tokens_details: PromptTokens {
                 cached_tokens: total.cached_input_tokens.unwrap_or(0),
             },

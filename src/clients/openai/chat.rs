@@ -79,7 +79,11 @@ pub(super) async fn create_chat_completion(
     };
     let key = (caller.owner(), key);
     let answer = match keys.enter(&key, digest, head)? {
-        KeyUse::Known(answer) => answer,
+        KeyUse::Known(answer) => {
+            // The permit of a run that is not started.
+            drop(run);
+            answer
+        }
         KeyUse::New(answer) => {
             let started = app.runs.start_beside_thread(run).inspect_err(|_| keys.forget(&key))?;
             let (made, events) = (answer.clone(), events(started, app.threads.clone()));

@@ -218,6 +218,19 @@ async fn the_reason_to_end_and_the_tokens_are_those_of_the_model() {
 }
 
 #[tokio::test]
+async fn an_answer_that_was_cut_and_continued_is_complete() {
+    let cut = json!({ "type": "CUSTOM", "name": "agui-server.truncated", "value": { "reason": "length" } });
+    let step = json!({ "type": "STEP_STARTED", "stepName": "step 2" });
+    let last = json!({ "type": "STEP_FINISHED", "stepName": "step 2" });
+    let reason = async |events: Value| {
+        let server = Running::start(Server::new().agent("a", says(events))).await;
+        text_and_reason(&streamed(&server, &asking("Hi", json!({}))).await).1
+    };
+    assert_eq!(reason(json!([cut])).await, "length");
+    assert_eq!(reason(json!([cut, step, last])).await, "stop");
+}
+
+#[tokio::test]
 async fn a_run_that_fails_is_an_error_that_no_sdk_repeats() {
     let events = json!([
         { "type": "TEXT_MESSAGE_START", "messageId": "a", "role": "assistant" },

@@ -64,8 +64,7 @@ pub(super) fn run(
         let run = RunScope { settings: &settings, input: &input, cx: &cx, catalog: &catalog, session: &session };
         let mut call_ids = claim_call_ids(&settings, &messages, &cx);
         let plan = earlier_steps.plan(prior, &messages, &run).await;
-        let steps = RunSteps::new(&run, instructions, messages, plan, earlier_steps.count);
-        let mut steps = RunSteps { sampling, ..steps };
+        let mut steps = RunSteps { sampling, ..RunSteps::new(&run, instructions, messages, plan, earlier_steps.count) };
         let mut predictor = StatePredictor::new(&settings.options.predict_state, &session);
         let mut events = Vec::new();
         loop {
