@@ -4,7 +4,9 @@
 pub use crate::http::playground::PlaygroundOptions;
 pub use crate::http::{
     AllowRule, Connections, Cors, HttpOptions,
-    client_options::{CopilotKitOptions, NamedEventOptions, SdkVersion, SupportedClients},
+    client_options::{
+        AiSdkOptions, CopilotKitOptions, NamedEventOptions, SdkVersion, SupportedClients,
+    },
 };
 pub use agui_base::InvalidOption;
 pub use agui_observe::{

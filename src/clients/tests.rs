@@ -3,7 +3,9 @@ use std::{
     time::{Duration, Instant},
 };
 
-use super::{named_events::encoder::NamedEventEncoder, tanstack::TanStackEncoder};
+use super::{
+    ai_sdk::AiSdkEncoder, named_events::encoder::NamedEventEncoder, tanstack::TanStackEncoder,
+};
 use agui_protocol::{
     Event,
     encode::SseDialect,
@@ -30,8 +32,11 @@ fn events(calls: usize) -> Vec<Event> {
 }
 
 fn encode(events: &[Event]) {
-    let dialects: [Box<dyn SseDialect>; 2] =
-        [Box::<TanStackEncoder>::default(), Box::new(NamedEventEncoder::new("t".into(), "a"))];
+    let dialects: [Box<dyn SseDialect>; 3] = [
+        Box::<TanStackEncoder>::default(),
+        Box::<AiSdkEncoder>::default(),
+        Box::new(NamedEventEncoder::new("t".into(), "a")),
+    ];
     for mut dialect in dialects {
         let mut out = Vec::new();
         events.iter().for_each(|event| dialect.event(event, &mut out));

@@ -1,5 +1,5 @@
-//! Options for single clients: the sections `[clients]`, `[copilotkit]` and `[named_events]` of a
-//! configuration.
+//! Options for single clients: the sections `[clients]`, `[copilotkit]`, `[ai_sdk]` and
+//! `[named_events]` of a configuration.
 
 use std::{num::NonZeroUsize, str::FromStr};
 
@@ -94,6 +94,45 @@ impl CopilotKitOptions {
     pub fn check_prefix(&self) -> Result<(), &'static str> {
         check_own_path(&self.prefix)
     }
+}
+
+/// Options of the routes for pages with the AI SDK.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, SmartDefault)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(default, deny_unknown_fields)]
+#[non_exhaustive]
+pub struct AiSdkOptions {
+    /// True serves the routes for pages with the AI SDK (`useChat`). False removes them.
+    #[default(true)]
+    pub enabled: bool,
+    /// The path of the routes. The `api` of the page's transport is then such as `http://localhost:8080/ai-sdk/AGENT`.
+    #[default("/ai-sdk".to_owned())]
+    pub prefix: String,
+    /// The effect of a page that is left or reloaded on its run, unless the agent decides on it. With `"cancel"`, a page that
+    /// is reloaded does not get the rest of the answer.
+    #[default(OnDisconnect::Continue)]
+    pub on_disconnect: OnDisconnect,
+}
+
+impl AiSdkOptions {
+    /// Checks the prefix. `taken` is the prefix of other routes.
+    ///
+    /// # Errors
+    /// Returns the rule that the prefix breaks.
+    pub(crate) fn check_prefix(&self, taken: Option<&str>) -> Result<(), &'static str> {
+        check_own_path(&self.prefix)?;
+        match taken {
+            Some(taken) if is_below(&self.prefix, taken) || is_below(taken, &self.prefix) => {
+                Err("the path is taken by [copilotkit] prefix; choose another one")
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+/// Returns whether a path is that of a prefix, or below it.
+pub(crate) fn is_below(path: &str, prefix: &str) -> bool {
+    path.strip_prefix(prefix).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
 /// Options of the named-event endpoints.

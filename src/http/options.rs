@@ -7,7 +7,7 @@ use smart_default::SmartDefault;
 use super::{
     accept::cors::Cors,
     allow::AllowRule,
-    client_options::{CopilotKitOptions, NamedEventOptions, SupportedClients},
+    client_options::{AiSdkOptions, CopilotKitOptions, NamedEventOptions, SupportedClients},
 };
 
 /// Options of the routes. Handlers read them in the state that all routes share.
@@ -41,6 +41,8 @@ pub struct HttpOptions {
     pub clients: SupportedClients,
     /// The routes for pages with CopilotKit. A server with an invalid prefix does not start.
     pub copilotkit: CopilotKitOptions,
+    /// The routes for pages with the AI SDK. A server with an invalid prefix does not start.
+    pub ai_sdk: AiSdkOptions,
     /// The [named-event endpoints](crate::named_events).
     pub named_events: NamedEventOptions,
     /// The host names, without port, that a server without authentication answers under, in addition to names like

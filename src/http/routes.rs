@@ -2,7 +2,7 @@
 
 use std::{convert::Infallible, sync::Arc};
 
-use axum::{Router, extract::Request, response::Response, routing::get};
+use axum::{Router, extract::Request, middleware::map_response, response::Response, routing::get};
 use tower::{Service, ServiceExt as _};
 use utoipa_axum::{
     router::{OpenApiRouter, UtoipaMethodRouter},
@@ -20,6 +20,7 @@ use super::{
         served::{LazyDocument, ServedDocument},
     },
     options::HttpOptions,
+    refusal_response::{RefusalForm, refuse_in_text},
     route_list::{RUNS, Route, RouteAccess, RouteList, Tag},
     state::{App, AppState, Credential, Dependencies},
     threads,
@@ -42,17 +43,23 @@ pub(crate) struct RouteSet {
     access: RouteAccess,
     /// The only path that `GET /` lists. Without it, all are listed.
     listed: Option<String>,
+    refusals: RefusalForm,
     router: OpenApiRouter<App>,
 }
 
 impl RouteSet {
     pub(crate) fn new(tag: Tag, access: RouteAccess, router: OpenApiRouter<App>) -> Self {
-        Self { tag, access, listed: None, router }
+        Self { tag, access, listed: None, refusals: RefusalForm::Json, router }
     }
 
     /// The other routes are parts of the one at this path.
     pub(crate) fn listing_only(self, path: &str) -> Self {
         Self { listed: Some(path.to_owned()), ..self }
+    }
+
+    /// Refusals are texts, also those of a credential.
+    pub(crate) fn refusing_in_text(self) -> Self {
+        Self { refusals: RefusalForm::Text, ..self }
     }
 
     /// Returns the declared routes.
@@ -146,20 +153,26 @@ pub(crate) fn router(
         built_in.iter_mut().flat_map(RouteSet::list),
         optional.iter_mut().flat_map(RouteSet::list),
     );
-    let (mut public, mut private) = (Router::new(), Router::new());
+    let (mut public, mut private, mut in_text) = (Router::new(), Router::new(), Router::new());
     let mut declared = Vec::new();
-    for RouteSet { tag, access, router, .. } in built_in.into_iter().chain(optional) {
+    for RouteSet { tag, access, router, refusals, .. } in built_in.into_iter().chain(optional) {
         let (routes, openapi) = router.split_for_parts();
-        declared.push((tag, access, openapi));
-        match access {
-            RouteAccess::Authenticated => private = private.merge(routes),
-            RouteAccess::ChecksItself | RouteAccess::Public => public = public.merge(routes),
+        declared.push((tag, access, refusals, openapi));
+        match (access, refusals) {
+            (RouteAccess::Authenticated, RefusalForm::Json) => private = private.merge(routes),
+            (RouteAccess::Authenticated, RefusalForm::Text) => in_text = in_text.merge(routes),
+            (RouteAccess::ChecksItself | RouteAccess::Public, _) => public = public.merge(routes),
         }
     }
     let credential = Credential::for_authenticator(&auth);
     let document =
         LazyDocument::new(Box::new(move || ServedDocument::new(document(declared, credential))));
     let app = Arc::new(AppState::new(runs, auth, options, clients, list, document, dependencies));
+    // A layer of routes needs a route.
+    if in_text.has_routes() {
+        let routes = middleware::authenticated(in_text, &app);
+        public = public.merge(routes.route_layer(map_response(refuse_in_text)));
+    }
     let routes = public
         .merge(middleware::authenticated(private, &app))
         .fallback(fallback::no_such_route)

@@ -24,12 +24,15 @@ use super::{
     shared_schemas::SharedSchemas,
 };
 use crate::http::{
-    Credential, refuse,
+    Credential,
+    refusal_response::RefusalForm,
+    refuse,
     route_list::{RouteAccess, Tag, operations_mut, purpose},
 };
 use agui_protocol::host::PROTOCOL_VERSION;
 
 const JSON: &str = "application/json";
+const TEXT: &str = "text/plain";
 /// The name of the security scheme.
 const BEARER: &str = "bearer";
 /// The description of a body that a request may leave out.
@@ -42,12 +45,12 @@ const ABOUT: &str = "Agents that speak AG-UI. A run is a stream of events; a req
 
 /// Makes one document of the declared routes, each with its access.
 pub(crate) fn document(
-    declared: Vec<(Tag, RouteAccess, OpenApi)>,
+    declared: Vec<(Tag, RouteAccess, RefusalForm, OpenApi)>,
     credential: Credential,
 ) -> OpenApi {
     let mut components = SharedSchemas::openapi().components.unwrap_or_default();
     let (mut paths, mut ids, mut tags) = (Paths::new(), HashSet::new(), IndexMap::new());
-    for ((tag, about), access, declared) in declared {
+    for ((tag, about), access, refusals, declared) in declared {
         tags.insert(tag, about);
         components.schemas.extend(declared.components.unwrap_or_default().schemas);
         for (path, mut item) in declared.paths.paths {
@@ -57,7 +60,7 @@ pub(crate) fn document(
                 operation.tags.get_or_insert_with(|| vec![tag.to_owned()]);
                 operation.operation_id = operation.operation_id.as_deref().map(camel_case);
             }
-            complete(&path, &mut item, access, credential, &mut ids);
+            complete(&path, &mut item, (access, refusals), credential, &mut ids);
             paths.paths.insert(path, item);
         }
     }
@@ -95,7 +98,7 @@ pub(crate) fn document(
 fn complete(
     path: &str,
     item: &mut PathItem,
-    access: RouteAccess,
+    (access, refusals): (RouteAccess, RefusalForm),
     credential: Credential,
     ids: &mut HashSet<String>,
 ) {
@@ -122,7 +125,7 @@ fn complete(
         if !parameters.is_empty() {
             responses.extend(refuse::Url::responses());
         }
-        join_refusals(operation);
+        join_refusals(operation, refusals);
         if let Some(RefOr::T(body)) = &mut operation.request_body {
             let is_optional = body.description.as_deref() == Some(OPTIONAL_BODY);
             body.required = Some(if is_optional { Required::False } else { Required::True });
@@ -131,7 +134,7 @@ fn complete(
 }
 
 /// Makes one response of the refusals with the same status.
-fn join_refusals(operation: &mut Operation) {
+fn join_refusals(operation: &mut Operation, form: RefusalForm) {
     let mut by_status: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
     let responses = &mut operation.responses.responses;
     for (key, response) in mem::take(responses) {
@@ -146,7 +149,7 @@ fn join_refusals(operation: &mut Operation) {
     }
     for (status, codes) in by_status {
         // `/readyz` responds 503 with a body of its own.
-        let refusal = refusal(&status, &codes);
+        let refusal = refusal(&status, &codes, form);
         responses.entry(status).or_insert_with(|| refusal.into());
     }
 }
@@ -173,14 +176,17 @@ fn path_parameter(name: &str) -> Parameter {
 }
 
 /// The response with an error of one of these codes, which have the same status.
-fn refusal(status: &str, names: &BTreeSet<String>) -> Response {
+fn refusal(status: &str, names: &BTreeSet<String>, form: RefusalForm) -> Response {
     let names: Vec<_> = names.iter().map(String::as_str).collect();
     let description = format!("The request was refused: `{}`.", names.join("`, `"));
     let code = ObjectBuilder::new()
         .property("error", ObjectBuilder::new().property("code", text_of(names)));
     let schema = AllOfBuilder::new().item(component("Error")).item(code);
-    let response =
-        ResponseBuilder::new().description(description).content(JSON, Content::new(Some(schema)));
+    let response = ResponseBuilder::new().description(description);
+    let response = match form {
+        RefusalForm::Json => response.content(JSON, Content::new(Some(schema))),
+        RefusalForm::Text => response.content(TEXT, Content::new(Some(typed(Type::String)))),
+    };
     let response = match status {
         "401" => response
             .header("WWW-Authenticate", header(Type::String, "The credential that is needed.")),

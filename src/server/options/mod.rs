@@ -47,7 +47,7 @@ pub(crate) use vendors::OLLAMA_URL;
 
 use crate::http::{
     AllowRule, Cors, HttpOptions,
-    client_options::{CopilotKitOptions, NamedEventOptions, SupportedClients},
+    client_options::{AiSdkOptions, CopilotKitOptions, NamedEventOptions, SupportedClients},
     playground::PlaygroundOptions,
 };
 use agui_agent::files::FileOptions;
@@ -96,6 +96,8 @@ pub(crate) struct Config {
     pub(crate) cors: Cors,
     /// The routes for pages with CopilotKit.
     pub(crate) copilotkit: CopilotKitOptions,
+    /// The routes for pages with the AI SDK.
+    pub(crate) ai_sdk: AiSdkOptions,
     /// The service that transcribes speech from the microphones of pages.
     pub(crate) transcription: TranscriptionConfig,
     /// The page at `/playground`.
@@ -154,6 +156,7 @@ impl Config {
             cors: self.cors.clone(),
             clients: self.clients.clone(),
             copilotkit: self.copilotkit.clone(),
+            ai_sdk: self.ai_sdk.clone(),
             named_events: self.named_events.clone(),
             allow: self.allow.clone(),
             ..HttpOptions::default()
