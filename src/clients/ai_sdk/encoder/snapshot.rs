@@ -36,8 +36,8 @@ impl AiSdkEncoder {
             return;
         }
         write(&json!({ "type": "reset-step" }), out);
-        let Step { messages, calls, .. } = std::mem::take(&mut self.step);
-        self.step.is_open = true;
+        let step = Step { number: self.step.number, is_open: true, ..Step::default() };
+        let Step { messages, calls, .. } = std::mem::replace(&mut self.step, step);
         for message in &messages {
             self.messages.remove(message);
             self.activities.remove(message);
@@ -70,6 +70,8 @@ impl AiSdkEncoder {
                 }
             }
             Message::Tool(result) if !self.outputs.contains(&result.tool_call_id) => {
+                // Another page can have approved before what this one declines.
+                self.declined.remove(&result.tool_call_id);
                 let failed = result.error.is_some() || has_failed(result.metadata.as_deref());
                 self.output(&result.tool_call_id, &result.content, failed, out);
             }
