@@ -108,7 +108,6 @@ pub enum TokenError {
     /// The token names an unknown key.
     #[error("the token is signed with a key that the server does not know")]
     UnknownKey,
-    /// The token names no key, and several would fit.
     /// The signature is wrong.
     #[error("the token's signature is not valid")]
     Signature,

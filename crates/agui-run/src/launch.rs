@@ -17,6 +17,7 @@ use super::{
         run_report::context_in_span,
         transcript::Transcript,
     },
+    limits::start_error::StartError,
     log::{Follower, LiveLog, live::to_line},
     persist::{
         agent_journal::AgentJournal, detached, stored_run::StoredRun,
@@ -63,6 +64,19 @@ impl Runs {
     pub(super) fn launch_cancelled(&self, request: RunRequest) -> StartedRun {
         request.permit.live.control.stop(Stop::Cancel);
         self.launch_unstored(request, RunSource::Events(Vec::new()), HashSet::new())
+    }
+
+    /// Ends a run that was stopped before it began.
+    pub(super) fn launch_stopped(
+        &self,
+        stop: Stop,
+        request: RunRequest,
+    ) -> Result<StartedRun, StartError> {
+        match stop {
+            Stop::Shutdown => Err(StartError::ShuttingDown),
+            Stop::ThreadDeleted => Err(StartError::ThreadDeleted),
+            _ => Ok(self.launch_cancelled(request)),
+        }
     }
 
     fn limits_of(&self, is_detached: bool, has_log: bool) -> RunLimits {

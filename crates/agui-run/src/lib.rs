@@ -39,6 +39,7 @@ mod start;
 #[doc(hidden)]
 pub mod threads;
 pub(crate) mod turn;
+mod turn_in_store;
 
 pub use self::{
     drive::{driver::Run, guard::Guard, transcript::Transcript},

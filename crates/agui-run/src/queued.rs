@@ -9,7 +9,6 @@ use tokio::time::{sleep, timeout};
 
 use super::{
     admission::{Admission, caller_of},
-    control::Stop,
     conversation::asked::RequestDigest,
     drive::progress::{Drive as _, Progress},
     limits::start_error::StartError,
@@ -76,12 +75,8 @@ impl Runs {
             &*admission;
         let (threads, key, run) = (threads.clone(), key.clone(), place.run.clone());
         let Some(queue) = threads.store.store.queue() else { return Err(StartError::QueueFull) };
-        let stored = StoredRequest::queued(
-            &request.input,
-            anonymous,
-            *had_inline_media,
-            run.came_during(),
-        );
+        let stored =
+            StoredRequest::queued(&request.input, anonymous, *had_inline_media, run.came_during());
         let stored = caller_of(stored, request).to_json();
         let asked = run.asked.as_ref().map(RequestDigest::as_str);
         let new = NewQueuedRun {
@@ -188,11 +183,8 @@ impl Runs {
             () = run.reached(LiveStage::HasTurn) => {}
             () = run.control.stopped() => {}
         }
-        match run.control.requested() {
-            None => {}
-            Some(Stop::Shutdown) => return Err(StartError::ShuttingDown),
-            Some(Stop::ThreadDeleted) => return Err(StartError::ThreadDeleted),
-            Some(_) => return Ok(self.launch_cancelled(admission.request)),
+        if let Some(stop) = run.control.requested() {
+            return self.launch_stopped(stop, admission.request);
         }
         admission.take_cached().await?;
         admission.begin_or_wait().await

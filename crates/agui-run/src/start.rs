@@ -80,9 +80,7 @@ impl Runs {
         }
         match threads.wait_for_turn(&place).await? {
             None => self.admit(threads, key, place, request).await,
-            Some(Stop::Shutdown) => Err(StartError::ShuttingDown),
-            Some(Stop::ThreadDeleted) => Err(StartError::ThreadDeleted),
-            Some(_) => Ok(self.launch_cancelled(request)),
+            Some(stop) => self.launch_stopped(stop, request),
         }
     }
 

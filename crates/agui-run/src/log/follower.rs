@@ -113,7 +113,7 @@ impl Follower {
     ) -> Self {
         let queued: BoxFuture<'static, _> = Box::pin(queued);
         let follower = Self::new(logs, key, run_id, Default::default(), permit);
-        Self { queued: Some(Mutex::new(queued)), is_delivered: true, ..follower }
+        Self { queued: Some(Mutex::new(queued)), has_no_delivery: true, ..follower }
     }
 
     fn new(

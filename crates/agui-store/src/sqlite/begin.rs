@@ -7,7 +7,6 @@ use rusqlite::{Row, named_params};
 use super::{
     events,
     finish::{ends, state_number, write_branch, write_state},
-    queue,
     reader::{RUN_BY_NUMBER, one},
     writer::Tx,
 };
@@ -29,6 +28,11 @@ const INSERT_START: &str = "
     INSERT INTO agui_run_starts (run, head, state, request)
     SELECT number, head, state, :request FROM agui_runs WHERE number = :run ON CONFLICT DO NOTHING";
 const SET_DETACHED: &str = "UPDATE agui_runs SET detached = 1 WHERE number = ?";
+const IS_BEHIND: &str = "
+    SELECT EXISTS (SELECT 1 FROM agui_queued_runs AS other
+        WHERE other.thread = q.thread AND other.number < q.number AND other.holder <> :holder)
+    FROM agui_queued_runs AS q JOIN agui_threads AS t ON t.number = q.thread WHERE q.number = :number AND t.owner <> ''";
+const DEQUEUE: &str = "DELETE FROM agui_queued_runs WHERE number = ?";
 
 struct FoundThread {
     version: ThreadVersion,
@@ -59,7 +63,7 @@ pub(super) fn begin(tx: &mut Tx<'_>, new: &BeginColumns) -> StoreResult<BeginOut
         return Ok(refusal);
     }
     if let Some(queued) = new.queued {
-        queue::begin(tx, queued)?;
+        tx.execute(DEQUEUE, [queued])?;
     }
     let run = tx.numbers.run();
     let state =
@@ -138,7 +142,7 @@ fn refusal(
     new: &BeginColumns,
     found: Option<&FoundThread>,
 ) -> StoreResult<Option<BeginOutcome>> {
-    let of_queue = queue::refusal(tx, new)?;
+    let of_queue = of_queue(tx, new)?;
     if matches!(of_queue, Some(BeginOutcome::Dequeued)) {
         return Ok(of_queue);
     }
@@ -169,4 +173,16 @@ fn refusal(
     }
     let size = new.branch.size_after(found.map_or(ThreadSize::default(), |found| found.size));
     Ok(size.exceeds(new.max_size).then_some(BeginOutcome::TooLarge(size)))
+}
+
+/// Returns the reason why a queued run does not begin on its thread, which no run uses, or `None` if it may begin.
+fn of_queue(tx: &Tx<'_>, new: &BeginColumns) -> StoreResult<Option<BeginOutcome>> {
+    let Some(number) = new.queued else { return Ok(None) };
+    let params = named_params! { ":number": number, ":holder": new.holder };
+    let is_behind = one(tx.conn, IS_BEHIND, params, |row| Ok(row.get::<_, bool>(0)?))?;
+    Ok(match is_behind {
+        None => Some(BeginOutcome::Dequeued),
+        Some(true) => Some(BeginOutcome::Behind),
+        Some(false) => None,
+    })
 }

@@ -10,9 +10,7 @@ use super::{
     writer::{JobKind, Tx},
 };
 use crate::{
-    BeginOutcome, Enqueued, Millis, NewQueuedRun, QueueNumber, QueuedRun, RunQueue, StoreResult,
-    ThreadNumber,
-    columns::BeginColumns,
+    Enqueued, Millis, NewQueuedRun, QueueNumber, QueuedRun, RunQueue, StoreResult, ThreadNumber,
     read_permits::{ReadKind, SERVER},
     rows,
     text::name_to_text,
@@ -36,27 +34,6 @@ const TAKE: &str = "
 const REMOVE: &str = "DELETE FROM agui_queued_runs WHERE thread = ? AND id = ?";
 const RAISE_VERSION: &str = "UPDATE agui_threads SET version = version + 1 WHERE number = ?";
 const RELEASE: &str = "UPDATE agui_queued_runs SET holder = '' WHERE holder = ?";
-const IS_BEHIND: &str = "
-    SELECT EXISTS (SELECT 1 FROM agui_queued_runs AS other
-        WHERE other.thread = q.thread AND other.number < q.number AND other.holder <> :holder)
-    FROM agui_queued_runs AS q JOIN agui_threads AS t ON t.number = q.thread WHERE q.number = :number AND t.owner <> ''";
-const BEGIN: &str = "DELETE FROM agui_queued_runs WHERE number = ?";
-
-/// Returns the reason why a queued run does not begin on its thread, which no run uses, or `None` if it may begin.
-pub(super) fn refusal(tx: &Tx<'_>, new: &BeginColumns) -> StoreResult<Option<BeginOutcome>> {
-    let Some(number) = new.queued else { return Ok(None) };
-    let params = named_params! { ":number": number, ":holder": new.holder };
-    let is_behind = one(tx.conn, IS_BEHIND, params, |row| Ok(row.get::<_, bool>(0)?))?;
-    Ok(match is_behind {
-        None => Some(BeginOutcome::Dequeued),
-        Some(true) => Some(BeginOutcome::Behind),
-        Some(false) => None,
-    })
-}
-
-pub(super) fn begin(tx: &Tx<'_>, number: QueueNumber) -> StoreResult<()> {
-    tx.execute(BEGIN, [number]).map(drop)
-}
 
 #[async_trait]
 impl RunQueue for SqliteStore {
