@@ -303,10 +303,10 @@ async fn each_request_to_a_model_is_a_step_and_a_failed_call_an_error() {
         ])
     );
     // The page sends the whole answer back with its next message, and nothing is stored twice.
-    server.chat("t", &[stored[0].clone(), stored[1].clone(), user("u2", "hello")]).await;
-    let roles = server.read_chat("t").await;
-    assert_eq!(roles.len(), 4);
-    assert_eq!(roles[..2], stored);
+    server.chat("t", &[stored[0].clone(), stored[1].clone(), user("u2", "file")]).await;
+    let read = server.read_chat("t").await;
+    assert_eq!(read.len(), 4);
+    assert_eq!(read[..2], stored);
 }
 
 #[tokio::test]

@@ -12,6 +12,7 @@ import {
 } from "ai";
 
 import { agentOn, configFile, startModel, startWeather, weatherTools } from "./models.mjs";
+import { restartableServer } from "./restart.mjs";
 import { startServer } from "./server.mjs";
 import { countTo, promise, readThread, request, useServer } from "./threads.mjs";
 
@@ -80,7 +81,7 @@ function open(id = randomUUID(), { url = server.url, agent = "demo", tools, ...o
   return page;
 }
 
-const stored = async (id, url = server.url) => (await fetch(`${url}/ai-sdk/demo/${id}`)).json();
+const stored = async (id) => (await fetch(`${server.url}/ai-sdk/demo/${id}`)).json();
 const texts = ({ parts }) => parts.flatMap(({ type, text }) => (type === "text" ? [text] : [])).join(" ");
 const shown = (chat) => chat.messages.map((message) => [message.role, texts(message)]);
 const toolParts = (message) => message.parts.filter(({ type }) => type.startsWith("tool-"));
@@ -97,14 +98,14 @@ async function until(isReached, what) {
 const settled = (page, posts) => until(() => page.posts.length === posts && page.chat.status === "ready", `${posts} requests`);
 
 /** Requires that a page that is opened shows the same. Stored parts have no state of their stream. */
-async function requireStored(chat, url) {
+async function requireStored(chat) {
   const plain = ({ id, role, parts }) => ({
     id, role,
     parts: parts
-      .filter(({ type }) => !(type === "step-start"))
-      .map(({ type, text, state, toolCallId, input, output, id }) => ({ type, text, toolCallId, input, output, ...(toolCallId && { state }), id })),
+      .filter(({ type }) => type !== "step-start")
+      .map(({ type, text, state, toolCallId, input, output }) => ({ type, text, toolCallId, input, output, ...(toolCallId && { state }) })),
   });
-  const read = JSON.parse(JSON.stringify((await stored(chat.id, url)).map(plain)));
+  const read = JSON.parse(JSON.stringify((await stored(chat.id)).map(plain)));
   assert.deepEqual(read, JSON.parse(JSON.stringify(chat.messages.map(plain))));
 }
 
@@ -308,6 +309,46 @@ test("a page that is opened while an approved call runs shows the whole message"
   const { usage } = page.chat.lastMessage.metadata;
   assert.ok(usage[0].outputTokens >= 0, JSON.stringify(usage));
   await page.judged();
+});
+
+test("a model that calls a tool of the server is asked twice, and the page sends nothing by itself", async (t) => {
+  const [model, weather] = await Promise.all([startModel(), startWeather()]);
+  t.after(() => Promise.all([model.stop(), weather.stop()]));
+  const agent = agentOn("openai", model.url, { tools: ["get_weather"] });
+  const file = await configFile(`default_agent = "assistant"\n${agent}${weatherTools(weather.url)}`);
+  t.after(file.remove);
+  const service = await startServer({ config: file.config });
+  t.after(service.stop);
+  const hasResult = ({ messages }) => messages.at(-1).role === "tool";
+  const toolCalls = [{ name: "get_weather", arguments: '{"city":"Paris"}' }];
+  model.on({ predicate: (request) => !hasResult(request) }, { toolCalls });
+  model.on({ predicate: hasResult }, { content: "It is fine." });
+  const page = open(undefined, { url: service.url, agent: "assistant" });
+  for (const text of ["go", "again"]) {
+    await page.chat.sendMessage({ text });
+    assert.equal(page.chat.status, "ready");
+    const types = page.chat.lastMessage.parts.map(({ type }) => type);
+    assert.deepEqual(types, ["step-start", "tool-get_weather", "step-start", "text"]);
+  }
+  assert.deepEqual([page.posts.length, model.received.length], [2, 4]);
+  assert.deepEqual(page.errors, []);
+  await page.judged();
+});
+
+test("a page whose server is restarted in the middle of an answer resumes it, without the part that was cut off", async (t) => {
+  const service = await restartableServer(t);
+  const page = open(undefined, { url: service.url });
+  void page.chat.sendMessage({ text: SLOW });
+  await service.heard('"delta":"4 "');
+  await service.restart();
+  await until(() => page.finished.length === 1, "the connection breaks");
+  assert.equal(page.chat.status, "error");
+  await page.chat.resumeStream();
+  assert.deepEqual(shown(page.chat), [["user", SLOW], ["assistant", countTo(40)]]);
+  const { messages, runs } = await readThread(service, page.chat.id);
+  assert.deepEqual([messages.length, runs.map(({ status }) => status)], [2, ["finished"]]);
+  await page.chat.sendMessage({ text: "Hello" });
+  assert.equal((await readThread(service, page.chat.id)).messages.length, 4);
 });
 
 test("stop() only leaves the run, and the route for it ends the run", async () => {

@@ -10,7 +10,7 @@ const inputSchema = { type: "object", properties: { keyword: { type: "string" } 
 const tools = { search_local_files: { description: "Searches the user's files by name", inputSchema } };
 
 // A chat for each tab. It is restored after a reload, with a run that is still running.
-const id = (sessionStorage.chat ??= crypto.randomUUID());
+const id = (sessionStorage.thread ??= crypto.randomUUID());
 const api = "http://127.0.0.1:8080/ai-sdk/default";
 const transport = new DefaultChatTransport({ api, body: { tools } });
 
@@ -23,6 +23,7 @@ function Page({ messages }) {
       if (tool in tools) chat.addToolOutput({ tool, toolCallId, output: FILES.filter((file) => file.includes(input.keyword)) });
     },
   });
+  const isBusy = chat.status === "submitted" || chat.status === "streaming";
   // `chat.stop()` alone would leave the run running.
   const stop = () => (chat.stop(), fetch(`${api}/${id}/stop`, { method: "POST" }));
   const edit = ({ id: messageId }, text = prompt("Edit")) => text && chat.sendMessage({ text, messageId });
@@ -32,13 +33,13 @@ function Page({ messages }) {
       {chat.messages.map((message) => (
         <p key={message.id}>
           {message.role}: {message.parts.map((part, at) => <Part key={at} part={part} chat={chat} />)}{" "}
-          {message.role === "user" && <button onClick={() => edit(message)}>Edit</button>}
+          {message.role === "user" && <button disabled={isBusy} onClick={() => edit(message)}>Edit</button>}
         </p>
       ))}
       <p role="alert">{chat.error?.message}</p>
       <form onSubmit={send}>
-        <input name="text" aria-label="Message" /> <button disabled={chat.status !== "ready"}>Send</button>{" "}
-        <button type="button" disabled={chat.status !== "ready"} onClick={() => chat.regenerate()}>Repeat</button>{" "}
+        <input name="text" aria-label="Message" /> <button disabled={isBusy}>Send</button>{" "}
+        <button type="button" disabled={isBusy} onClick={() => chat.regenerate()}>Repeat</button>{" "}
         <button type="button" onClick={stop}>Stop</button>
       </form>
     </>
@@ -54,7 +55,7 @@ function Part({ part, chat }) {
       [{part.type} {JSON.stringify(part.input)}] {JSON.stringify(part.output)} {part.errorText}
       {part.state === "approval-requested" && (
         <span>
-          {part.approval.requestReason} <button onClick={() => answer(true)}>Yes</button> <button onClick={() => answer(false)}>No</button>
+          {part.approval.requestReason} <button onClick={() => answer(true)}>Approve</button> <button onClick={() => answer(false)}>Decline</button>
         </span>
       )}
     </span>

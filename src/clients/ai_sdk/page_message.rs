@@ -130,7 +130,8 @@ impl PagePart {
 }
 
 impl PageMessage {
-    /// Returns the digest of what a person has done with the message.
+    /// Returns what a request with this newest message asks: the message, or the decisions and
+    /// outputs in it.
     pub(super) fn asked(&self) -> Value {
         match self.role {
             PageRole::Assistant => {

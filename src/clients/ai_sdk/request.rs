@@ -104,8 +104,11 @@ impl ChatBody {
         let resume = self.continued().map(|last| last.replies(open)).unwrap_or_default();
         let is_answered =
             |interrupt: &&Interrupt| resume.iter().any(|reply| reply.interrupt_id == interrupt.id);
-        let answered: HashSet<_> =
-            open.iter().filter(is_answered).filter_map(|it| it.tool_call_id.clone()).collect();
+        let answered: HashSet<_> = open
+            .iter()
+            .filter(is_answered)
+            .filter_map(|asked| asked.tool_call_id.clone())
+            .collect();
         let mut messages: Vec<Message> = Vec::new();
         let mut first_of_last = 0;
         for message in &self.messages {

@@ -20,7 +20,6 @@ use super::{
 };
 use crate::http::{
     ApiError, ApiResult, App, Caller, ClientEncoder, OwnThreads, Path, RouteAccess, RouteSet, Tag,
-    client::Wishes,
     client_options::AiSdkOptions,
     connect::RestatedThread,
     read_run::{find_agent, read_run},
@@ -89,12 +88,12 @@ async fn run_chat(
         body.into_request(agent.name(), &open.unwrap_or_default())?;
     let encoder =
         ClientEncoder::new(&app, read.caller()?, Encoder::Dialect(Box::new(encoder))).await;
-    let is_reply = !input.resume.is_empty();
+    let (wishes, is_reply) = (app.clients.read(&input)?, !input.resume.is_empty());
     let request = RunRequest {
         is_reply,
         regenerates,
         default_on_disconnect: Some(app.options.ai_sdk.on_disconnect),
-        ..read.into_request(&app, agent, input, &Wishes::default())?
+        ..read.into_request(&app, agent, input, &wishes)?
     };
     Ok(as_stream(respond_run(&app, app.runs.start(request).await?, encoder).await))
 }
