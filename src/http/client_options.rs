@@ -108,8 +108,8 @@ pub struct AiSdkOptions {
     /// The path of the routes. The `api` of the page's transport is then such as `http://localhost:8080/ai-sdk/AGENT`.
     #[default("/ai-sdk".to_owned())]
     pub prefix: String,
-    /// The effect of a page that is left or reloaded on its run, unless the agent decides on it. With `"cancel"`, a page that
-    /// is reloaded does not get the rest of the answer.
+    /// The effect of a page that is left or reloaded on its run, unless the agent or the request decides on it. With `"cancel"`,
+    /// a page that is reloaded does not get the rest of the answer.
     #[default(OnDisconnect::Continue)]
     pub on_disconnect: OnDisconnect,
 }

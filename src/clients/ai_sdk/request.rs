@@ -51,7 +51,7 @@ pub(super) struct ChatBody {
 }
 
 /// A request that was read.
-pub(super) struct ChatRequest {
+pub(super) struct ChatRun {
     pub(super) input: RunAgentInput,
     pub(super) encoder: AiSdkEncoder,
 }
@@ -100,7 +100,7 @@ impl ChatBody {
     }
 
     /// Returns the input of the run. `open` are the open interrupts of the thread.
-    pub(super) fn into_request(self, agent: &str, open: &[Interrupt]) -> ApiResult<ChatRequest> {
+    pub(super) fn into_request(self, agent: &str, open: &[Interrupt]) -> ApiResult<ChatRun> {
         let resume = self.continued().map(|last| last.replies(open)).unwrap_or_default();
         let is_answered =
             |interrupt: &&Interrupt| resume.iter().any(|reply| reply.interrupt_id == interrupt.id);
@@ -131,7 +131,7 @@ impl ChatBody {
             resume,
             ..RunAgentInput::new(id, run_id, messages)
         };
-        Ok(ChatRequest { input, encoder })
+        Ok(ChatRun { input, encoder })
     }
 
     /// Returns a new id for another answer, and for a message without an id.

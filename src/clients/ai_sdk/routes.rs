@@ -15,7 +15,7 @@ use utoipa_axum::{router::OpenApiRouter, routes};
 
 use super::{
     encoder::AiSdkEncoder,
-    request::{ChatBody, ChatRequest},
+    request::{ChatBody, ChatRun},
     stored::{ShownMessage, shown_messages},
 };
 use crate::http::{
@@ -84,8 +84,7 @@ async fn run_chat(
         false => None,
     };
     let regenerates = body.regenerates();
-    let ChatRequest { input, encoder } =
-        body.into_request(agent.name(), &open.unwrap_or_default())?;
+    let ChatRun { input, encoder } = body.into_request(agent.name(), &open.unwrap_or_default())?;
     let encoder =
         ClientEncoder::new(&app, read.caller()?, Encoder::Dialect(Box::new(encoder))).await;
     let (wishes, is_reply) = (app.clients.read(&input)?, !input.resume.is_empty());
