@@ -37,14 +37,12 @@ impl AiSdkEncoder {
                     write(&json!({ "type": "start-step" }), out);
                     self.step.is_open = true;
                 }
-                match finished
-                    .result
-                    .as_ref()
-                    .and_then(|result| result.pointer("/truncated/reason"))
-                {
-                    Some(reason) if reason == "filtered" => "content-filter",
-                    Some(_) => "length",
+                let result = finished.result.as_ref();
+                match result.and_then(|result| result.pointer("/truncated/reason")?.as_str()) {
                     None => "stop",
+                    Some("length" | "context_full") => "length",
+                    Some("filtered" | "refused") => "content-filter",
+                    Some(_) => "other",
                 }
             }
         };
