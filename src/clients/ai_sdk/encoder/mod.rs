@@ -157,10 +157,10 @@ impl SseDialect for AiSdkEncoder {
                 let has_failed = has_failed(e.base.metadata());
                 self.output(&e.tool_call_id, &e.content, has_failed, out);
             }
-            Event::ActivitySnapshot(e) => {
-                if e.replace != Some(false) || !self.activities.contains_key(&e.message_id) {
-                    self.activity(&e.message_id, &e.activity_type, &e.content, out);
-                }
+            Event::ActivitySnapshot(e)
+                if e.replace != Some(false) || !self.activities.contains_key(&e.message_id) =>
+            {
+                self.activity(&e.message_id, &e.activity_type, &e.content, out);
             }
             Event::ActivityDelta(e) => {
                 let Some((_, content)) = self.activities.get_mut(&e.message_id) else { return };
