@@ -4,6 +4,7 @@
 pub use agui_llm::{
     Anthropic, Artefact, Block, BlockStart, CallTrace, Gemini, KnownModels, LlmAgent, MediaLimits,
     Model, ModelError, ModelEvent, ModelOptions, ModelReasoning, ModelRequest, ModelStep,
-    ModelStream, OpenAi, ProfileOptions, ProviderClient, SetupError, SkippedAttachment, StopReason,
-    Thinking, ToolChoice, ToolResult, UnknownOutcome, WindowOptions, WindowPolicy, WrittenCall,
+    ModelStream, OpenAi, ProfileOptions, ProviderClient, RequestSampling, SetupError,
+    SkippedAttachment, StopReason, Thinking, ToolChoice, ToolResult, UnknownOutcome, WindowOptions,
+    WindowPolicy, WrittenCall,
 };

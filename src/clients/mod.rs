@@ -5,6 +5,7 @@ pub(crate) mod ai_sdk;
 pub(crate) mod copilotkit;
 pub mod named_events;
 mod old_sdks;
+pub(crate) mod openai;
 pub(crate) mod runs;
 pub(crate) mod tanstack;
 
@@ -35,6 +36,7 @@ pub(crate) fn route_sets(
     let mut sets = copilotkit::route_sets(&options.copilotkit, keys, transcription);
     sets.extend(ai_sdk::route_set(&options.ai_sdk));
     sets.extend(named_events::route_set(&options.named_events));
+    sets.extend(openai::route_set(&options.openai));
     sets.extend(paths.iter().cloned().map(runs::own_path));
     sets
 }

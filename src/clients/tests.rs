@@ -4,7 +4,8 @@ use std::{
 };
 
 use super::{
-    ai_sdk::AiSdkEncoder, named_events::encoder::NamedEventEncoder, tanstack::TanStackEncoder,
+    ai_sdk::AiSdkEncoder, named_events::encoder::NamedEventEncoder, openai::test_encoder,
+    tanstack::TanStackEncoder,
 };
 use agui_protocol::{
     Event,
@@ -32,10 +33,11 @@ fn events(calls: usize) -> Vec<Event> {
 }
 
 fn encode(events: &[Event]) {
-    let dialects: [Box<dyn SseDialect>; 3] = [
+    let dialects: [Box<dyn SseDialect>; 4] = [
         Box::<TanStackEncoder>::default(),
         Box::<AiSdkEncoder>::default(),
         Box::new(NamedEventEncoder::new("t".into(), "a")),
+        Box::new(test_encoder("f")),
     ];
     for mut dialect in dialects {
         let mut out = Vec::new();

@@ -1,5 +1,5 @@
-//! Options for single clients: the sections `[clients]`, `[copilotkit]`, `[ai_sdk]` and
-//! `[named_events]` of a configuration.
+//! Options for single clients: the sections `[clients]`, `[copilotkit]`, `[ai_sdk]`,
+//! `[named_events]` and `[openai]` of a configuration.
 
 use std::{num::NonZeroUsize, str::FromStr};
 
@@ -150,11 +150,22 @@ pub struct NamedEventOptions {
     pub agent: Option<String>,
 }
 
+/// Options of the routes for clients of OpenAI's API.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, SmartDefault)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(default, deny_unknown_fields)]
+#[non_exhaustive]
+pub struct OpenAiOptions {
+    /// True serves the routes, to the callers that other routes serve. False removes them.
+    #[default(true)]
+    pub enabled: bool,
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::{
-        clients::{named_events, runs},
+        clients::{named_events, openai, runs},
         http::routes::built_in,
     };
 
@@ -163,6 +174,7 @@ mod tests {
         let mut sets = built_in(true);
         sets.push(runs::route_set());
         sets.extend(named_events::route_set(&named_events::NamedEventOptions::default()));
+        sets.extend(openai::route_set(&OpenAiOptions::default()));
         for route in sets.iter_mut().flat_map(|set| set.list()) {
             let prefix = route.path.split('/').nth(1).unwrap_or_default();
             let options = CopilotKitOptions { prefix: format!("/{prefix}"), ..Default::default() };
@@ -207,6 +219,7 @@ mod tests {
             "/openapi.json",
             "/playground",
             "/playground/x",
+            "/v1",
             "/a?b",
             "/a#b",
         ] {

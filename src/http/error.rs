@@ -150,6 +150,18 @@ refusals! {
         #[error("this route is a WebSocket: send its handshake")]
         #[refusal(BAD_REQUEST, "no_websocket", Socket)]
         NoWebsocket,
+        #[error("{path}: this server does not support it; leave it out")]
+        #[refusal(BAD_REQUEST, "unsupported_parameter", Completion)]
+        UnsupportedParameter { path: String },
+        #[error("this Idempotency-Key belongs to a request with another body: send a new key")]
+        #[refusal(UNPROCESSABLE_ENTITY, "idempotency_key_reused", Completion)]
+        IdempotencyKeyReused,
+        #[error("the request was answered, but its answer was too large to be kept: send a new Idempotency-Key to run it again")]
+        #[refusal(CONFLICT, "answer_not_kept", Completion)]
+        AnswerNotKept,
+        #[error("the server, or the principal, is at its limit of requests with an Idempotency-Key; try again later")]
+        #[refusal(SERVICE_UNAVAILABLE, "too_many_idempotency_keys", Completion)]
+        TooManyIdempotencyKeys,
         #[error("{0}")]
         #[refusal(NOT_FOUND, "not_found", Envelope)]
         NoSuchRoute(String),
@@ -229,7 +241,7 @@ impl ApiError {
             Self::TooManyValues(error) | Self::Malformed(error) => error.path(),
             Self::Start(error) => error.path(),
             Self::Thread(error) => error.path(),
-            Self::InvalidInput { path, .. } => Some(path),
+            Self::InvalidInput { path, .. } | Self::UnsupportedParameter { path } => Some(path),
             Self::InvalidParameter { name, .. } => Some(name),
             Self::UnsupportedVersion(_) => Some("protocolVersion"),
             _ => None,

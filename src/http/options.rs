@@ -7,7 +7,9 @@ use smart_default::SmartDefault;
 use super::{
     accept::cors::Cors,
     allow::AllowRule,
-    client_options::{AiSdkOptions, CopilotKitOptions, NamedEventOptions, SupportedClients},
+    client_options::{
+        AiSdkOptions, CopilotKitOptions, NamedEventOptions, OpenAiOptions, SupportedClients,
+    },
 };
 
 /// Options of the routes. Handlers read them in the state that all routes share.
@@ -45,6 +47,8 @@ pub struct HttpOptions {
     pub ai_sdk: AiSdkOptions,
     /// The [named-event endpoints](crate::named_events).
     pub named_events: NamedEventOptions,
+    /// The routes for clients of OpenAI's API.
+    pub openai: OpenAiOptions,
     /// The host names, without port, that a server without authentication answers under, in addition to names like
     /// `localhost` and IP addresses; `*` allows all. Others are refused, because a web page can rebind its own DNS name to
     /// this server. With authentication all names are allowed.

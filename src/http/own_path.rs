@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 /// The first segments of the server's own paths.
-const RESERVED_SEGMENTS: [&str; 12] = [
+const RESERVED_SEGMENTS: [&str; 13] = [
     "send-message",
     "agents",
     "agent",
@@ -16,6 +16,7 @@ const RESERVED_SEGMENTS: [&str; 12] = [
     "metrics",
     "openapi.json",
     "playground",
+    "v1",
 ];
 
 /// Checks a path that a configuration adds.

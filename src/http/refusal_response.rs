@@ -4,7 +4,6 @@ use std::time::Duration;
 
 use axum::{
     Json,
-    body::Body,
     http::{HeaderValue, StatusCode, header},
     response::{IntoResponse, Response},
 };
@@ -18,17 +17,9 @@ use agui_base::refusal::{ErrorCode, RefusalCodes as _};
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct RefusalCode(pub(crate) &'static str);
 
-/// The form of the body of a refusal.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum RefusalForm {
-    Json,
-    /// The message, for pages that show a body as it is.
-    Text,
-}
-
 /// The message of a refusal, in the extensions of its response.
 #[derive(Debug, Clone)]
-struct RefusalMessage(String);
+pub(crate) struct RefusalMessage(pub(crate) String);
 
 /// The request was refused.
 #[derive(Serialize, ToSchema)]
@@ -73,15 +64,6 @@ impl IntoResponse for ApiError {
         response.extensions_mut().insert(RefusalMessage(message));
         response
     }
-}
-
-/// Makes the message of a refusal its body.
-pub(super) async fn refuse_in_text(mut response: Response) -> Response {
-    let Some(RefusalMessage(message)) = response.extensions_mut().remove() else { return response };
-    let headers = response.headers_mut();
-    headers.remove(header::CONTENT_LENGTH);
-    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/plain; charset=utf-8"));
-    response.map(|_| Body::from(message))
 }
 
 /// RFC 6750, section 3. The text about a token is one of this server's own, so it can stand between quotation marks.

@@ -3,6 +3,7 @@
 use std::{convert::Infallible, sync::Arc};
 
 use axum::{Router, extract::Request, middleware::map_response, response::Response, routing::get};
+use futures::future::BoxFuture;
 use tower::{Service, ServiceExt as _};
 use utoipa_axum::{
     router::{OpenApiRouter, UtoipaMethodRouter},
@@ -16,11 +17,10 @@ use super::{
     connect, fallback, files, follow, health, index, metrics,
     openapi::{
         self,
-        document::document,
+        document::{DeclaredRoutes, OWN_REFUSALS, document},
         served::{LazyDocument, ServedDocument},
     },
     options::HttpOptions,
-    refusal_response::{RefusalForm, refuse_in_text},
     route_list::{RUNS, Route, RouteAccess, RouteList, Tag},
     state::{App, AppState, Credential, Dependencies},
     threads,
@@ -43,13 +43,22 @@ pub(crate) struct RouteSet {
     access: RouteAccess,
     /// The only path that `GET /` lists. Without it, all are listed.
     listed: Option<String>,
-    refusals: RefusalForm,
+    refusals: Option<RefusalForm>,
     router: OpenApiRouter<App>,
+}
+
+/// The form of refusals on routes whose clients cannot read the server's own.
+#[derive(Clone, Copy)]
+pub(crate) struct RefusalForm {
+    /// The name of its schema. `None` for a text, which is the message.
+    pub(crate) schema: Option<&'static str>,
+    /// Rewrites a refusal, and leaves other responses as they are.
+    pub(crate) rewrite: fn(Response) -> BoxFuture<'static, Response>,
 }
 
 impl RouteSet {
     pub(crate) fn new(tag: Tag, access: RouteAccess, router: OpenApiRouter<App>) -> Self {
-        Self { tag, access, listed: None, refusals: RefusalForm::Json, router }
+        Self { tag, access, listed: None, refusals: None, router }
     }
 
     /// The other routes are parts of the one at this path.
@@ -57,9 +66,9 @@ impl RouteSet {
         Self { listed: Some(path.to_owned()), ..self }
     }
 
-    /// Refusals are texts, also those of a credential.
-    pub(crate) fn refusing_in_text(self) -> Self {
-        Self { refusals: RefusalForm::Text, ..self }
+    /// Refusals have another form, also those of the authentication.
+    pub(crate) fn refusing_as(self, form: RefusalForm) -> Self {
+        Self { refusals: Some(form), ..self }
     }
 
     /// Returns the declared routes.
@@ -153,14 +162,15 @@ pub(crate) fn router(
         built_in.iter_mut().flat_map(RouteSet::list),
         optional.iter_mut().flat_map(RouteSet::list),
     );
-    let (mut public, mut private, mut in_text) = (Router::new(), Router::new(), Router::new());
-    let mut declared = Vec::new();
-    for RouteSet { tag, access, router, refusals, .. } in built_in.into_iter().chain(optional) {
+    let (mut public, mut private) = (Router::new(), Router::new());
+    let (mut declared, mut with_form) = (Vec::new(), Vec::new());
+    for RouteSet { tag, access, refusals, router, .. } in built_in.into_iter().chain(optional) {
         let (routes, openapi) = router.split_for_parts();
-        declared.push((tag, access, refusals, openapi));
+        let error = refusals.map_or(Some(OWN_REFUSALS), |form| form.schema);
+        declared.push(DeclaredRoutes { tag, access, error, openapi });
         match (access, refusals) {
-            (RouteAccess::Authenticated, RefusalForm::Json) => private = private.merge(routes),
-            (RouteAccess::Authenticated, RefusalForm::Text) => in_text = in_text.merge(routes),
+            (RouteAccess::Authenticated, Some(form)) => with_form.push((routes, form)),
+            (RouteAccess::Authenticated, None) => private = private.merge(routes),
             (RouteAccess::ChecksItself | RouteAccess::Public, _) => public = public.merge(routes),
         }
     }
@@ -168,10 +178,9 @@ pub(crate) fn router(
     let document =
         LazyDocument::new(Box::new(move || ServedDocument::new(document(declared, credential))));
     let app = Arc::new(AppState::new(runs, auth, options, clients, list, document, dependencies));
-    // A layer of routes needs a route.
-    if in_text.has_routes() {
-        let routes = middleware::authenticated(in_text, &app);
-        public = public.merge(routes.route_layer(map_response(refuse_in_text)));
+    for (routes, form) in with_form {
+        let routes = middleware::authenticated(routes, &app);
+        public = public.merge(routes.layer(map_response(form.rewrite)));
     }
     let routes = public
         .merge(middleware::authenticated(private, &app))

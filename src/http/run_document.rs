@@ -145,8 +145,11 @@ pub(super) fn respond(
     sse_response::respond(JSON, Body::from_stream(body))
 }
 
-/// The events of a run; `None` for a silence.
-fn events(started: StartedRun, threads: Threads) -> BoxStream<'static, io::Result<Option<Event>>> {
+/// Returns the events of a run; `None` for a silence.
+pub(crate) fn events(
+    started: StartedRun,
+    threads: Threads,
+) -> BoxStream<'static, io::Result<Option<Event>>> {
     match started {
         StartedRun::Unstored(run) => polled(run).boxed(),
         StartedRun::Stored(run) => polled(run).boxed(),

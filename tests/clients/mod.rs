@@ -4,3 +4,4 @@ mod ai_sdk;
 mod copilotkit;
 mod named_events;
 mod old_sdks;
+mod openai;

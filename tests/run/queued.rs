@@ -1,6 +1,6 @@
 //! Queued runs: messages whose own runs continue without their pages, behind another run of the thread.
 
-use agui_server::{Server, agent::builtin::Echo, store::SqliteStore};
+use agui_server::{Server, agent::builtin::Echo, options::MetricsOptions, store::SqliteStore};
 use serde_json::{Value, json};
 use tokio::net::TcpStream;
 
@@ -89,6 +89,30 @@ async fn a_page_that_waits_for_its_queued_run_gets_its_events_and_so_does_the_sa
 }
 
 #[tokio::test]
+async fn a_queued_run_is_found_by_its_id() {
+    let (server, _first, strings) = busy(Server::new()).await;
+    let queued = server.post("/send-message").header("prefer", "respond-async");
+    let accepted = queued.json(&ask("t", "r2", "m2", "two")).send().await.unwrap();
+    assert_eq!(accepted.status(), 202);
+    let path = accepted.headers()["location"].to_str().unwrap().to_owned();
+    let read = async || {
+        let response = server.get(&path).await;
+        (response.status().as_u16(), response.json::<Value>().await.unwrap())
+    };
+    let (status, document) = read().await;
+    assert_eq!((status, &document["status"]), (202, &json!("running")));
+    let events = server.get("/threads/t/runs/r2/events").await;
+    for text in ["end", "two", "end"] {
+        strings.send(text.to_owned()).unwrap();
+    }
+    let text = events.text().await.unwrap();
+    assert!(text.contains("RUN_STARTED") && text.contains("RUN_FINISHED"), "{text}");
+    let (status, document) = read().await;
+    assert_eq!((status, &document["messages"][0]["content"]), (200, &json!("two")));
+    assert_eq!(server.get("/threads/t/runs/unknown").await.status(), 404);
+}
+
+#[tokio::test]
 async fn a_queued_run_is_ended_by_its_cancel() {
     let (server, mut first, strings) = busy(Server::new()).await;
     let page = server.run(&detached("r2", "two")).await;
@@ -106,7 +130,8 @@ async fn a_queued_run_is_ended_by_its_cancel() {
 
 #[tokio::test]
 async fn a_deletion_ends_queued_runs_and_requests_that_wait() {
-    let (server, _first, _strings) = busy(Server::new()).await;
+    let metrics = MetricsOptions::on_main_listener();
+    let (server, _first, _strings) = busy(Server::new().metrics(metrics)).await;
     let page = server.run(&detached("r2", "two")).await;
     let input = ask("t", "r3", "m3", "three");
     let waiting = server.refused(&input);

@@ -1,5 +1,6 @@
-//! Any sequence of requests, closed connections and stops of the pages of one person, with any timing: each call is made once
-//! for one run id and one message, no message that was taken is lost, and each connection that its client keeps ends legally.
+//! Any sequence of requests, closed connections and stops of the pages of one person, with any timing, on one server or on two
+//! that share Postgres: each call is made once for one run id and one message, no message that was taken is lost, and each
+//! connection that its client keeps ends legally. Servers that are killed are in `tests/chaos`.
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
@@ -7,8 +8,9 @@ use agui_server::{
     Server,
     agent::{Agent, Emitter, agent_fn},
     protocol::RunAgentInput,
-    store::SqliteStore,
+    store::{PostgresStore, SqliteStore},
 };
+use futures::future::join_all;
 use parking_lot::Mutex;
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -16,7 +18,10 @@ use tokio::{task::JoinHandle, time::sleep};
 
 use crate::{
     run::{ask, types},
-    support::running::{Running, events, eventually_async},
+    support::{
+        postgres::Postgres,
+        running::{Running, events, eventually_async},
+    },
 };
 
 const RUNS: u8 = 3;
@@ -29,6 +34,7 @@ enum Step {
         run: u8,
         message: u8,
         continues: bool,
+        to: prop::sample::Index,
     },
     /// A page closes one of its connections.
     Close(prop::sample::Index),
@@ -42,8 +48,8 @@ enum Step {
 
 fn step() -> impl Strategy<Value = Step> {
     prop_oneof![
-        6 => (0..RUNS, 0..MESSAGES, any::<bool>())
-            .prop_map(|(run, message, continues)| Step::Send { run, message, continues }),
+        6 => (0..RUNS, 0..MESSAGES, any::<bool>(), any::<prop::sample::Index>())
+            .prop_map(|(run, message, continues, to)| Step::Send { run, message, continues, to }),
         3 => any::<prop::sample::Index>().prop_map(Step::Close),
         1 => (0..RUNS).prop_map(|run| Step::Stop { run }),
         4 => (0..30_u64).prop_map(|millis| Step::Pause { millis }),
@@ -83,14 +89,22 @@ fn request(run: u8, message: u8, continues: bool) -> Value {
     request
 }
 
-/// A response: its status and its body.
-type Answer = JoinHandle<(u16, String)>;
+#[derive(Debug, Clone, Copy)]
+enum Stored {
+    InMemory,
+    InSqlite,
+    /// By two servers.
+    InPostgres,
+}
+
+/// A response: its status and its body, or `None` if it broke.
+type Answer = JoinHandle<(u16, Option<String>)>;
 
 fn send(server: &Running, request: &Value) -> Answer {
     let request = server.post("/send-message").json(request);
     tokio::spawn(async move {
         let response = request.send().await.unwrap();
-        (response.status().as_u16(), response.text().await.unwrap())
+        (response.status().as_u16(), response.text().await.ok())
     })
 }
 
@@ -120,13 +134,16 @@ async fn until_quiet(server: &Running) {
     .await;
 }
 
-async fn play(server: Server, payments: Payments, steps: Vec<Step>) {
-    let server = Running::start(server).await;
+async fn play(servers: Vec<Server>, payments: Payments, steps: Vec<Step>) {
+    let servers = join_all(servers.into_iter().map(Running::start)).await;
+    // A run of a response that another server has can ask its client to send the request again.
+    let may_break = servers.len() > 1;
     let mut open: Vec<((u8, u8), Answer)> = Vec::new();
     for step in steps {
         match step {
-            Step::Send { run, message, continues } => {
-                open.push(((run, message), send(&server, &request(run, message, continues))));
+            Step::Send { run, message, continues, to } => {
+                let server = &servers[to.index(servers.len())];
+                open.push(((run, message), send(server, &request(run, message, continues))));
             }
             Step::Close(at) if !open.is_empty() => {
                 let (_, answer) = open.swap_remove(at.index(open.len()));
@@ -135,7 +152,7 @@ async fn play(server: Server, payments: Payments, steps: Vec<Step>) {
             Step::Close(_) => {}
             Step::Stop { run } => {
                 let path = format!("/threads/t/runs/r{run}/cancel");
-                server.post(&path).send().await.unwrap();
+                servers[0].post(&path).send().await.unwrap();
             }
             Step::Pause { millis } => sleep(Duration::from_millis(millis)).await,
         }
@@ -143,21 +160,24 @@ async fn play(server: Server, payments: Payments, steps: Vec<Step>) {
     let mut taken = Vec::new();
     for (sent, answer) in open {
         let (status, body) = answer.await.unwrap();
-        if was_taken(status, &body) {
+        assert!(body.is_some() || may_break, "the response to {sent:?} breaks");
+        if let Some(body) = body.filter(|body| was_taken(status, body)) {
             taken.push((sent, body));
         }
     }
-    until_quiet(&server).await;
+    let server = &servers[0];
+    until_quiet(server).await;
     let export = server.get("/threads/t/export").await.text().await.unwrap();
     for ((_, message), body) in &taken {
         assert!(export.contains(&format!("\"m{message}\"")), "m{message} is lost: {body} {export}");
     }
     // A page that lost its connection asks again.
     for ((run, message), _) in taken {
-        let (status, body) = send(&server, &request(run, message, false)).await.unwrap();
+        let (status, body) = send(server, &request(run, message, false)).await.unwrap();
+        let body = body.unwrap();
         assert_eq!(status, 200, "{body}");
         was_taken(status, &body);
-        until_quiet(&server).await;
+        until_quiet(server).await;
     }
     for (paid, times) in &*payments.lock() {
         assert_eq!(*times, 1, "{paid:?}");
@@ -179,17 +199,27 @@ proptest! {
     #[test]
     fn a_call_is_made_once_in_any_sequence_of_requests(
         steps in prop::collection::vec(step(), 1..24),
-        is_stored in any::<bool>(),
+        stored in prop_oneof![
+            Just(Stored::InMemory), Just(Stored::InSqlite), Just(Stored::InPostgres),
+        ],
     ) {
         runtime().block_on(async {
             let payments = Payments::default();
-            let mut server = Server::new().agent("clerk", clerk(payments.clone()));
+            let server = || Server::new().agent("clerk", clerk(payments.clone()));
             let folder = tempfile::tempdir().unwrap();
-            if is_stored {
-                let store = SqliteStore::open(&folder.path().join("threads.db")).await.unwrap();
-                server = server.store(store);
-            }
-            play(server, payments, steps).await;
+            let servers = match (stored, Postgres::shared()) {
+                (Stored::InSqlite, _) => {
+                    let store = SqliteStore::open(&folder.path().join("threads.db")).await.unwrap();
+                    vec![server().store(store)]
+                }
+                (Stored::InPostgres, Some(postgres)) => {
+                    let url = postgres.database("sequences").await;
+                    let store = async || PostgresStore::open(&url).await.unwrap();
+                    vec![server().store(store().await), server().store(store().await)]
+                }
+                (Stored::InMemory | Stored::InPostgres, _) => vec![server()],
+            };
+            play(servers, payments, steps).await;
         });
     }
 }

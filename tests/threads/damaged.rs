@@ -18,8 +18,9 @@ use agui_server::{
     },
     auth::ApiKey,
     protocol::{Interrupt, RunAgentInput, event::StateSnapshot},
-    store::{PostgresStore, SqliteStore, Store},
+    store::{PostgresStore, SqliteStore, Store, ThreadKey},
 };
+use agui_store::NewQueuedRun;
 use futures::{FutureExt as _, future::join_all};
 use reqwest::Method;
 use rusqlite::Connection;
@@ -126,8 +127,14 @@ impl Database {
             }
         };
         // These belong to the whole store.
-        let of_store =
-            ["agui_schema", "agui_file_sums", "agui_owed", "agui_sealed", "agui_secrets"];
+        let of_store = [
+            "agui_schema",
+            "agui_file_sums",
+            "agui_indexing",
+            "agui_owed",
+            "agui_sealed",
+            "agui_secrets",
+        ];
         columns.into_iter().filter(|(table, _)| !of_store.contains(&table.as_str())).collect()
     }
 
@@ -230,6 +237,22 @@ impl Damage {
             .await
     }
 
+    /// Stores a queued run, as a server that is gone left it.
+    async fn queue_run(&self) {
+        let key = ThreadKey { owner: "key:ann".into(), id: "t".into() };
+        let run = NewQueuedRun {
+            key: &key,
+            run_id: &"queued".into(),
+            asked: Some("what"),
+            agent: "talker",
+            request: r#"{"messages":[{"id":"m3","role":"user","content":"go"}]}"#,
+            holder: "gone",
+            now: 0,
+            max_queued: 8,
+        };
+        self.store.queue().unwrap().enqueue(&run).await.unwrap();
+    }
+
     /// Damages a value of one row. Returns `false` if the database refuses the value.
     async fn damage(
         &self,
@@ -253,10 +276,17 @@ impl Damage {
         let one = one.map_or_else(String::new, |key| {
             format!(" AND {key} = (SELECT MAX({key}) FROM {table} WHERE {scope})")
         });
-        let changed = self
-            .database
-            .execute(format!("UPDATE {table} SET {column} = {value} WHERE {scope}{one}"))
-            .await;
+        let update = format!("UPDATE {table} SET {column} = {value} WHERE {scope}{one}");
+        let changed = loop {
+            if table == "agui_queued_runs" {
+                self.queue_run().await;
+            }
+            let changed = self.database.execute(update.clone()).await;
+            // The server may have begun the queued run meanwhile.
+            if table != "agui_queued_runs" || changed.as_ref().ok() != Some(&0) {
+                break changed;
+            }
+        };
         assert!(
             changed.as_ref().is_ok_and(|rows| *rows == 1) || changed.is_err(),
             "{table}.{column}: {changed:?}"

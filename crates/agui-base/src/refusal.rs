@@ -60,6 +60,8 @@ pub enum RefusalGroup {
     Followers,
     /// A request in an envelope to no route.
     Envelope,
+    /// A chat completion.
+    Completion,
 }
 
 /// An error whose variants refuse requests. [`refusals`](crate::refusals) implements it.

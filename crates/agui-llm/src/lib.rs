@@ -32,7 +32,7 @@ pub use model::{
     Artefact, Block, BlockStart, Model, ModelError, ModelEvent, ModelReasoning, ModelRequest,
     ModelStep, ModelStream, SkippedAttachment, StopReason, ToolResult, WrittenCall,
 };
-pub use options::{ModelOptions, Thinking, ToolChoice};
+pub use options::{ModelOptions, RequestSampling, Thinking, ToolChoice};
 pub use providers::{anthropic::Anthropic, gemini::Gemini, openai::OpenAi};
 pub use transport::{ProviderClient, SetupError};
 pub use window::{WindowOptions, WindowPolicy};

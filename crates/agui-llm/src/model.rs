@@ -10,7 +10,10 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::{
-    call_trace::CallTrace, form::RequestForm, known_models::MediaLimits, options::ToolChoice,
+    call_trace::CallTrace,
+    form::RequestForm,
+    known_models::MediaLimits,
+    options::{RequestSampling, ToolChoice},
     refusal::ProviderRefusal,
 };
 use agui_agent::AgentError;
@@ -130,6 +133,8 @@ pub struct ModelRequest {
     /// True asks the model to think before it answers, false not to think. `None`: the
     /// configuration decides.
     pub thinking: Option<bool>,
+    /// The options that the caller chooses for this request.
+    pub sampling: RequestSampling,
     /// The thread of the request. Refusals of the provider are remembered for this thread or its
     /// owner; without a thread they are not remembered.
     pub thread: Option<ThreadKey>,

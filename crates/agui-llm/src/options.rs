@@ -1,6 +1,6 @@
 //! The options of a model, which are the same for all providers. A provider refuses the ones that its API lacks.
 
-use std::sync::Arc;
+use std::{borrow::Cow, sync::Arc};
 
 use indexmap::IndexMap;
 use reqwest::Url;
@@ -162,6 +162,19 @@ impl From<String> for ToolChoice {
     }
 }
 
+/// The options of one request, which its caller chooses.
+#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub struct RequestSampling {
+    /// The largest number of tokens of an answer, at most the model's own
+    /// [`max_tokens`](ModelOptions::max_tokens).
+    pub max_tokens: Option<u32>,
+    /// The sampling temperature, in place of the model's own.
+    pub temperature: Option<f64>,
+    /// Texts that end an answer, in place of the model's own.
+    pub stop: Vec<String>,
+}
+
 impl ModelOptions {
     /// Creates the options of a model.
     pub fn new(model: impl Into<String>, client: ProviderClient) -> Self {
@@ -178,6 +191,23 @@ impl ModelOptions {
     /// Amazon Bedrock in a region.
     pub fn with_aws_credentials(self) -> Self {
         Self { credentials: Some(CloudCredentials::Aws), ..self }
+    }
+
+    /// Returns the options with those of a request. A caller cannot raise the limit of tokens.
+    pub(crate) fn for_request(&self, wanted: &RequestSampling) -> Cow<'_, Self> {
+        if *wanted == RequestSampling::default() {
+            return Cow::Borrowed(self);
+        }
+        let mut options = self.clone();
+        options.max_tokens = match (self.max_tokens, wanted.max_tokens) {
+            (Some(own), Some(wanted)) => Some(own.min(wanted)),
+            (own, wanted) => wanted.or(own),
+        };
+        options.temperature = wanted.temperature.or(self.temperature);
+        if !wanted.stop.is_empty() {
+            options.stop.clone_from(&wanted.stop);
+        }
+        Cow::Owned(options)
     }
 
     /// Returns the base URL.
@@ -304,6 +334,27 @@ mod tests {
                 expected
             );
         }
+    }
+
+    #[test]
+    fn a_request_replaces_sampling_and_lowers_the_limit_of_tokens() {
+        let wanted = |max_tokens| RequestSampling {
+            max_tokens: Some(max_tokens),
+            temperature: Some(0.5),
+            stop: vec!["END".to_owned()],
+        };
+        let own = ModelOptions {
+            max_tokens: Some(100),
+            temperature: Some(1.0),
+            ..ModelOptions::default()
+        };
+        let limits = [10, 1000].map(|limit| own.for_request(&wanted(limit)).max_tokens);
+        assert_eq!(limits, [Some(10), Some(100)]);
+        assert_eq!(ModelOptions::default().for_request(&wanted(7)).max_tokens, Some(7));
+        let options = own.for_request(&wanted(10));
+        assert_eq!((options.temperature, &*options.stop), (Some(0.5), &["END".to_owned()][..]));
+        let same = own.for_request(&RequestSampling::default());
+        assert_eq!((same.temperature, same.max_tokens), (Some(1.0), Some(100)));
     }
 
     #[test]

@@ -43,6 +43,8 @@ pub(super) struct Admission {
     pub(super) is_read: bool,
     /// True if retracted messages of the client were left out.
     shows_retracted: bool,
+    /// True if messages of the attempt that this one replaces were left out.
+    pub(super) shows_earlier_answer: bool,
     /// True if the client sent data that were stored as files.
     pub(super) had_inline_media: bool,
     /// The newest run of the same request that is not the reason to refuse this one.
@@ -76,8 +78,8 @@ pub(super) enum BeginAttempt {
     Known(Box<Admission>, Box<RunRecord>),
     /// The queued run has begun elsewhere, or was removed.
     Dequeued(Box<Admission>),
-    /// Another process holds a queued run before this one.
-    Behind(Box<Admission>),
+    /// Another process holds a queued run of the thread before this one.
+    Behind(Box<Admission>, ThreadNumber),
     /// Another process runs `run` on the thread. The lease is `Some` if that run is lost.
     Busy(Box<Admission>, Box<RunRecord>, Option<Lease>),
 }
@@ -114,6 +116,7 @@ impl Admission {
             loaded: None,
             is_read: false,
             shows_retracted: false,
+            shows_earlier_answer: false,
             had_inline_media: false,
             known: RunNumber::default(),
             retries: false,
@@ -200,7 +203,10 @@ impl Admission {
                     return Ok(BeginAttempt::Busy(self, Box::new(run), lost));
                 }
                 BeginOutcome::Dequeued => return Ok(BeginAttempt::Dequeued(self)),
-                BeginOutcome::Behind => return Ok(BeginAttempt::Behind(self)),
+                BeginOutcome::Behind => {
+                    let thread = self.queued.as_ref().map(|queued| queued.thread);
+                    return Ok(BeginAttempt::Behind(self, thread.unwrap_or_default()));
+                }
                 BeginOutcome::Changed => self.load().await?,
             }
         }

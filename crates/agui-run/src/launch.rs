@@ -173,34 +173,33 @@ impl Admission {
         let BegunRun { stored, created_at, request_bytes, first_line } = begun;
         let Begun { lease, version, last_message, state_number, .. } = stored;
         let first_run = Some(plan.first_run.unwrap_or(lease.run));
+        let shows_earlier_answer = self.shows_earlier_answer;
         let Self {
             runs, threads, key, place, mut request, loaded, had_inline_media, earlier, ..
         } = self;
-        let options = &threads.options;
         let lacks_state = plan.lacks_state(&request.input);
         let (open, state) = (std::mem::take(&mut plan.open_interrupts), plan.state.take());
         let resume = std::mem::replace(&mut plan.resume, Ok(Vec::new()));
         let (bytes, loaded) =
             loaded.map_or((0, None), |loaded| (loaded.bytes, Some(loaded.branch)));
-        let lacks_messages = plan.lacks_messages(loaded.as_ref()) && earlier.is_none();
+        let shows_other = plan.lacks_messages(loaded.as_ref()) || shows_earlier_answer;
         let has_sent_messages = !request.input.messages.is_empty();
         let branch = plan.into_branch(loaded, last_message);
         request.input.messages = branch.messages().clone();
         request.input.state = state.clone();
         let transcript = Transcript::from_input(&request.input);
         // If the agent does not run, the response has its own snapshots or is an error.
-        let mut snapshots: Vec<Event> = Vec::new();
-        if lacks_messages && resume.is_ok() && options.sync_messages {
-            let messages = conversation_snapshots(&request.input.messages, has_sent_messages);
-            snapshots.extend(messages.into_iter().map(Event::from));
-        }
+        let sends_messages = shows_other && earlier.is_none() && resume.is_ok();
+        let mut snapshots = match sends_messages && threads.options.sync_messages {
+            true => message_snapshots(&request.input.messages, has_sent_messages),
+            false => Vec::new(),
+        };
         let (source, interrupts) = request.apply_resume(resume, open);
-
         let run_id = request.input.run_id.clone();
         let is_detached = request.permit.detached.is_some();
         let log = first_line.map(|line| {
-            let log = LiveLog::new(lease.clone(), request_bytes, options.runs.max_run_bytes);
-            Arc::new(log.begun_with(line))
+            let max_bytes = threads.options.runs.max_run_bytes;
+            Arc::new(LiveLog::new(lease.clone(), request_bytes, max_bytes).begun_with(line))
         });
         let (number, run_number) = (lease.thread, lease.run);
         let mut held = HeldLease::new(threads.clone(), key.clone(), place, lease, log.clone());
@@ -243,11 +242,17 @@ impl Admission {
             return StartedRun::Stored(Box::new(StoredRun::new(transcribed)));
         };
         let logs = &threads.followed_logs;
-        let follower = Follower::from_live_log(logs, key, run_id, log.clone(), None);
+        let follower = Follower::from_live_log(logs, key, run_id, log.clone(), None)
+            .holding(client)
+            .with_snapshots(snapshots);
         tokio::spawn(tracing::Instrument::instrument(detached::drive(transcribed, log), span));
-        let follower = follower.holding(client).with_snapshots(snapshots);
         StartedRun::Detached { follower }
     }
+}
+
+fn message_snapshots(messages: &Messages, has_sent_messages: bool) -> Vec<Event> {
+    let snapshots = conversation_snapshots(messages, has_sent_messages);
+    snapshots.into_iter().map(Event::from).collect()
 }
 
 /// Returns the events for a request that changes nothing. `replies` were given before.

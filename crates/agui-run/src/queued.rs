@@ -17,13 +17,16 @@ use super::{
     request::{RunRequest, StartedRun},
     runs::Runs,
     turn::{
-        live_run::{LiveRun, LiveStage, RunTrigger},
+        live_run::{LiveRun, LiveStage, RunTrigger, Unbegun},
         queue::{Arrival, Entered, RunPlace},
         thread_core::ThreadCore,
     },
 };
 use agui_agent::host::AgentEntry;
-use agui_base::{RunErrorCode, complete_on_drop::CompleteOnDrop, refusal::RefusalCodes as _};
+use agui_base::{
+    RunErrorCode, complete_on_drop::CompleteOnDrop, permits::LimitReached,
+    refusal::RefusalCodes as _,
+};
 use agui_protocol::{RunId, event::RunError};
 use agui_store::{
     Enqueued, Millis, NewQueuedRun, QueuedRun, RunQueue, StoreError, ThreadKey, ThreadNumber,
@@ -102,10 +105,7 @@ impl Runs {
             }
             // Another process has the same request.
             Enqueued::Exists(same) if asked.is_some() && same.asked.as_deref() == asked => {
-                let permit = threads.followers.try_take(&key.owner, 1);
-                let permit = permit.map_err(|_| StartError::TooManyFollowers)?;
-                let queued = threads.clone().begun_elsewhere(same);
-                Follower::from_queued_run(logs, key, run.run_id.clone(), Some(permit), queued)
+                threads.follow_stored(same).map_err(|_| StartError::TooManyFollowers)?
             }
             Enqueued::Exists(_) => return Err(StartError::RunIsRunning),
             Enqueued::Full => return Err(StartError::QueueFull),
@@ -124,6 +124,21 @@ impl Runs {
     }
 
     async fn begin_unboxed(
+        self: Arc<Self>,
+        admission: Box<Admission>,
+    ) -> Result<QueueEnd, FollowError> {
+        // Tells the same requests, also if this fails.
+        let settled = SettledOnDrop(admission.place.run.clone());
+        let end = self.begin_when_first(admission).await;
+        settled.0.set_unbegun(match &end {
+            Ok(QueueEnd::NotBegun(lines)) => Unbegun::Ended(lines.clone()),
+            Err(FollowError::ThreadDeleted) => Unbegun::ThreadDeleted,
+            Ok(QueueEnd::Begun(_)) | Err(_) => Unbegun::Elsewhere,
+        });
+        end
+    }
+
+    async fn begin_when_first(
         self: Arc<Self>,
         admission: Box<Admission>,
     ) -> Result<QueueEnd, FollowError> {
@@ -304,6 +319,15 @@ impl Runs {
     }
 }
 
+/// Settles a queued run whose task ends early.
+struct SettledOnDrop(Arc<LiveRun>);
+
+impl Drop for SettledOnDrop {
+    fn drop(&mut self) {
+        self.0.set_unbegun(Unbegun::Elsewhere);
+    }
+}
+
 impl ThreadCore {
     /// Lets the same request wait for its queued run of this process.
     pub(super) fn follow_queued(
@@ -319,16 +343,33 @@ impl ThreadCore {
         let begun = {
             let (logs, key, id) = (logs.clone(), key.clone(), id.clone());
             async move {
-                // Without a log it was cancelled, or another process begins it: the client asks again.
-                let log = run.shared_log().await.ok_or(FollowError::HandedOver)?;
-                Ok(QueueEnd::Begun(Box::new(Follower::from_live_log(&logs, key, id, log, None))))
+                match run.begun_or_not().await {
+                    Ok(log) => {
+                        let follower = Follower::from_live_log(&logs, key, id, log, None);
+                        Ok(QueueEnd::Begun(Box::new(follower)))
+                    }
+                    Err(Unbegun::Ended(lines)) => Ok(QueueEnd::NotBegun(lines)),
+                    Err(Unbegun::ThreadDeleted) => Err(FollowError::ThreadDeleted),
+                    Err(Unbegun::Elsewhere) => Err(FollowError::HandedOver),
+                }
             }
         };
         let follower = Follower::from_queued_run(&logs, key, id, Some(permit), begun);
         Ok(StartedRun::Detached { follower: follower.called(called) })
     }
 
-    /// Waits until another process has begun a queued run.
+    /// Follows a queued run from its begin, in any process.
+    pub(crate) fn follow_stored(
+        self: &Arc<Self>,
+        queued: QueuedRun,
+    ) -> Result<Follower, LimitReached> {
+        let (key, id) = (queued.key.clone(), queued.run_id.clone());
+        let permit = self.followers.try_take(&key.owner, 1)?;
+        let begun = self.clone().begun_elsewhere(queued);
+        Ok(Follower::from_queued_run(&self.followed_logs, key, id, Some(permit), begun))
+    }
+
+    /// Waits until a process has begun a queued run.
     async fn begun_elsewhere(self: Arc<Self>, queued: QueuedRun) -> Result<QueueEnd, FollowError> {
         loop {
             if let Ok(Some(follower)) = self.begun_of(&queued).await {

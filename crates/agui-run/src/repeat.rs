@@ -4,7 +4,10 @@ use std::ops::ControlFlow;
 
 use super::{
     admission::Admission,
-    conversation::repeated::{Repeated, newest_continuing},
+    conversation::{
+        asked::asking_messages,
+        repeated::{Repeated, newest_continuing},
+    },
     earlier_attempt::EarlierAttempt,
     limits::start_error::StartError,
     request::{RunRequest, StartedRun},
@@ -50,6 +53,9 @@ impl Admission {
         if repeated == Repeated::Anew || earlier.is_some() {
             self.known = attempt.number;
             self.retries = attempt.status != RunStatus::Finished;
+            if earlier.is_none() {
+                self.leave_out_earlier_answer();
+            }
             self.earlier = earlier.map(Box::new);
             return Ok(ControlFlow::Continue(self));
         }
@@ -73,5 +79,15 @@ impl Admission {
         let events = stored.events(&self.request.input.run_id, &shown);
         let RunRequest { permit, .. } = self.request;
         Ok(ControlFlow::Break(StartedRun::Restated(RestatedRun { events, permit })))
+    }
+
+    /// Leaves out what the client shows of the answer that this attempt replaces.
+    fn leave_out_earlier_answer(&mut self) {
+        let asking = asking_messages(&self.request.input);
+        if !asking.is_empty() && asking.end < self.request.input.messages.len() {
+            self.request.input.messages.truncate(asking.end);
+            self.anonymous.retain(|at| *at < asking.end);
+            self.shows_earlier_answer = true;
+        }
     }
 }

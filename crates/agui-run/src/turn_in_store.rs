@@ -14,7 +14,7 @@ use super::{
     turn::{live_run::RunTrigger, thread_core::ThreadCore},
 };
 use agui_base::complete_on_drop::CompleteOnDrop;
-use agui_store::{LostRun, RunRecord, SharedStore, StoreError, ThreadNumber, Topic};
+use agui_store::{Lease, LostRun, RunRecord, SharedStore, StoreError, ThreadNumber, Topic};
 
 /// The first and the longest interval of polling a thread that another process uses, while no signals arrive.
 const POLL_BACKOFF: [Duration; 2] = [Duration::from_millis(25), Duration::from_millis(400)];
@@ -57,11 +57,10 @@ impl Admission {
         self: Box<Self>,
         deadline: Option<Instant>,
     ) -> Result<ControlFlow<StartedRun, Box<Self>>, StartError> {
-        let mut admission = self;
-        let [mut poll, longest] = POLL_BACKOFF;
+        let (mut admission, [mut poll, longest]) = (self, POLL_BACKOFF);
         loop {
             // Completes even if the client leaves, because a run that was begun has to be ended.
-            let (same, run, lost) = match CompleteOnDrop::new(admission.begin()).await? {
+            let thread = match CompleteOnDrop::new(admission.begin()).await? {
                 BeginAttempt::Begun(started) => return Ok(ControlFlow::Break(started)),
                 BeginAttempt::Known(same, run) => match same.repeat(*run).await? {
                     ControlFlow::Break(restated) => return Ok(ControlFlow::Break(restated)),
@@ -74,52 +73,38 @@ impl Admission {
                     let runs = queued.runs.clone();
                     return runs.dequeued(queued).await.map(ControlFlow::Break);
                 }
-                BeginAttempt::Behind(queued) => {
+                BeginAttempt::Behind(queued, thread) => {
                     admission = queued;
-                    sleep(longest).await;
-                    continue;
+                    thread
                 }
-                BeginAttempt::Busy(admission, run, lost) => (admission, run, lost),
+                BeginAttempt::Busy(behind, run, lost) => {
+                    admission = behind;
+                    if admission.ends_lost(&run, lost).await? {
+                        continue;
+                    }
+                    if !admission.is_of_request(&run) {
+                        admission.reject_or_supersede(&run).await?;
+                        if admission.is_storable() {
+                            let runs = admission.runs.clone();
+                            // Boxed because it leads here again.
+                            return Box::pin(runs.enqueue(admission)).await.map(ControlFlow::Break);
+                        }
+                    } else if run.detached {
+                        return admission.follow(&run).map(ControlFlow::Break);
+                    } else if deadline.is_some() && admission.queued.is_none() {
+                        // A run in a response ends with it. What this request gets then depends on how.
+                        return Ok(ControlFlow::Continue(admission));
+                    }
+                    run.thread
+                }
             };
-            admission = same;
-            admission.waits_for = Some(run.thread);
-            let Admission { runs, threads, key, place, .. } = &*admission;
-            place.run.note_came_during(run.number);
-            // Maintenance closes lost runs of this process.
-            if let Some(lost) = lost.filter(|lost| lost.holder != threads.holder) {
-                let lost = LostRun { key: key.clone(), run_id: run.id.clone(), lease: lost };
-                // Boxed because it is large and rare.
-                match Box::pin(runs.continue_or_close(threads, &lost)).await {
-                    // `LeaseLost`: another process closed the run, or the thread was deleted.
-                    Ok(true) | Err(StoreError::LeaseLost) => continue,
-                    // Another server may be able to continue it.
-                    Ok(false) => {}
-                    Err(error) => return Err(error.into()),
-                }
-            }
-            if admission.is_of_request(&run) {
-                if run.detached {
-                    return admission.follow(&run).map(ControlFlow::Break);
-                }
-                // A run in a response ends with it. What this request gets then depends on how.
-                if deadline.is_some() && admission.queued.is_none() {
-                    return Ok(ControlFlow::Continue(admission));
-                }
-            } else {
-                admission.reject_or_supersede(&run).await?;
-                if admission.is_storable() {
-                    let runs = admission.runs.clone();
-                    // Boxed because it leads here again.
-                    return Box::pin(runs.enqueue(admission)).await.map(ControlFlow::Break);
-                }
-            }
             let is_late = deadline.is_some_and(|deadline| Instant::now() >= deadline);
             if is_late && admission.queued.is_none() {
                 return Err(StartError::QueueFull);
             }
             let Admission { threads, place, .. } = &*admission;
             tokio::select! {
-                () = threads.wait_for_free_thread(run.thread, poll) => {}
+                () = threads.wait_for_free_thread(thread, poll) => {}
                 () = place.run.control.stopped() => {}
             }
             if let Some(stop) = place.run.control.requested() {
@@ -127,6 +112,30 @@ impl Admission {
                 return runs.launch_stopped(stop, request).map(ControlFlow::Break);
             }
             poll = (poll * 2).min(longest);
+        }
+    }
+
+    /// Continues or closes the run for which this one waits, if it is lost. Returns whether it is no longer running.
+    async fn ends_lost(
+        &mut self,
+        run: &RunRecord,
+        lost: Option<Lease>,
+    ) -> Result<bool, StartError> {
+        self.waits_for = Some(run.thread);
+        let Self { runs, threads, key, place, .. } = self;
+        place.run.note_came_during(run.number);
+        // Maintenance closes lost runs of this process.
+        let Some(lost) = lost.filter(|lost| lost.holder != threads.holder) else {
+            return Ok(false);
+        };
+        let lost = LostRun { key: key.clone(), run_id: run.id.clone(), lease: lost };
+        // Boxed because it is large and rare.
+        match Box::pin(runs.continue_or_close(threads, &lost)).await {
+            // Another server may be able to continue it.
+            Ok(is_ended) => Ok(is_ended),
+            // Another process closed the run, or the thread was deleted.
+            Err(StoreError::LeaseLost) => Ok(true),
+            Err(error) => Err(error.into()),
         }
     }
 

@@ -114,7 +114,7 @@ pub trait Store: Send + Sync + 'static {
     /// next attempt.
     ///
     /// Writes nothing in these cases, which are checked in this order: `run.queued` is gone; another run is running; another
-    /// process holds a queued run of the thread before `run.queued`; the thread's version is not `run.expected`; `run.asked` is
+    /// process holds a queued run of the thread before the first one of `run.holder`; the thread's version is not `run.expected`; `run.asked` is
     /// set, and the thread has a run with the same id or alias and `asked` and a number above
     /// `run.known`; the thread would become larger than `run.max_size`.
     async fn begin(&self, run: &NewRun<'_>) -> StoreResult<BeginOutcome>;

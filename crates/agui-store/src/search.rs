@@ -9,14 +9,15 @@ use agui_protocol::Message;
 /// The form of the words in the indexes of the databases. A database with another one makes its index again.
 pub(super) const INDEX_VERSION: i64 = 1;
 
-/// The searched part of a message, in bytes.
+/// The searched part of a text, in bytes.
 const MAX_TEXT_BYTES: usize = 8 * 1024;
 /// The largest number of terms. Further ones are ignored.
 const MAX_TERMS: usize = 16;
 
 /// Returns a text in the form in which texts and searches are compared: without case, accents, and characters that are not seen,
-/// and in one of the forms that Unicode has for the same text.
+/// and in one of the forms that Unicode has for the same text. The rest of a long one is not searched.
 pub(super) fn folded(text: &str) -> String {
+    let text = &text[..text.floor_char_boundary(MAX_TEXT_BYTES)];
     let decomposed = text.nfkd().filter(|c| !is_ignored(*c));
     // The way by upper case makes one letter of those that share it, such as `ß` and `ss`, or the Turkish `ı` and `i`.
     decomposed.flat_map(char::to_uppercase).flat_map(char::to_lowercase).nfc().collect()
@@ -37,8 +38,7 @@ pub(super) fn searched_text(message: &Message) -> Option<String> {
         Message::Assistant(message) => message.content.as_deref()?.into(),
         _ => return None,
     };
-    let text = &text[..text.floor_char_boundary(MAX_TEXT_BYTES)];
-    (!text.trim().is_empty()).then(|| folded(text))
+    Some(folded(&text)).filter(|text| !text.trim().is_empty())
 }
 
 /// Returns the different [folded] terms of a search, in the order of their last occurrences. A thread is found if its title has

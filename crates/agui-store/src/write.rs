@@ -138,7 +138,7 @@ pub enum BeginOutcome {
     },
     /// The queued run has begun, or was removed.
     Dequeued,
-    /// A queued run that another process holds comes before this one.
+    /// Another process holds a queued run of the thread before the first one of this process.
     Behind,
     /// The newest run with the id and the digest of this one, and a number above `run.known`.
     Known(Box<RunRecord>),

@@ -5,10 +5,12 @@ use std::num::NonZeroUsize;
 
 use axum::{
     Extension, Json,
+    body::Body,
     extract::{Request, State},
-    http::{HeaderName, HeaderValue, StatusCode},
+    http::{HeaderName, HeaderValue, StatusCode, header},
     response::{IntoResponse as _, Response},
 };
+use futures::{FutureExt as _, future::ready};
 use serde::Serialize;
 use utoipa::ToSchema;
 use utoipa_axum::{router::OpenApiRouter, routes};
@@ -19,10 +21,12 @@ use super::{
     stored::{ShownMessage, shown_messages},
 };
 use crate::http::{
-    ApiError, ApiResult, App, Caller, ClientEncoder, OwnThreads, Path, RouteAccess, RouteSet, Tag,
+    ApiError, ApiResult, App, Caller, ClientEncoder, OwnThreads, Path, RefusalForm, RouteAccess,
+    RouteSet, Tag,
     client_options::AiSdkOptions,
     connect::RestatedThread,
     read_run::{find_agent, read_run},
+    refusal_response::RefusalMessage,
     refuse,
     run_response::respond_run,
 };
@@ -35,6 +39,9 @@ const AI_SDK: Tag = ("AI SDK", "Runs and threads for pages with the AI SDK.");
 /// Names the format of the stream.
 const STREAM_VERSION: (HeaderName, HeaderValue) =
     (HeaderName::from_static("x-vercel-ai-ui-message-stream"), HeaderValue::from_static("v1"));
+/// The hook shows the body of a refusal to the person.
+const REFUSALS: RefusalForm =
+    RefusalForm { schema: None, rewrite: |response| ready(in_text(response)).boxed() };
 /// The name of the server's default agent, unless an agent has that name.
 const DEFAULT_AGENT: &str = "default";
 
@@ -51,7 +58,7 @@ pub(crate) fn route_set(options: &AiSdkOptions) -> Option<RouteSet> {
     let routes = OpenApiRouter::new().nest(&options.prefix, routes);
     let listed = format!("{}/{{agent}}", options.prefix);
     let set = RouteSet::new(AI_SDK, RouteAccess::Authenticated, routes);
-    Some(set.listing_only(&listed).refusing_in_text())
+    Some(set.listing_only(&listed).refusing_as(REFUSALS))
 }
 
 #[derive(Serialize, ToSchema)]
@@ -193,6 +200,15 @@ async fn stored_thread(app: &App, key: &ThreadKey) -> ApiResult<Option<Thread>> 
         Err(ThreadError::NoThread) => Ok(None),
         Err(error) => Err(ApiError::from(error)),
     }
+}
+
+/// Makes the message of a refusal its body.
+fn in_text(mut response: Response) -> Response {
+    let Some(RefusalMessage(message)) = response.extensions_mut().remove() else { return response };
+    let headers = response.headers_mut();
+    headers.remove(header::CONTENT_LENGTH);
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/plain; charset=utf-8"));
+    response.map(|_| Body::from(message))
 }
 
 fn as_stream(mut response: Response) -> Response {

@@ -8,7 +8,7 @@ use serde::Deserialize;
 use smart_default::SmartDefault;
 use tower_http::cors::{AllowCredentials, AllowHeaders, AllowOrigin, CorsLayer};
 
-use super::{REQUEST_ID, host};
+use super::{REQUEST_ID, SHOULD_RETRY, host};
 use crate::http::error::ApiError;
 
 /// The web pages that may use the server: the configuration section `[cors]`. Requests of all other pages are refused.
@@ -102,6 +102,7 @@ pub(crate) fn layer(cors: &Cors, has_authentication: bool) -> CorsLayer {
             header::WWW_AUTHENTICATE,
             header::ETAG,
             header::LOCATION,
+            SHOULD_RETRY,
         ])
         .max_age(Duration::from_secs(3600))
         // A browser keeps the response to a preflight for its origin, method and headers, and no other cache keeps one.

@@ -17,3 +17,5 @@ use axum::http::HeaderName;
 
 /// The header of a request's id.
 pub(crate) const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
+/// The value `false` tells SDKs that repeat requests after some statuses not to repeat this one.
+pub(crate) const SHOULD_RETRY: HeaderName = HeaderName::from_static("x-should-retry");

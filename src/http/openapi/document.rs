@@ -24,9 +24,7 @@ use super::{
     shared_schemas::SharedSchemas,
 };
 use crate::http::{
-    Credential,
-    refusal_response::RefusalForm,
-    refuse,
+    Credential, refuse,
     route_list::{RouteAccess, Tag, operations_mut, purpose},
 };
 use agui_protocol::host::PROTOCOL_VERSION;
@@ -43,24 +41,33 @@ const ABOUT: &str = "Agents that speak AG-UI. A run is a stream of events; a req
                      have 405 `method_not_allowed`. Every response has an `X-Request-Id`. The schema of a \
                      `text/event-stream` is that of the data of each event.";
 
-/// Makes one document of the declared routes, each with its access.
-pub(crate) fn document(
-    declared: Vec<(Tag, RouteAccess, RefusalForm, OpenApi)>,
-    credential: Credential,
-) -> OpenApi {
+/// The schema of the server's own refusals.
+pub(crate) const OWN_REFUSALS: &str = "Error";
+
+/// Routes of one tag.
+pub(crate) struct DeclaredRoutes {
+    pub(crate) tag: Tag,
+    pub(crate) access: RouteAccess,
+    /// The name of the schema of their refusals. `None` for texts.
+    pub(crate) error: Option<&'static str>,
+    pub(crate) openapi: OpenApi,
+}
+
+/// Makes one document of the declared routes.
+pub(crate) fn document(declared: Vec<DeclaredRoutes>, credential: Credential) -> OpenApi {
     let mut components = SharedSchemas::openapi().components.unwrap_or_default();
     let (mut paths, mut ids, mut tags) = (Paths::new(), HashSet::new(), IndexMap::new());
-    for ((tag, about), access, refusals, declared) in declared {
+    for DeclaredRoutes { tag: (tag, about), access, error, openapi } in declared {
         tags.insert(tag, about);
-        components.schemas.extend(declared.components.unwrap_or_default().schemas);
-        for (path, mut item) in declared.paths.paths {
+        components.schemas.extend(openapi.components.unwrap_or_default().schemas);
+        for (path, mut item) in openapi.paths.paths {
             // OpenAPI has no wildcards.
             let path = path.replace("{*", "{");
             for (_, operation) in operations_mut(&mut item) {
                 operation.tags.get_or_insert_with(|| vec![tag.to_owned()]);
                 operation.operation_id = operation.operation_id.as_deref().map(camel_case);
             }
-            complete(&path, &mut item, (access, refusals), credential, &mut ids);
+            complete(&path, &mut item, access, error, credential, &mut ids);
             paths.paths.insert(path, item);
         }
     }
@@ -93,12 +100,13 @@ pub(crate) fn document(
     document.components(Some(components)).paths(paths).build()
 }
 
-/// Adds the responses of the middleware, and the parameters of the path. `ids` are the ids of
-/// earlier operations.
+/// Adds the responses of the middleware, and the parameters of the path. `error` is the schema of
+/// refusals, `ids` are the ids of earlier operations.
 fn complete(
     path: &str,
     item: &mut PathItem,
-    (access, refusals): (RouteAccess, RefusalForm),
+    access: RouteAccess,
+    error: Option<&str>,
     credential: Credential,
     ids: &mut HashSet<String>,
 ) {
@@ -125,7 +133,7 @@ fn complete(
         if !parameters.is_empty() {
             responses.extend(refuse::Url::responses());
         }
-        join_refusals(operation, refusals);
+        join_refusals(operation, error);
         if let Some(RefOr::T(body)) = &mut operation.request_body {
             let is_optional = body.description.as_deref() == Some(OPTIONAL_BODY);
             body.required = Some(if is_optional { Required::False } else { Required::True });
@@ -134,7 +142,7 @@ fn complete(
 }
 
 /// Makes one response of the refusals with the same status.
-fn join_refusals(operation: &mut Operation, form: RefusalForm) {
+fn join_refusals(operation: &mut Operation, error: Option<&str>) {
     let mut by_status: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
     let responses = &mut operation.responses.responses;
     for (key, response) in mem::take(responses) {
@@ -149,7 +157,7 @@ fn join_refusals(operation: &mut Operation, form: RefusalForm) {
     }
     for (status, codes) in by_status {
         // `/readyz` responds 503 with a body of its own.
-        let refusal = refusal(&status, &codes, form);
+        let refusal = refusal(&status, &codes, error);
         responses.entry(status).or_insert_with(|| refusal.into());
     }
 }
@@ -168,6 +176,7 @@ fn path_parameter(name: &str) -> Parameter {
         "message" => "The id of a message.",
         "run" => "The id of a run.",
         "file" => "The id of a file.",
+        "model" => "The name of an agent.",
         _ => "A part of the path that the application has chosen.",
     };
     let parameter =
@@ -176,16 +185,18 @@ fn path_parameter(name: &str) -> Parameter {
 }
 
 /// The response with an error of one of these codes, which have the same status.
-fn refusal(status: &str, names: &BTreeSet<String>, form: RefusalForm) -> Response {
+fn refusal(status: &str, names: &BTreeSet<String>, error: Option<&str>) -> Response {
     let names: Vec<_> = names.iter().map(String::as_str).collect();
     let description = format!("The request was refused: `{}`.", names.join("`, `"));
     let code = ObjectBuilder::new()
         .property("error", ObjectBuilder::new().property("code", text_of(names)));
-    let schema = AllOfBuilder::new().item(component("Error")).item(code);
     let response = ResponseBuilder::new().description(description);
-    let response = match form {
-        RefusalForm::Json => response.content(JSON, Content::new(Some(schema))),
-        RefusalForm::Text => response.content(TEXT, Content::new(Some(typed(Type::String)))),
+    let response = match error {
+        Some(error) => {
+            let schema = AllOfBuilder::new().item(component(error)).item(code);
+            response.content(JSON, Content::new(Some(schema)))
+        }
+        None => response.content(TEXT, Content::new(Some(typed(Type::String)))),
     };
     let response = match status {
         "401" => response

@@ -34,12 +34,19 @@ macro_rules! groups {
 groups! {
     Every WithoutAuthentication Authentication MediaType Url Parameter Body ResponseMemory Agent Store Limits Start Thread Run
     Message Follow Running Edit Copy File FileDeletion FileRange Upload Loopback Shutdown Streams Socket Followers Envelope
+    Completion
 }
 
 fn responses_of(group: RefusalGroup) -> BTreeMap<String, RefOr<Response>> {
     let codes = ApiError::refusal_codes().into_iter().filter(|code| code.groups.contains(&group));
     let key = |code: ErrorCode| format!("{}{SEPARATOR}{}", code.status.as_u16(), code.name);
     codes.map(|code| (key(code), Response::default().into())).collect()
+}
+
+/// Returns responses with codes that are not on the variants of errors, each with its status.
+pub(crate) fn responses_with(codes: &[(u16, &str)]) -> BTreeMap<String, RefOr<Response>> {
+    let key = |(status, name): &(u16, &str)| format!("{status}{SEPARATOR}{name}");
+    codes.iter().map(|code| (key(code), Response::default().into())).collect()
 }
 
 /// Returns the status and the code of a refusal. `None` for another response.

@@ -98,15 +98,20 @@ pub(crate) async fn read_run(
         expected: "a number of seconds from 0 to 50",
     })?;
     let key = own.caller.key(thread);
-    let run = own.threads.detached_run(&key, &id).await?;
-    if run.status == RunStatus::Running {
-        let end = wait_for_end(own.threads.follower(&key, &run, run.events)?);
-        if !timeout(wait, end).await.unwrap_or(Ok(false))? {
-            return Ok(
-                (StatusCode::ACCEPTED, Json(RunDocument::running(key.id, id))).into_response()
-            );
+    let running = match own.threads.detached_run(&key, &id).await {
+        Ok(run) if run.status != RunStatus::Running => None,
+        Ok(run) => Some(own.threads.follower(&key, &run, run.events)?),
+        Err(ThreadError::NoRun) => {
+            Some(own.threads.follow_queued(&key, &id).await?.ok_or(ThreadError::NoRun)?)
         }
+        Err(error) => return Err(error.into()),
+    };
+    if let Some(running) = running
+        && !timeout(wait, wait_for_end(running)).await.unwrap_or(Ok(false))?
+    {
+        return Ok((StatusCode::ACCEPTED, Json(RunDocument::running(key.id, id))).into_response());
     }
+    let run = own.threads.detached_run(&key, &id).await?;
     // After the wait, which needs no memory.
     let permit = own.app.response_permit(&key).await?;
     let mut follower = own.threads.follower(&key, &run, 0)?;

@@ -47,7 +47,9 @@ pub(crate) use vendors::OLLAMA_URL;
 
 use crate::http::{
     AllowRule, Cors, HttpOptions,
-    client_options::{AiSdkOptions, CopilotKitOptions, NamedEventOptions, SupportedClients},
+    client_options::{
+        AiSdkOptions, CopilotKitOptions, NamedEventOptions, OpenAiOptions, SupportedClients,
+    },
     playground::PlaygroundOptions,
 };
 use agui_agent::files::FileOptions;
@@ -92,6 +94,8 @@ pub(crate) struct Config {
     pub(crate) clients: SupportedClients,
     /// The endpoints `/agent/chat/stream` and `/agent/agent/stream`, which answer with named events.
     pub(crate) named_events: NamedEventOptions,
+    /// The routes `/v1/models` and `/v1/chat/completions`, for clients of OpenAI's API.
+    pub(crate) openai: OpenAiOptions,
     /// The web pages that may use the server from a browser. Requests of other pages are refused with 403.
     pub(crate) cors: Cors,
     /// The routes for pages with CopilotKit.
@@ -158,6 +162,7 @@ impl Config {
             copilotkit: self.copilotkit.clone(),
             ai_sdk: self.ai_sdk.clone(),
             named_events: self.named_events.clone(),
+            openai: self.openai.clone(),
             allow: self.allow.clone(),
             ..HttpOptions::default()
         }

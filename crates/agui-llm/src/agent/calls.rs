@@ -17,6 +17,7 @@ use tokio::time::sleep;
 use super::{
     model_chain::MODEL,
     plan::{CallAction, PendingCall},
+    request_options::MODEL_OPTIONS,
     run_scope::RunScope,
     state,
     subagent::SubagentTask,
@@ -166,9 +167,10 @@ fn run_task<'r>(
     open: MeteredCall,
 ) -> BoxStream<'r, CallOutcome> {
     let mut forwarded_props = run.input.forwarded_props.clone();
-    // The request chose a model of this agent. The subagent has its own.
+    // The request chose a model of this agent, and its options. The subagent has its own.
     if let Some(Value::Object(members)) = &mut forwarded_props {
         members.remove(MODEL);
+        members.remove(MODEL_OPTIONS);
     }
     let input = RunAgentInput {
         state: Some(Value::clone(&run.session.state())),

@@ -83,10 +83,14 @@ impl ToolCatalog {
         }
     }
 
-    /// Returns the application's tool that the request forces in OpenAI's form, as pages do
-    /// for suggestions.
+    /// Returns the choice that the request forces in OpenAI's form, as pages do for suggestions:
+    /// one of the application's tools, or any tool.
     pub(super) fn forced_by_application(&self, input: &RunAgentInput) -> Option<ToolChoice> {
-        let name = input.forwarded_prop("toolChoice")?.pointer("/function/name")?.as_str()?;
+        let choice = input.forwarded_prop("toolChoice")?;
+        if choice == "required" && !input.tools.is_empty() {
+            return Some(ToolChoice::Required);
+        }
+        let name = choice.pointer("/function/name")?.as_str()?;
         matches!(self.owner(name), Some(ToolOwner::Application))
             .then(|| ToolChoice::Tool(name.to_owned()))
     }

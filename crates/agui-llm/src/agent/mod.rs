@@ -17,6 +17,7 @@ mod options;
 mod partial_json;
 mod plan;
 mod prediction;
+mod request_options;
 mod review;
 mod run_scope;
 mod schema;

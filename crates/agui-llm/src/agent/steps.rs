@@ -17,6 +17,7 @@ use super::{
     model_chain::ModelChain,
     plan::StepPlan,
     prediction::StatePredictor,
+    request_options::ChosenOptions,
     review::{NextStep, Review},
     run_scope::RunScope,
     settings::Settings,
@@ -27,7 +28,7 @@ use super::{
 use crate::{
     history,
     model::{ModelRequest, ModelStep},
-    options::ToolChoice,
+    options::{RequestSampling, ToolChoice},
 };
 use agui_agent::{AgentError, RunContext, emit, emit::Step, host::RunSurfaces, surfaces::a2ui};
 use agui_base::RunErrorCode;
@@ -41,7 +42,7 @@ pub(super) fn run(
     cx: RunContext,
 ) -> impl Stream<Item = Result<Event, AgentError>> + Send {
     try_stream! {
-        let settings = with_tools_of_run(settings, &cx).await;
+        let (settings, sampling) = settings_of_run(settings, &input, &cx).await?;
         let mut models = ModelChain::new(&settings, &input)?;
         let catalog = ToolCatalog::new(&settings, &input, cx.surfaces.as_ref());
         let instructions = instructions(&settings, &input, &cx)?;
@@ -63,7 +64,8 @@ pub(super) fn run(
         let run = RunScope { settings: &settings, input: &input, cx: &cx, catalog: &catalog, session: &session };
         let mut call_ids = claim_call_ids(&settings, &messages, &cx);
         let plan = earlier_steps.plan(prior, &messages, &run).await;
-        let mut steps = RunSteps::new(&run, instructions, messages, plan, earlier_steps.count);
+        let steps = RunSteps::new(&run, instructions, messages, plan, earlier_steps.count);
+        let mut steps = RunSteps { sampling, ..steps };
         let mut predictor = StatePredictor::new(&settings.options.predict_state, &session);
         let mut events = Vec::new();
         loop {
@@ -116,6 +118,18 @@ pub(super) fn run(
     }
 }
 
+/// Returns the settings with what the caller and the request change, and the request's options.
+async fn settings_of_run(
+    settings: Arc<Settings>,
+    input: &RunAgentInput,
+    cx: &RunContext,
+) -> Result<(Arc<Settings>, RequestSampling), AgentError> {
+    let mut settings = with_tools_of_run(settings, cx).await;
+    let mut options = ChosenOptions::from_input(input);
+    options.apply_schema(&mut settings)?;
+    Ok((settings, options.sampling))
+}
+
 /// Returns the settings with the tools of the run, which replace those of the agent if they depend on the caller.
 async fn with_tools_of_run(mut settings: Arc<Settings>, cx: &RunContext) -> Arc<Settings> {
     if let Some(tools) = settings.tools.for_run(cx).await {
@@ -156,6 +170,8 @@ struct RunSteps<'r> {
     /// The text at the end of the next request alone.
     note: Option<&'static str>,
     may_summarise: bool,
+    /// The options that the request chooses.
+    sampling: RequestSampling,
 }
 
 impl<'r> RunSteps<'r> {
@@ -184,6 +200,7 @@ impl<'r> RunSteps<'r> {
             was_repeated: false,
             note: None,
             may_summarise: true,
+            sampling: RequestSampling::default(),
         }
     }
 
@@ -272,6 +289,7 @@ impl<'r> RunSteps<'r> {
             tool_choice: catalog.choice(&self.tool_choice, may_force_call),
             response_schema: settings.response.as_ref().map(|format| format.schema.clone()),
             thinking: input.deep_thinking(),
+            sampling: self.sampling.clone(),
             ..ModelRequest::default()
         }
     }

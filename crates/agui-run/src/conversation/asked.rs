@@ -4,7 +4,7 @@
 //! some answer questions under the id of the run that asked. So the digest has what the client asks for, and leaves out where honest
 //! repetitions differ: tools, context, state, forwarded properties, and the history before.
 
-use std::{fmt, io, sync::Arc};
+use std::{fmt, io, ops::Range, sync::Arc};
 
 use serde::Serialize;
 use sha2::{Digest as _, Sha256};
@@ -28,7 +28,7 @@ pub(crate) struct RequestDigest {
 impl RequestDigest {
     /// Returns `None` for a request without a message and a reply: it equals no other one.
     pub(crate) fn of(agent: &str, input: &RunAgentInput, headers: &Forwarded) -> Option<Self> {
-        let asking = asking_messages(input);
+        let asking = &input.messages[asking_messages(input)];
         if asking.is_empty() && input.resume.is_empty() {
             return None;
         }
@@ -40,7 +40,7 @@ impl RequestDigest {
             // Otherwise a second "yes" would equal the first one.
             digest.part(&input.messages.iter().filter(|message| is_users(message)).count());
         }
-        asking.iter().for_each(|message| digest.part(message));
+        asking.iter().rev().for_each(|message| digest.part(message));
         let mut replies: Vec<_> = input.resume.iter().collect();
         replies.sort_by(|one, other| one.interrupt_id.cmp(&other.interrupt_id));
         replies.iter().for_each(|reply| digest.part(reply));
@@ -69,11 +69,12 @@ impl PartialEq for RequestDigest {
     }
 }
 
-/// Returns the messages that ask: those of the user and the results of the page's tools at the end of the list, the last one
-/// first. Messages of agents after them are left out: a client repeats a request with the part of the answer that it has.
-fn asking_messages(input: &RunAgentInput) -> Vec<&Message> {
+/// Returns the positions of the messages that ask: those of the user and the results of the page's tools at the end of the list.
+/// Messages of agents after them are left out: a client repeats a request with the part of the answer that it has.
+pub(crate) fn asking_messages(input: &RunAgentInput) -> Range<usize> {
+    let messages = &input.messages;
     let is_of_page = |call: &ToolCallId| {
-        let calls = input.messages.iter().flat_map(Message::tool_calls);
+        let calls = messages.iter().flat_map(Message::tool_calls);
         let name = calls.filter(|other| other.id == *call).map(|call| &call.function.name).next();
         name.is_none_or(|name| input.tools.iter().any(|tool| tool.name == *name))
     };
@@ -88,7 +89,8 @@ fn asking_messages(input: &RunAgentInput) -> Vec<&Message> {
             Message::Assistant(_) | Message::Reasoning(_) | Message::Activity(_) | Message::Tool(_)
         ) && !asks(message)
     };
-    input.messages.iter().rev().skip_while(trails).take_while(asks).collect()
+    let end = messages.len() - messages.iter().rev().take_while(trails).count();
+    end - messages[..end].iter().rev().take_while(asks).count()..end
 }
 
 fn is_users(message: &Message) -> bool {

@@ -108,7 +108,13 @@ impl Threads {
         run: &RunId,
         after: u64,
     ) -> Result<Option<Follower>, ThreadError> {
-        let record = self.detached_run(key, run).await?;
+        let record = match self.detached_run(key, run).await {
+            Err(ThreadError::NoRun) => {
+                let queued = self.follow_queued(key, run).await?;
+                return queued.map(|queued| Some(queued.after(after))).ok_or(ThreadError::NoRun);
+            }
+            record => record?,
+        };
         if record.status != RunStatus::Running {
             if after >= record.events {
                 return Ok(None);
@@ -155,6 +161,22 @@ impl Threads {
         self.server.start_tasks();
         let record = self.run(&self.thread(key).await?, run).await?;
         if record.detached { Ok(record) } else { Err(ThreadError::NoLog) }
+    }
+
+    /// Follows a queued run from its begin. Returns `None` if no queued run has this id.
+    ///
+    /// # Errors
+    /// A [`ThreadError`].
+    pub async fn follow_queued(
+        &self,
+        key: &ThreadKey,
+        run: &RunId,
+    ) -> Result<Option<Follower>, ThreadError> {
+        let thread = self.thread(key).await?;
+        let queued = self.core.queued_runs(&key.owner, thread.number).await?;
+        let queued = queued.into_iter().find(|queued| queued.run_id == *run);
+        let follower = queued.map(|queued| self.core.follow_stored(queued)).transpose();
+        follower.map_err(|_| ThreadError::TooManyFollowers)
     }
 
     pub fn follower(

@@ -91,8 +91,20 @@ pub struct LiveRun {
     has_waiter: AtomicBool,
     /// True if its request is stored until it begins.
     is_stored: AtomicBool,
+    /// The end of a stored request that is no run of this process.
+    unbegun: OnceLock<Unbegun>,
     /// The place of a promoted run among the detached ones.
     place: Mutex<Option<Permit>>,
+}
+
+/// What became of a stored request that is no run of this process.
+#[derive(Debug, Clone)]
+pub(crate) enum Unbegun {
+    /// The lines of its whole response.
+    Ended(Vec<String>),
+    ThreadDeleted,
+    /// Another process begins it, or this one later.
+    Elsewhere,
 }
 
 impl fmt::Debug for LiveRun {
@@ -125,6 +137,7 @@ impl LiveRun {
             continues: AtomicBool::new(false),
             has_waiter: AtomicBool::new(false),
             is_stored: AtomicBool::new(false),
+            unbegun: OnceLock::new(),
             place: Mutex::default(),
         }
     }
@@ -174,6 +187,21 @@ impl LiveRun {
         let is_stored = || self.is_stored.load(Ordering::Acquire);
         self.until(|| is_stored() || self.stage() >= LiveStage::Running).await;
         self.stage() < LiveStage::Running
+    }
+
+    /// Notes that the stored request is no run of this process.
+    pub(crate) fn set_unbegun(&self, unbegun: Unbegun) {
+        let _ = self.unbegun.set(unbegun);
+        self.changed.notify_waiters();
+    }
+
+    /// Waits until the stored request is a run with a log, or will not be one here.
+    pub(crate) async fn begun_or_not(&self) -> Result<Arc<LiveLog>, Unbegun> {
+        self.until(|| self.log().is_some() || self.unbegun.get().is_some()).await;
+        match self.log() {
+            Some(log) => Ok(log.clone()),
+            None => Err(self.unbegun.get().cloned().unwrap_or(Unbegun::Elsewhere)),
+        }
     }
 
     /// Returns whether an id is one of this run.

@@ -1,5 +1,7 @@
 //! Promises about queued runs, for stores that keep them.
 
+use std::slice;
+
 use super::prelude::*;
 
 async fn enqueue(store: &DynStore, thread: &str, id: &str, holder: &str) -> Enqueued {
@@ -12,7 +14,7 @@ async fn enqueue(store: &DynStore, thread: &str, id: &str, holder: &str) -> Enqu
         request: "{\"a\":1}",
         holder,
         now: NOW,
-        max_queued: 2,
+        max_queued: 3,
     };
     store.queue().unwrap().enqueue(&run).await.unwrap()
 }
@@ -42,11 +44,13 @@ pub(super) async fn queued_runs_are_kept_in_order_up_to_a_limit(store: DynStore)
     assert_eq!(enqueue(&store, "t", "a", "there").await, Enqueued::Exists(first.clone()));
     let second = stored(&store, "t", "b", "here").await;
     assert!(second.number > first.number);
-    assert_eq!(enqueue(&store, "t", "c", "here").await, Enqueued::Full);
-    assert_eq!(queued_ids(&store, "t").await, ["a", "b"]);
+    stored(&store, "t", "c", "here").await;
+    assert_eq!(enqueue(&store, "t", "d", "here").await, Enqueued::Full);
+    assert_eq!(queued_ids(&store, "t").await, ["a", "b", "c"]);
     assert_eq!(queue.queued_request(first.number).await.unwrap().as_deref(), Some("{\"a\":1}"));
-    // It has no place in the thread.
-    assert_eq!(thread(&store, "t").await.runs.len(), 0);
+    // They have no place in the thread.
+    let runs = thread(&store, "t").await.runs;
+    assert_eq!(runs.iter().map(|run| run.id.as_str()).collect::<Vec<_>>(), ["r"]);
 
     assert!(queue.remove_queued_run(lease.thread, &"a".into()).await.unwrap());
     assert!(!queue.remove_queued_run(lease.thread, &"a".into()).await.unwrap());
@@ -80,6 +84,22 @@ pub(super) async fn a_queued_run_begins_once_and_in_its_order(store: DynStore) {
     finish(&store, &begun.lease, NOW).await;
     let outcome = begin(&first, "other").await;
     assert!(matches!(outcome, BeginOutcome::Dequeued), "{outcome:?}");
+    let BeginOutcome::Begun(begun) = begin(&second, "there").await else {
+        panic!("it is the next")
+    };
+
+    // A process begins its queued runs in any order while it has the first one of the thread.
+    let first = stored(&store, "t", "c", "here").await;
+    let (second, third) =
+        (stored(&store, "t", "d", "there").await, stored(&store, "t", "e", "here").await);
+    finish(&store, &begun.lease, NOW).await;
+    assert!(matches!(begin(&second, "there").await, BeginOutcome::Behind));
+    let BeginOutcome::Begun(begun) = begin(&third, "here").await else {
+        panic!("here has the turn")
+    };
+    finish(&store, &begun.lease, NOW).await;
+    let BeginOutcome::Begun(begun) = begin(&first, "here").await else { panic!("it is the first") };
+    finish(&store, &begun.lease, NOW).await;
     assert!(matches!(begin(&second, "there").await, BeginOutcome::Begun(_)));
 }
 
@@ -105,7 +125,7 @@ pub(super) async fn a_lost_queued_run_is_taken_once(store: DynStore) {
     }
     queue.release_queued_runs("dead").await.unwrap();
     let released = QueuedRun { holder: String::new(), ..queued.clone() };
-    assert_eq!(lost(NOW - 9).await, [released.clone()]);
+    assert_eq!(lost(NOW - 9).await, slice::from_ref(&released));
     assert!(!queue.take_queued_run(&queued, "here", NOW).await.unwrap(), "it was released since");
     assert!(queue.take_queued_run(&released, "here", NOW).await.unwrap());
     assert!(!queue.take_queued_run(&released, "there", NOW).await.unwrap());
@@ -114,7 +134,7 @@ pub(super) async fn a_lost_queued_run_is_taken_once(store: DynStore) {
         assert_eq!(lost(NOW).await, [], "its holder begins it");
     }
     let held = QueuedRun { holder: "here".to_owned(), ..queued.clone() };
-    assert_eq!(lost(NOW + 9).await, [held.clone()], "given away, it was not lost");
+    assert_eq!(lost(NOW + 9).await, slice::from_ref(&held), "given away, it was not lost");
     assert!(queue.take_queued_run(&held, "there", NOW).await.unwrap());
     let taken = QueuedRun { holder: "there".to_owned(), takeovers: 1, ..queued };
     assert_eq!(lost(NOW + 9).await, [taken]);

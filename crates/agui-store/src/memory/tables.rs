@@ -93,11 +93,8 @@ impl Tables {
             let lost = (lease.holder != *run.holder).then(|| lease.clone());
             return Some(BeginOutcome::Busy { run: busy.record.clone(), lost });
         }
-        let is_before = |first: &QueuedRun, queued: &QueuedRun| {
-            first.thread == queued.thread && *first.holder != **run.holder
-        };
         if let Some(queued) = queued.flatten()
-            && self.queued.range(..queued.number).any(|(_, (first, _))| is_before(first, queued))
+            && self.is_behind(queued, run.holder)
         {
             return Some(BeginOutcome::Behind);
         }
@@ -115,6 +112,16 @@ impl Tables {
             bytes: thread.map_or(0, |thread| thread.bytes) + added + updated,
         };
         size.exceeds(run.max_size).then_some(BeginOutcome::TooLarge(size))
+    }
+
+    /// Returns whether another process holds a queued run before the first of this process.
+    fn is_behind(&self, queued: &QueuedRun, holder: &str) -> bool {
+        let of_thread = self.queued.values().map(|(run, _)| run);
+        let first = of_thread
+            .filter(|run| run.thread == queued.thread)
+            .find(|run| run.holder == holder || run.number == queued.number);
+        let end = first.map_or(queued.number, |first| first.number);
+        self.queued.range(..end).any(|(_, (run, _))| run.thread == queued.thread)
     }
 
     pub(super) fn remove(&mut self, thread: ThreadNumber) -> bool {

@@ -16,10 +16,11 @@ const BEGIN_NEW: &str = include_str!("sql/begin_new.sql");
 const BEGIN: &str = include_str!("sql/begin.sql");
 
 const FIND: &str = include_str!("sql/find.sql");
-/// Returns no row if the queued run is gone, else whether another process holds one before it.
+/// Returns no row if the queued run is gone, else whether another process holds one before the first of this process.
 const IS_BEHIND: &str = "
     SELECT EXISTS (SELECT 1 FROM agui_queued_runs AS other
-        WHERE other.thread = q.thread AND other.number < q.number AND other.holder <> $2)
+        WHERE other.thread = q.thread AND other.holder <> $2 AND other.number < COALESCE((
+            SELECT MIN(own.number) FROM agui_queued_runs AS own WHERE own.thread = q.thread AND own.holder = $2), q.number))
     FROM agui_queued_runs AS q WHERE q.number = $1";
 const KNOWN_RUN: &str = include_str!("sql/known_run.sql");
 

@@ -30,7 +30,9 @@ const INSERT_START: &str = "
 const SET_DETACHED: &str = "UPDATE agui_runs SET detached = 1 WHERE number = ?";
 const IS_BEHIND: &str = "
     SELECT EXISTS (SELECT 1 FROM agui_queued_runs AS other
-        WHERE other.thread = q.thread AND other.number < q.number AND other.holder <> :holder)
+        WHERE other.thread = q.thread AND other.holder <> :holder AND other.number < COALESCE((
+            SELECT MIN(own.number) FROM agui_queued_runs AS own
+            WHERE own.thread = q.thread AND own.holder = :holder), q.number))
     FROM agui_queued_runs AS q JOIN agui_threads AS t ON t.number = q.thread WHERE q.number = :number AND t.owner <> ''";
 const DEQUEUE: &str = "DELETE FROM agui_queued_runs WHERE number = ?";
 

@@ -153,8 +153,9 @@ impl Model for Anthropic {
 
     fn stream(&self, mut request: ModelRequest) -> ModelStream {
         let names = self.tools.prepare(&mut request);
+        let options = self.options.for_request(&request.sampling);
         let ClaudeRequestBody { mut sent, betas, has_server_tools } =
-            request::body(&self.options, &request, &self.server, self.is_official);
+            request::body(&options, &request, &self.server, self.is_official);
         let needed = betas
             .into_iter()
             .filter(|beta| !self.betas.iter().any(|configured| configured == beta));

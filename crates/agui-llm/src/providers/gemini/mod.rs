@@ -115,7 +115,8 @@ impl Model for Gemini {
 
     fn stream(&self, mut request: ModelRequest) -> ModelStream {
         let names = self.tools.prepare(&mut request);
-        let mut body = request::body(&self.options, &request);
+        let options = self.options.for_request(&request.sampling);
+        let mut body = request::body(&options, &request);
         let model = request.model.unwrap_or_else(|| self.options.model.clone());
         self.host.address_gemini(&self.transport.url, &model, &mut body);
         names.restore(

@@ -188,7 +188,8 @@ impl Model for OpenAi {
     }
 
     fn stream(&self, mut request: ModelRequest) -> ModelStream {
-        let Self { options, profile, transport, .. } = self;
+        let Self { profile, transport, .. } = self;
+        let options = &*self.options.for_request(&request.sampling);
         let model = request.model.clone().unwrap_or_else(|| options.model.clone());
         let names = self.tools.prepare(&mut request);
         names.restore(match self.api {

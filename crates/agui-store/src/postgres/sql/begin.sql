@@ -1,5 +1,6 @@
 -- Begins a run on an existing thread. Returns no row, and writes nothing, if the thread has another version, has a
--- running run, has a run that answers the request, or would become too large, or if the queued run is gone or not the next one. A damaged version counts as 0. Attempts with
+-- running run, has a run that answers the request, or would become too large, or if the queued run is gone or not of the
+-- process that has the turn. A damaged version counts as 0. Attempts with
 -- numbers outside the range are damaged.
 -- $1 BeginColumns as JSON
 WITH new AS (
@@ -37,7 +38,9 @@ WITH new AS (
         AND (new.queued IS NULL
             OR EXISTS (SELECT 1 FROM agui_queued_runs AS q WHERE q.number = new.queued)
             AND NOT EXISTS (SELECT 1 FROM agui_queued_runs AS q
-                WHERE q.thread = new.number AND q.number < new.queued AND q.holder <> new.holder))
+                WHERE q.thread = new.number AND q.holder <> new.holder AND q.number < COALESCE((
+                    SELECT MIN(own.number) FROM agui_queued_runs AS own
+                    WHERE own.thread = new.number AND own.holder = new.holder), new.queued)))
     RETURNING t.number, t.owner, t.run, t.messages, t.messages - run.count AS before, t.head, t.state
 ), dequeued AS (
     DELETE FROM agui_queued_runs AS q USING new, thread WHERE q.number = new.queued
