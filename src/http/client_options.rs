@@ -183,6 +183,24 @@ mod tests {
     }
 
     #[test]
+    fn the_prefix_of_chats_is_not_below_another_one() {
+        let check = |prefix: &str, taken: Option<&str>| {
+            AiSdkOptions { prefix: prefix.to_owned(), ..Default::default() }.check_prefix(taken)
+        };
+        for (prefix, taken, is_valid) in [
+            ("/ai-sdk", Some("/copilotkit"), true),
+            ("/copilotkits", Some("/copilotkit"), true),
+            ("/copilotkit", None, true),
+            ("/copilotkit", Some("/copilotkit"), false),
+            ("/api", Some("/api/copilotkit"), false),
+            ("/api/chat", Some("/api"), false),
+            ("/threads", None, false),
+        ] {
+            assert_eq!(check(prefix, taken).is_ok(), is_valid, "{prefix} {taken:?}");
+        }
+    }
+
+    #[test]
     fn a_prefix_is_a_path_that_no_other_route_has() {
         let check = |prefix: &str| {
             CopilotKitOptions { prefix: prefix.to_owned(), ..Default::default() }.check_prefix()
