@@ -5,7 +5,8 @@ pub use crate::http::playground::PlaygroundOptions;
 pub use crate::http::{
     AllowRule, Connections, Cors, HttpOptions,
     client_options::{
-        CopilotKitOptions, NamedEventOptions, OpenAiOptions, SdkVersion, SupportedClients,
+        AiSdkOptions, CopilotKitOptions, NamedEventOptions, OpenAiOptions, SdkVersion,
+        SupportedClients,
     },
 };
 pub use agui_base::InvalidOption;

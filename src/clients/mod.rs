@@ -1,6 +1,7 @@
 //! The clients, a folder for each family: how it is recognised, what it cannot read, its encoding,
 //! and its routes. What other code needs of them is behind [`Client`].
 
+pub(crate) mod ai_sdk;
 pub(crate) mod copilotkit;
 pub mod named_events;
 mod old_sdks;
@@ -33,6 +34,7 @@ pub(crate) fn route_sets(
     transcription: Option<Arc<dyn Transcribe>>,
 ) -> Vec<RouteSet> {
     let mut sets = copilotkit::route_sets(&options.copilotkit, keys, transcription);
+    sets.extend(ai_sdk::route_set(&options.ai_sdk));
     sets.extend(named_events::route_set(&options.named_events));
     sets.extend(openai::route_set(&options.openai));
     sets.extend(paths.iter().cloned().map(runs::own_path));
@@ -52,11 +54,15 @@ pub(crate) fn transcribe_path(options: &HttpOptions) -> Option<String> {
 pub(crate) fn check_paths(
     options: &HttpOptions,
 ) -> Result<(), (&'static str, String, &'static str)> {
-    let copilotkit = &options.copilotkit;
+    let HttpOptions { copilotkit, ai_sdk, .. } = options;
     match copilotkit.check_prefix() {
         Err(problem) if copilotkit.enabled => {
-            Err(("copilotkit.prefix", copilotkit.prefix.clone(), problem))
+            return Err(("copilotkit.prefix", copilotkit.prefix.clone(), problem));
         }
+        _ => {}
+    }
+    match ai_sdk.check_prefix(copilotkit.enabled.then_some(&copilotkit.prefix)) {
+        Err(problem) if ai_sdk.enabled => Err(("ai_sdk.prefix", ai_sdk.prefix.clone(), problem)),
         _ => Ok(()),
     }
 }

@@ -4,7 +4,8 @@ use std::{
 };
 
 use super::{
-    named_events::encoder::NamedEventEncoder, openai::test_encoder, tanstack::TanStackEncoder,
+    ai_sdk::AiSdkEncoder, named_events::encoder::NamedEventEncoder, openai::test_encoder,
+    tanstack::TanStackEncoder,
 };
 use agui_protocol::{
     Event,
@@ -32,8 +33,9 @@ fn events(calls: usize) -> Vec<Event> {
 }
 
 fn encode(events: &[Event]) {
-    let dialects: [Box<dyn SseDialect>; 3] = [
+    let dialects: [Box<dyn SseDialect>; 4] = [
         Box::<TanStackEncoder>::default(),
+        Box::<AiSdkEncoder>::default(),
         Box::new(NamedEventEncoder::new("t".into(), "a")),
         Box::new(test_encoder("f")),
     ];

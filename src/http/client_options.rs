@@ -1,5 +1,5 @@
-//! Options for single clients: the sections `[clients]`, `[copilotkit]`, `[named_events]` and
-//! `[openai]` of a configuration.
+//! Options for single clients: the sections `[clients]`, `[copilotkit]`, `[ai_sdk]`,
+//! `[named_events]` and `[openai]` of a configuration.
 
 use std::{num::NonZeroUsize, str::FromStr};
 
@@ -96,6 +96,45 @@ impl CopilotKitOptions {
     }
 }
 
+/// Options of the routes for pages with the AI SDK.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, SmartDefault)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(default, deny_unknown_fields)]
+#[non_exhaustive]
+pub struct AiSdkOptions {
+    /// True serves the routes for pages with the AI SDK (`useChat`). False removes them.
+    #[default(true)]
+    pub enabled: bool,
+    /// The path of the routes. The `api` of the page's transport is then such as `http://localhost:8080/ai-sdk/AGENT`.
+    #[default("/ai-sdk".to_owned())]
+    pub prefix: String,
+    /// The effect of a page that is left or reloaded on its run, unless the agent or the request decides on it. With `"cancel"`,
+    /// a page that is reloaded does not get the rest of the answer.
+    #[default(OnDisconnect::Continue)]
+    pub on_disconnect: OnDisconnect,
+}
+
+impl AiSdkOptions {
+    /// Checks the prefix. `taken` is the prefix of other routes.
+    ///
+    /// # Errors
+    /// Returns the rule that the prefix breaks.
+    pub(crate) fn check_prefix(&self, taken: Option<&str>) -> Result<(), &'static str> {
+        check_own_path(&self.prefix)?;
+        match taken {
+            Some(taken) if is_below(&self.prefix, taken) || is_below(taken, &self.prefix) => {
+                Err("the path is taken by [copilotkit] prefix; choose another one")
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+/// Returns whether a path is that of a prefix, or below it.
+pub(crate) fn is_below(path: &str, prefix: &str) -> bool {
+    path.strip_prefix(prefix).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+}
+
 /// Options of the named-event endpoints.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize, SmartDefault)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
@@ -140,6 +179,24 @@ mod tests {
             let prefix = route.path.split('/').nth(1).unwrap_or_default();
             let options = CopilotKitOptions { prefix: format!("/{prefix}"), ..Default::default() };
             assert!(options.check_prefix().is_err(), "{}", route.path);
+        }
+    }
+
+    #[test]
+    fn the_prefix_of_chats_is_not_below_another_one() {
+        let check = |prefix: &str, taken: Option<&str>| {
+            AiSdkOptions { prefix: prefix.to_owned(), ..Default::default() }.check_prefix(taken)
+        };
+        for (prefix, taken, is_valid) in [
+            ("/ai-sdk", Some("/copilotkit"), true),
+            ("/copilotkits", Some("/copilotkit"), true),
+            ("/copilotkit", None, true),
+            ("/copilotkit", Some("/copilotkit"), false),
+            ("/api", Some("/api/copilotkit"), false),
+            ("/api/chat", Some("/api"), false),
+            ("/threads", None, false),
+        ] {
+            assert_eq!(check(prefix, taken).is_ok(), is_valid, "{prefix} {taken:?}");
         }
     }
 

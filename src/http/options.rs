@@ -7,7 +7,9 @@ use smart_default::SmartDefault;
 use super::{
     accept::cors::Cors,
     allow::AllowRule,
-    client_options::{CopilotKitOptions, NamedEventOptions, OpenAiOptions, SupportedClients},
+    client_options::{
+        AiSdkOptions, CopilotKitOptions, NamedEventOptions, OpenAiOptions, SupportedClients,
+    },
 };
 
 /// Options of the routes. Handlers read them in the state that all routes share.
@@ -41,6 +43,8 @@ pub struct HttpOptions {
     pub clients: SupportedClients,
     /// The routes for pages with CopilotKit. A server with an invalid prefix does not start.
     pub copilotkit: CopilotKitOptions,
+    /// The routes for pages with the AI SDK. A server with an invalid prefix does not start.
+    pub ai_sdk: AiSdkOptions,
     /// The [named-event endpoints](crate::named_events).
     pub named_events: NamedEventOptions,
     /// The routes for clients of OpenAI's API.

@@ -17,6 +17,10 @@ use agui_base::refusal::{ErrorCode, RefusalCodes as _};
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct RefusalCode(pub(crate) &'static str);
 
+/// The message of a refusal, in the extensions of its response.
+#[derive(Debug, Clone)]
+pub(crate) struct RefusalMessage(pub(crate) String);
+
 /// The request was refused.
 #[derive(Serialize, ToSchema)]
 #[schema(as = Error)]
@@ -57,6 +61,7 @@ impl IntoResponse for ApiError {
             }
             _ => {}
         }
+        response.extensions_mut().insert(RefusalMessage(message));
         response
     }
 }

@@ -50,8 +50,8 @@ pub(crate) struct RouteSet {
 /// The form of refusals on routes whose clients cannot read the server's own.
 #[derive(Clone, Copy)]
 pub(crate) struct RefusalForm {
-    /// The name of its schema.
-    pub(crate) schema: &'static str,
+    /// The name of its schema. `None` for a text, which is the message.
+    pub(crate) schema: Option<&'static str>,
     /// Rewrites a refusal, and leaves other responses as they are.
     pub(crate) rewrite: fn(Response) -> BoxFuture<'static, Response>,
 }
@@ -166,7 +166,7 @@ pub(crate) fn router(
     let (mut declared, mut with_form) = (Vec::new(), Vec::new());
     for RouteSet { tag, access, refusals, router, .. } in built_in.into_iter().chain(optional) {
         let (routes, openapi) = router.split_for_parts();
-        let error = refusals.map_or(OWN_REFUSALS, |form| form.schema);
+        let error = refusals.map_or(Some(OWN_REFUSALS), |form| form.schema);
         declared.push(DeclaredRoutes { tag, access, error, openapi });
         match (access, refusals) {
             (RouteAccess::Authenticated, Some(form)) => with_form.push((routes, form)),

@@ -1,5 +1,6 @@
 //! What is particular to single clients.
 
+mod ai_sdk;
 mod copilotkit;
 mod named_events;
 mod old_sdks;

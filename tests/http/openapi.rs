@@ -302,6 +302,8 @@ async fn answers_of_the_server_fit_the_document() {
         ("/copilotkit/threads/t/messages", "/copilotkit/threads/{thread}/messages"),
         ("/copilotkit/threads/t/state", "/copilotkit/threads/{thread}/state"),
         ("/copilotkit/threads/t/events", "/copilotkit/threads/{thread}/events"),
+        ("/ai-sdk/echo/t", "/ai-sdk/{agent}/{thread}"),
+        ("/ai-sdk/echo/t/stream", "/ai-sdk/{agent}/{thread}/stream"),
     ] {
         get(path, template).await;
     }
@@ -339,6 +341,7 @@ async fn answers_of_the_server_fit_the_document() {
         ("/copilotkit/agent/echo/stop/t", "/copilotkit/agent/{agent}/stop/{thread}", json!({})),
         ("/copilotkit/threads/subscribe", "/copilotkit/threads/subscribe", json!({})),
         ("/copilotkit/threads/t/archive", "/copilotkit/threads/{thread}/archive", json!({})),
+        ("/ai-sdk/echo/t/stop", "/ai-sdk/{agent}/{thread}/stop", json!({})),
     ] {
         send(Method::POST, path, template, body).await;
     }

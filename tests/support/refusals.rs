@@ -100,6 +100,11 @@ async fn documented() -> BTreeMap<(String, String), BTreeSet<String>> {
                     let of_status =
                         error["properties"]["code"]["enum"].as_array().into_iter().flatten();
                     codes.extend(of_status.map(|code| code.as_str().unwrap().to_owned()));
+                    // A refusal that is a text has its codes in the description.
+                    if answer["content"].get("text/plain").is_some() {
+                        let about = answer["description"].as_str().unwrap();
+                        codes.extend(about.split('`').skip(1).step_by(2).map(str::to_owned));
+                    }
                 }
             }
         }

@@ -23,7 +23,7 @@ use agui_protocol::{
 };
 
 /// The form of refusals on these routes.
-pub(super) const REFUSALS: RefusalForm = RefusalForm { schema: SCHEMA, rewrite };
+pub(super) const REFUSALS: RefusalForm = RefusalForm { schema: Some(SCHEMA), rewrite };
 const SCHEMA: &str = "ChatCompletionError";
 /// Clients know this code of OpenAI's, and shorten the conversation.
 const CONTEXT_TOO_LONG: &str = "context_length_exceeded";

@@ -30,6 +30,7 @@ use crate::http::{
 use agui_protocol::host::PROTOCOL_VERSION;
 
 const JSON: &str = "application/json";
+const TEXT: &str = "text/plain";
 /// The name of the security scheme.
 const BEARER: &str = "bearer";
 /// The description of a body that a request may leave out.
@@ -47,8 +48,8 @@ pub(crate) const OWN_REFUSALS: &str = "Error";
 pub(crate) struct DeclaredRoutes {
     pub(crate) tag: Tag,
     pub(crate) access: RouteAccess,
-    /// The name of the schema of their refusals.
-    pub(crate) error: &'static str,
+    /// The name of the schema of their refusals. `None` for texts.
+    pub(crate) error: Option<&'static str>,
     pub(crate) openapi: OpenApi,
 }
 
@@ -105,7 +106,7 @@ fn complete(
     path: &str,
     item: &mut PathItem,
     access: RouteAccess,
-    error: &str,
+    error: Option<&str>,
     credential: Credential,
     ids: &mut HashSet<String>,
 ) {
@@ -141,7 +142,7 @@ fn complete(
 }
 
 /// Makes one response of the refusals with the same status.
-fn join_refusals(operation: &mut Operation, error: &str) {
+fn join_refusals(operation: &mut Operation, error: Option<&str>) {
     let mut by_status: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
     let responses = &mut operation.responses.responses;
     for (key, response) in mem::take(responses) {
@@ -184,14 +185,19 @@ fn path_parameter(name: &str) -> Parameter {
 }
 
 /// The response with an error of one of these codes, which have the same status.
-fn refusal(status: &str, names: &BTreeSet<String>, error: &str) -> Response {
+fn refusal(status: &str, names: &BTreeSet<String>, error: Option<&str>) -> Response {
     let names: Vec<_> = names.iter().map(String::as_str).collect();
     let description = format!("The request was refused: `{}`.", names.join("`, `"));
     let code = ObjectBuilder::new()
         .property("error", ObjectBuilder::new().property("code", text_of(names)));
-    let schema = AllOfBuilder::new().item(component(error)).item(code);
-    let response =
-        ResponseBuilder::new().description(description).content(JSON, Content::new(Some(schema)));
+    let response = ResponseBuilder::new().description(description);
+    let response = match error {
+        Some(error) => {
+            let schema = AllOfBuilder::new().item(component(error)).item(code);
+            response.content(JSON, Content::new(Some(schema)))
+        }
+        None => response.content(TEXT, Content::new(Some(typed(Type::String)))),
+    };
     let response = match status {
         "401" => response
             .header("WWW-Authenticate", header(Type::String, "The credential that is needed.")),

@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use super::{
     Config, StoreUrl, agent_values, auth, diagnose::ConfigError, origin::Origin, transcription,
 };
-use crate::http::{AllowRule, check_own_path};
+use crate::http::{AllowRule, check_own_path, client_options::is_below};
 use agui_agent::files::check_url;
 use agui_base::{
     InvalidOption,
@@ -64,6 +64,8 @@ impl Config {
 
     fn check_names(&self, origin: &Origin) -> Result<(), ConfigError> {
         let wrong_prefix = self.copilotkit.check_prefix().err().filter(|_| self.copilotkit.enabled);
+        let taken = self.copilotkit.enabled.then_some(&*self.copilotkit.prefix);
+        let wrong_chats = self.ai_sdk.check_prefix(taken).err().filter(|_| self.ai_sdk.enabled);
         let wrong_origin =
             self.cors.allow_origins.iter().find(|allowed| *allowed != "*" && !is_origin(allowed));
         let wrong_host = self
@@ -84,6 +86,7 @@ impl Config {
         };
         let problems = [
             (["copilotkit", "prefix"], wrong_prefix.map(str::to_owned)),
+            (["ai_sdk", "prefix"], wrong_chats.map(str::to_owned)),
             (
                 ["cors", "allow_origins"],
                 is_not(wrong_origin, "an origin such as \"https://app.example.com\""),
@@ -104,7 +107,7 @@ impl Config {
         first.map_or(Ok(()), Err)
     }
 
-    /// A path belongs to one agent, and not to the routes for CopilotKit.
+    /// A path belongs to one agent, and not to the routes for CopilotKit or the AI SDK.
     fn check_paths(&self, origin: &Origin) -> Result<(), ConfigError> {
         let mut taken = HashSet::new();
         let paths = self
@@ -112,12 +115,12 @@ impl Config {
             .iter()
             .filter_map(|(name, agent)| Some((name, agent.common.path.as_deref()?)));
         for (name, path) in paths {
-            let rest =
-                path.strip_prefix(&*self.copilotkit.prefix).filter(|_| self.copilotkit.enabled);
             let problem = if let Err(problem) = check_own_path(path) {
                 problem
-            } else if rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/')) {
+            } else if self.copilotkit.enabled && is_below(path, &self.copilotkit.prefix) {
                 "the path is one of [copilotkit] prefix"
+            } else if self.ai_sdk.enabled && is_below(path, &self.ai_sdk.prefix) {
+                "the path is one of [ai_sdk] prefix"
             } else if !taken.insert(path) {
                 "another agent has this path"
             } else {

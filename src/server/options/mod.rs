@@ -47,7 +47,9 @@ pub(crate) use vendors::OLLAMA_URL;
 
 use crate::http::{
     AllowRule, Cors, HttpOptions,
-    client_options::{CopilotKitOptions, NamedEventOptions, OpenAiOptions, SupportedClients},
+    client_options::{
+        AiSdkOptions, CopilotKitOptions, NamedEventOptions, OpenAiOptions, SupportedClients,
+    },
     playground::PlaygroundOptions,
 };
 use agui_agent::files::FileOptions;
@@ -98,6 +100,8 @@ pub(crate) struct Config {
     pub(crate) cors: Cors,
     /// The routes for pages with CopilotKit.
     pub(crate) copilotkit: CopilotKitOptions,
+    /// The routes for pages with the AI SDK.
+    pub(crate) ai_sdk: AiSdkOptions,
     /// The service that transcribes speech from the microphones of pages.
     pub(crate) transcription: TranscriptionConfig,
     /// The page at `/playground`.
@@ -156,6 +160,7 @@ impl Config {
             cors: self.cors.clone(),
             clients: self.clients.clone(),
             copilotkit: self.copilotkit.clone(),
+            ai_sdk: self.ai_sdk.clone(),
             named_events: self.named_events.clone(),
             openai: self.openai.clone(),
             allow: self.allow.clone(),

@@ -143,6 +143,14 @@ fn a_wrong_file_is_refused_with_the_line_and_the_nearest_name() {
             "my.toml:3:1: agents.x.path: the path is one of",
         ),
         (
+            "[agents.x]\nkind = \"echo\"\npath = \"/ai-sdk/x\"",
+            "my.toml:3:1: agents.x.path: the path is one of [ai_sdk] prefix",
+        ),
+        (
+            "[ai_sdk]\nprefix = \"/copilotkit/x\"",
+            "my.toml:2:1: ai_sdk.prefix: the path is taken by [copilotkit] prefix",
+        ),
+        (
             "[agents.x]\nkind = \"echo\"\npath = \"/x\"\n[agents.y]\nkind = \"echo\"\npath = \"/x\"",
             "my.toml:6:1: agents.y.path: another agent has this path",
         ),
