@@ -41,7 +41,7 @@ pub(super) enum FinishReason {
 
 /// Reads the events of one run.
 #[derive(Debug, Default)]
-pub(super) struct AnswerReader {
+pub(super) struct CompletionReader {
     /// The names of the caller's tools.
     tools: HashSet<String>,
     /// The text so far, if it is shown at the end: a value that the agent checks may be rejected,
@@ -105,7 +105,7 @@ struct CompletionTokens {
 
 /// Reads the events of a run to their end. `say` gets the pieces of the text.
 pub(super) async fn read_answer(
-    mut reader: AnswerReader,
+    mut reader: CompletionReader,
     events: impl Stream<Item = io::Result<Option<Event>>>,
     mut say: impl FnMut(&str),
 ) -> AnswerEnd {
@@ -131,7 +131,7 @@ pub(super) async fn read_answer(
     AnswerEnd::Failed(FailedRun::without_end())
 }
 
-impl AnswerReader {
+impl CompletionReader {
     /// `holds_text` is true for an agent whose answer is a value.
     pub(super) fn new(tools: HashSet<String>, holds_text: bool) -> Self {
         Self { tools, held: holds_text.then(String::new), ..Self::default() }

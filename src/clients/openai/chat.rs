@@ -9,7 +9,7 @@ use axum::{
 use sha2::{Digest as _, Sha256};
 
 use super::{
-    answer::{AnswerReader, read_answer},
+    answer::{CompletionReader, read_answer},
     chunks::{AnswerHead, ChatCompletion, ChatCompletionChunk, ChunkEncoder, ChunkWriter},
     error::{ErrorBody, FailedRunResponses},
     keyed::{KeyUse, KeyedAnswers, key_of, respond_whole},
@@ -58,7 +58,7 @@ pub(super) async fn create_chat_completion(
     let (is_stream, includes_usage) = (request.is_stream(), request.includes_usage());
     let accepts_instructions = app.threads.core.options.accept_instructions;
     let CompletionInput { input, tools, is_json } = request.into_input(accepts_instructions)?;
-    let reader = AnswerReader::new(tools, is_json || answers_with_value(&agent));
+    let reader = CompletionReader::new(tools, is_json || answers_with_value(&agent));
     let head = AnswerHead::new(agent.name());
     let caller = read.caller()?.clone();
     let run = read.into_request(&app, agent, input, &Wishes::default())?;

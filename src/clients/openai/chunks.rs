@@ -7,7 +7,7 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::answer::{
-    AnswerEnd, AnswerPart, AnswerReader, CompletionUsage, FinishReason, FinishedAnswer,
+    AnswerEnd, AnswerPart, CompletionReader, CompletionUsage, FinishReason, FinishedAnswer,
 };
 
 const DONE: &[u8] = b"data: [DONE]\n\n";
@@ -32,7 +32,7 @@ pub(super) struct ChunkWriter {
 /// Writes the events of one run as chunks.
 #[derive(Debug)]
 pub(super) struct ChunkEncoder {
-    pub(super) reader: AnswerReader,
+    pub(super) reader: CompletionReader,
     pub(super) writer: ChunkWriter,
 }
 
@@ -78,11 +78,11 @@ struct ChunkDelta<'a> {
 struct ChunkCall<'a> {
     index: usize,
     #[serde(flatten)]
-    call: ShownCall<'a>,
+    call: AnswerCall<'a>,
 }
 
 #[derive(Serialize, ToSchema)]
-struct ShownCall<'a> {
+struct AnswerCall<'a> {
     id: &'a str,
     #[serde(rename = "type")]
     #[schema(pattern = "^function$")]
@@ -118,12 +118,12 @@ pub(super) struct ChatCompletion<'a> {
 struct Choice<'a> {
     index: u32,
     #[schema(inline)]
-    message: ShownMessage<'a>,
+    message: AnswerMessage<'a>,
     finish_reason: FinishReason,
 }
 
 #[derive(Serialize, ToSchema)]
-struct ShownMessage<'a> {
+struct AnswerMessage<'a> {
     #[schema(pattern = "^assistant$")]
     role: &'static str,
     #[schema(required)]
@@ -132,7 +132,7 @@ struct ShownMessage<'a> {
     #[schema(required)]
     refusal: Option<&'a str>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    tool_calls: Vec<ShownCall<'a>>,
+    tool_calls: Vec<AnswerCall<'a>>,
 }
 
 impl AnswerHead {
@@ -150,11 +150,11 @@ impl AnswerHead {
     ) -> ChatCompletion<'a> {
         let FinishedAnswer { text: held, calls, reason, usage } = finished;
         let text = held.as_deref().unwrap_or(text);
-        let message = ShownMessage {
+        let message = AnswerMessage {
             role: "assistant",
             content: Some(text).filter(|text| calls.is_empty() || !text.is_empty()),
             refusal: None,
-            tool_calls: calls.iter().map(ShownCall::new).collect(),
+            tool_calls: calls.iter().map(AnswerCall::new).collect(),
         };
         ChatCompletion {
             id: &self.id,
@@ -167,7 +167,7 @@ impl AnswerHead {
     }
 }
 
-impl<'a> ShownCall<'a> {
+impl<'a> AnswerCall<'a> {
     fn new(call: &'a ToolCall) -> Self {
         let function =
             ShownFunction { name: &call.function.name, arguments: &call.function.arguments };
@@ -209,7 +209,7 @@ impl ChunkWriter {
             self.text(text, out);
         }
         for (index, call) in finished.calls.iter().enumerate() {
-            let tool_calls = vec![ChunkCall { index, call: ShownCall::new(call) }];
+            let tool_calls = vec![ChunkCall { index, call: AnswerCall::new(call) }];
             self.choice(ChunkDelta { tool_calls, ..ChunkDelta::default() }, None, out);
         }
         self.choice(ChunkDelta::default(), Some(finished.reason), out);
@@ -264,6 +264,6 @@ impl SseDialect for ChunkEncoder {
 /// Returns the encoder for a caller whose tool has this name.
 #[cfg(test)]
 pub(crate) fn test_encoder(tool: &str) -> impl SseDialect {
-    let reader = AnswerReader::new([tool.to_owned()].into(), false);
+    let reader = CompletionReader::new([tool.to_owned()].into(), false);
     ChunkEncoder { reader, writer: ChunkWriter::new(AnswerHead::new("a"), true) }
 }

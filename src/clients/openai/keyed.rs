@@ -19,7 +19,7 @@ use parking_lot::Mutex;
 use tokio::{sync::watch, time::Instant};
 
 use super::{
-    answer::{AnswerEnd, AnswerReader, read_answer},
+    answer::{AnswerEnd, CompletionReader, read_answer},
     chunks::{AnswerHead, ChunkWriter},
     error::FailedRun,
 };
@@ -146,7 +146,7 @@ impl KeyedAnswers {
         &self,
         key: &OwnedKey,
         answer: &KeyedAnswer,
-        reader: AnswerReader,
+        reader: CompletionReader,
         events: impl Stream<Item = io::Result<Option<Event>>>,
     ) {
         let mut bytes = 0;

@@ -17,7 +17,7 @@ async fn complete(keys: &KeyedAnswers, key: &OwnedKey) {
     let Ok(KeyUse::New(answer)) = enter(keys, key) else { panic!("{key:?} is known") };
     let end = RunFinished::new("t".into(), "r".into(), RunOutcome::success());
     let events = stream::iter([Ok(Some(Event::from(end)))]);
-    keys.make(key, &answer, AnswerReader::default(), events).await;
+    keys.make(key, &answer, CompletionReader::default(), events).await;
 }
 
 fn is_known(keys: &KeyedAnswers, key: &OwnedKey) -> bool {
@@ -74,7 +74,7 @@ async fn an_answer_that_is_too_large_ends_as_an_error() {
     let Ok(KeyUse::New(answer)) = enter(&keys, &key) else { panic!("the key is known") };
     let piece = Event::from(TextMessageContent::new("m", "x".repeat(1 << 20)));
     let endless = stream::repeat_with(move || Ok(Some(piece.clone())));
-    keys.make(&key, &answer, AnswerReader::default(), endless).await;
+    keys.make(&key, &answer, CompletionReader::default(), endless).await;
     let response = answer.document().await;
     assert_eq!(response.status(), 502);
     assert!(matches!(enter(&keys, &key), Err(ApiError::AnswerNotKept)));
