@@ -179,7 +179,7 @@ impl PageMessage {
                 vec![Message::System(SystemMessage::new(self.id.clone(), self.content().text()))]
             }
             PageRole::Assistant => {
-                let mut answer = AnswerReader { id: &self.id, ..AnswerReader::default() };
+                let mut answer = AnswerParts { id: &self.id, ..AnswerParts::default() };
                 self.parts.iter().for_each(|part| answer.read(part, answered));
                 answer.close();
                 answer.messages
@@ -259,7 +259,7 @@ impl PagePart {
 
 /// Reads the parts of an answer in order. Parts of one stored message follow each other.
 #[derive(Default)]
-struct AnswerReader<'a> {
+struct AnswerParts<'a> {
     id: &'a str,
     messages: Vec<Message>,
     /// The message that parts are added to, and the id by which the parts name it.
@@ -269,7 +269,7 @@ struct AnswerReader<'a> {
     unnamed: usize,
 }
 
-impl<'a> AnswerReader<'a> {
+impl<'a> AnswerParts<'a> {
     fn read(&mut self, part: &'a PagePart, answered: &HashSet<ToolCallId>) {
         let text = part.text.as_deref().unwrap_or_default();
         match (&*part.kind, part.stored_message()) {

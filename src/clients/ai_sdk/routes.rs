@@ -18,7 +18,7 @@ use utoipa_axum::{router::OpenApiRouter, routes};
 use super::{
     encoder::AiSdkEncoder,
     request::{ChatBody, ChatRun},
-    stored::{ShownMessage, shown_messages},
+    stored::{RestatedMessage, shown_messages},
 };
 use crate::http::{
     ApiError, ApiResult, App, Caller, ClientEncoder, OwnThreads, Path, RefusalForm, RouteAccess,
@@ -111,7 +111,7 @@ async fn run_chat(
     get,
     path = "/{agent}/{thread}",
     responses(
-        (status = 200, description = "The messages, without those of the running run.", body = Vec<ShownMessage>),
+        (status = 200, description = "The messages, without those of the running run.", body = Vec<RestatedMessage>),
         refuse::Agent, refuse::ResponseMemory, refuse::Store,
     ),
 )]
@@ -126,7 +126,9 @@ async fn read_chat(
     let permit = app.response_permit(&key).await?;
     let mut view = match own.threads.read(&key).await {
         Ok(view) => view,
-        Err(ThreadError::NoThread) => return Ok(Json(Vec::<ShownMessage>::new()).into_response()),
+        Err(ThreadError::NoThread) => {
+            return Ok(Json(Vec::<RestatedMessage>::new()).into_response());
+        }
         Err(error) => return Err(error.into()),
     };
     own.present(view.nodes.iter_mut().map(|node| &mut node.message));

@@ -20,7 +20,7 @@ use agui_protocol::{
 /// A message of a thread as a page holds it.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = AiSdkStoredMessage)]
-pub(super) struct ShownMessage {
+pub(super) struct RestatedMessage {
     id: MessageId,
     role: PageRole,
     #[schema(value_type = Vec<Object>)]
@@ -28,7 +28,7 @@ pub(super) struct ShownMessage {
 }
 
 /// Returns the messages of a branch, with its open interrupts.
-pub(super) fn shown_messages(branch: &[&Message], open: &[Interrupt]) -> Vec<ShownMessage> {
+pub(super) fn shown_messages(branch: &[&Message], open: &[Interrupt]) -> Vec<RestatedMessage> {
     let mut shown = ShownThread::default();
     branch.iter().for_each(|message| shown.add(message));
     open.iter().for_each(|interrupt| shown.ask(interrupt));
@@ -37,7 +37,7 @@ pub(super) fn shown_messages(branch: &[&Message], open: &[Interrupt]) -> Vec<Sho
 
 #[derive(Default)]
 struct ShownThread<'a> {
-    messages: Vec<ShownMessage>,
+    messages: Vec<RestatedMessage>,
     /// The place of each call: its message, and its part.
     calls: HashMap<&'a ToolCallId, (usize, usize, &'a ToolCall)>,
     /// True after an output: the next part answers it, in a new step.
@@ -81,7 +81,7 @@ impl<'a> ShownThread<'a> {
 
     fn push(&mut self, id: &MessageId, role: PageRole, parts: Vec<Value>) {
         self.has_output = false;
-        self.messages.push(ShownMessage { id: id.clone(), role, parts });
+        self.messages.push(RestatedMessage { id: id.clone(), role, parts });
     }
 
     /// Adds a part of a stored message to the answer.

@@ -46,7 +46,7 @@ pub(crate) struct AiSdkEncoder {
     /// Stored messages, activities too, that the page's message shows.
     messages: HashSet<MessageId>,
     /// Calls that it shows, and those that have an output.
-    calls: HashMap<ToolCallId, ShownCall>,
+    calls: HashMap<ToolCallId, PageCall>,
     outputs: HashSet<ToolCallId>,
     /// Calls without a result that the page's earlier messages show.
     earlier_calls: HashMap<ToolCallId, FunctionCall>,
@@ -62,7 +62,7 @@ pub(crate) struct AiSdkEncoder {
 }
 
 #[derive(Debug)]
-struct ShownCall {
+struct PageCall {
     function: FunctionCall,
     step: usize,
 }
@@ -167,10 +167,12 @@ impl SseDialect for AiSdkEncoder {
                 if apply(content, &e.patch).is_err() {
                     return;
                 }
-                if json_len(content) <= MAX_REPEATED_BYTES {
-                    self.write_activity(&e.message_id, out);
-                } else {
+                // The length of an activity that has grown too large is not counted again.
+                if self.unwritten.contains(&e.message_id) || json_len(content) > MAX_REPEATED_BYTES
+                {
                     self.unwritten.insert(e.message_id.clone());
+                } else {
+                    self.write_activity(&e.message_id, out);
                 }
             }
             Event::StateSnapshot(e) => write_transient("state", &e.snapshot, out),
@@ -196,7 +198,7 @@ impl AiSdkEncoder {
     /// The run adds its parts to a message that the page shows.
     pub(super) fn continuing(self, message: ContinuedMessage) -> Self {
         let ContinuedMessage { id, messages, calls, outputs, declined, decided } = message;
-        let shown = calls.into_iter().map(|(id, function)| (id, ShownCall { function, step: 0 }));
+        let shown = calls.into_iter().map(|(id, function)| (id, PageCall { function, step: 0 }));
         let calls = shown.collect();
         Self { message_id: Some(id), messages, calls, outputs, declined, decided, ..self }
     }
@@ -281,7 +283,7 @@ impl AiSdkEncoder {
     ) {
         self.begin_part(message, out);
         self.step.calls.push(call.clone());
-        self.calls.insert(call.clone(), ShownCall { function, step: self.step.number });
+        self.calls.insert(call.clone(), PageCall { function, step: self.step.number });
     }
 
     /// The page leaves calls alone whose tools it has not offered.
@@ -293,7 +295,7 @@ impl AiSdkEncoder {
 
     /// Writes the whole input of a call. `message` is the stored one, if the part begins with it.
     fn input(&mut self, id: &ToolCallId, message: Option<&MessageId>, out: &mut Vec<u8>) {
-        let Some(ShownCall { function, .. }) = self.calls.get(id) else { return };
+        let Some(PageCall { function, .. }) = self.calls.get(id) else { return };
         let mut chunk = match input(&function.arguments) {
             Ok(input) => json!({ "type": "tool-input-available", "input": input }),
             Err(text) => json!({
