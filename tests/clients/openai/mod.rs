@@ -81,8 +81,8 @@ async fn streamed(server: &Running, body: &Value) -> Vec<Value> {
 fn text_and_reason(chunks: &[Value]) -> (String, Value) {
     let choices = chunks.iter().filter_map(|chunk| chunk["choices"].get(0));
     let text = choices.clone().filter_map(|choice| choice["delta"]["content"].as_str()).collect();
-    let reasons = choices.map(|choice| choice["finish_reason"].clone());
-    (text, reasons.filter(|reason| !reason.is_null()).next_back().unwrap_or_default())
+    let mut reasons = choices.map(|choice| choice["finish_reason"].clone());
+    (text, reasons.rfind(|reason| !reason.is_null()).unwrap_or_default())
 }
 
 fn content(completion: &Value) -> &Value {
