@@ -91,10 +91,10 @@ fn request(run: u8, message: u8, continues: bool) -> Value {
 
 #[derive(Debug, Clone, Copy)]
 enum Stored {
-    InMemory,
-    InSqlite,
+    Memory,
+    Sqlite,
     /// By two servers.
-    InPostgres,
+    Postgres,
 }
 
 /// A response: its status and its body, or `None` if it broke.
@@ -200,7 +200,7 @@ proptest! {
     fn a_call_is_made_once_in_any_sequence_of_requests(
         steps in prop::collection::vec(step(), 1..24),
         stored in prop_oneof![
-            Just(Stored::InMemory), Just(Stored::InSqlite), Just(Stored::InPostgres),
+            Just(Stored::Memory), Just(Stored::Sqlite), Just(Stored::Postgres),
         ],
     ) {
         runtime().block_on(async {
@@ -208,16 +208,16 @@ proptest! {
             let server = || Server::new().agent("clerk", clerk(payments.clone()));
             let folder = tempfile::tempdir().unwrap();
             let servers = match (stored, Postgres::shared()) {
-                (Stored::InSqlite, _) => {
+                (Stored::Sqlite, _) => {
                     let store = SqliteStore::open(&folder.path().join("threads.db")).await.unwrap();
                     vec![server().store(store)]
                 }
-                (Stored::InPostgres, Some(postgres)) => {
+                (Stored::Postgres, Some(postgres)) => {
                     let url = postgres.database("sequences").await;
                     let store = async || PostgresStore::open(&url).await.unwrap();
                     vec![server().store(store().await), server().store(store().await)]
                 }
-                (Stored::InMemory | Stored::InPostgres, _) => vec![server()],
+                (Stored::Memory | Stored::Postgres, _) => vec![server()],
             };
             play(servers, payments, steps).await;
         });
