@@ -53,6 +53,8 @@ pub(super) struct Mender {
     subagents: HashMap<SubagentRunId, SubagentPhase>,
     /// The item of the last chunk of each type and owner, the newest last.
     last_chunks: Vec<(EventType, ItemOwner, Arc<str>)>,
+    /// The mark of messages that the endpoint withdraws from this conversation.
+    conversation: Option<String>,
     noted: HashSet<&'static str>,
 }
 
@@ -114,8 +116,14 @@ impl Mender {
             steps: HashSet::new(),
             subagents: HashMap::new(),
             last_chunks: Vec::new(),
+            conversation: None,
             noted: HashSet::new(),
         }
+    }
+
+    /// Sets the mark of messages that the endpoint withdraws.
+    pub(super) fn set_conversation(&mut self, mark: String) {
+        self.conversation = Some(mark);
     }
 
     /// Mends an event that is not of the run's lifecycle. Returns the events in its place, in order.

@@ -330,3 +330,36 @@ fn a_snapshot_has_the_ids_that_clients_have() {
     assert_eq!(event["messages"][1], assistant_with_call("a_agui2", "c_agui2", "f"));
     assert_eq!(event["messages"][2]["toolCallId"], "c_agui2");
 }
+
+#[test]
+fn a_snapshot_of_the_conversation_withdraws_the_messages_that_it_lacks() {
+    let said =
+        |id: &str, content: &str| json!({ "id": id, "role": "assistant", "content": content });
+    let with_call = assistant_with_call("c1", "c", "f");
+    let result = json!({ "id": "t", "role": "tool", "toolCallId": "c", "content": "5" });
+    let earlier = input(json!([
+        { "id": "s", "role": "system", "content": "Be kind" }, user("u", "Hi"), said("a", "Yo"), with_call, result, user("v", "Go"),
+    ]));
+    let withdrawn = |messages: Value| {
+        let mut mender = Mender::new(&earlier, HashSet::new());
+        mender.set_conversation("here".to_owned());
+        let snapshot = json!({ "type": "MESSAGES_SNAPSHOT", "messages": messages });
+        let [Event::MessagesSnapshot(snapshot)] =
+            &mender.mend(serde_json::from_value(snapshot).unwrap())[..]
+        else {
+            panic!()
+        };
+        let is_withdrawn = |message: &&Message| message.metadata().is_some();
+        assert_eq!(snapshot.messages.iter().count(), 7, "clients keep all messages");
+        let withdrawn = snapshot.messages.iter().filter(is_withdrawn);
+        withdrawn.map(|message| message.id().to_string()).collect::<Vec<_>>()
+    };
+    let answer = said("b", "Done");
+    assert_eq!(withdrawn(json!([user("v", "Go"), answer])), ["u", "a", "c1", "t"]);
+    assert_eq!(withdrawn(json!([user("own", "Go"), answer])), ["u", "a", "c1", "t"]);
+    // A call and its result go together.
+    assert_eq!(withdrawn(json!([with_call, user("v", "Go"), answer])), ["u", "a"]);
+    // It shows the answer of the run, not the conversation.
+    assert_eq!(withdrawn(json!([answer])), Vec::<String>::new());
+    assert_eq!(withdrawn(json!([user("u", "Hi"), answer])), Vec::<String>::new());
+}
