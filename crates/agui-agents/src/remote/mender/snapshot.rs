@@ -26,6 +26,7 @@ impl Mender {
             let id = self.snapshot_id(message, after, &used);
             used.insert(id.clone());
             message.set_id(id);
+            *message.subagent_run_id_mut() = self.ids.subagent_of(message);
             self.name_calls(message, &mut calls);
             self.know(message);
         }
@@ -189,7 +190,8 @@ impl Mender {
         }
         if let Some(mark) = self.conversation.as_ref().filter(|_| shows_newest) {
             let withdrawn = missing.iter_mut().map(|(_, message)| message);
-            let withdrawn = withdrawn.filter(|message| can_be_withdrawn(message, &calls, &answered));
+            let withdrawn =
+                withdrawn.filter(|message| can_be_withdrawn(message, &calls, &answered));
             withdrawn.for_each(|message| withdraw(message, mark));
         }
         let count = missing.len();

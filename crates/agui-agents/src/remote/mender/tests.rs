@@ -363,3 +363,41 @@ fn a_snapshot_of_the_conversation_withdraws_the_messages_that_it_lacks() {
     assert_eq!(withdrawn(json!([answer])), Vec::<String>::new());
     assert_eq!(withdrawn(json!([user("u", "Hi"), answer])), Vec::<String>::new());
 }
+
+#[test]
+fn a_subagent_whose_id_an_earlier_run_used_has_a_new_one_unless_the_run_continues_it() {
+    let said = |id: &str, owner: &str| json!({ "id": id, "role": "assistant", "content": "Yo", "subagentRunId": owner });
+    let earlier =
+        || json!([user("u", "Hi"), said("a", "s"), said("b", "s_agui2"), user("v", "Go")]);
+    let [mut start, content, end] = text("c", "x");
+    start["subagentRunId"] = "s".into();
+    let events = json!([
+        { "type": "SUBAGENT_STARTED", "subagentRunId": "s", "name": "n" },
+        { "type": "SUBAGENT_STARTED", "subagentRunId": "inner", "name": "n", "parentSubagentRunId": "s" },
+        start, content, end,
+        { "type": "SUBAGENT_FINISHED", "subagentRunId": "inner" },
+        { "type": "SUBAGENT_FINISHED", "subagentRunId": "s" },
+        { "type": "MESSAGES_SNAPSHOT", "messages": [user("u", "Hi"), said("a", "s"), said("b", "s"), user("v", "Go"), said("c", "s")] },
+    ]);
+    let owners = |input: &RunAgentInput| {
+        let events = mended(input, events.clone());
+        let snapshot = events.last().unwrap()["messages"].as_array().unwrap().clone();
+        let mut owners: Vec<_> = events
+            .iter()
+            .map(|event| event["subagentRunId"].clone())
+            .filter(|id| *id != json!(null))
+            .collect();
+        owners.dedup();
+        assert_eq!(events[1]["parentSubagentRunId"], owners[0]);
+        let of_messages: Vec<_> =
+            snapshot.iter().filter_map(|message| message.get("subagentRunId").cloned()).collect();
+        (owners, of_messages)
+    };
+    let (new, again) = ("s_agui3", "s_agui2");
+    let (all, of_messages) = owners(&input(earlier()));
+    assert_eq!(all, [new, "inner", new, "inner", new]);
+    assert_eq!(of_messages, ["s", "s_agui2", new]);
+    // A reply continues the newest subagent with the id.
+    let (all, of_messages) = owners(&reply(earlier()));
+    assert_eq!((all[0].as_str(), of_messages.last().unwrap().as_str()), (Some(again), Some(again)));
+}
