@@ -3,6 +3,8 @@
 import os
 import sys
 
+import loopback  # before all that may connect
+
 from fastmcp import FastMCP
 from fastmcp.exceptions import ToolError
 

@@ -170,6 +170,12 @@ impl Message {
         of_any_role!(self, m => m.subagent_run_id.as_ref())
     }
 
+    /// Returns the subagent invocation for changing it.
+    #[doc(hidden)]
+    pub fn subagent_run_id_mut(&mut self) -> &mut Option<SubagentRunId> {
+        of_any_role!(self, m => &mut m.subagent_run_id)
+    }
+
     /// Makes it a message of the parent agent.
     #[doc(hidden)]
     pub fn without_subagent(mut self) -> Self {

@@ -54,6 +54,8 @@ own_names! {
     REDACTED = "redacted", "metadata of a reasoning";
     /// `true` if the call failed, or was declined.
     FAILED = "failed", "metadata of a tool's result";
+    /// The conversations of a [remote agent](configuration.md#remote-agents) from which its endpoint has withdrawn the message: a list of digests.
+    WITHDRAWN = "withdrawn", "metadata of a message";
     /// The arguments with which a person replaced the model's.
     EDITED_ARGS = "editedArgs", "metadata of a tool's result";
     /// The URL of the page that a person has to open before the reply, with the reason `authorization`.

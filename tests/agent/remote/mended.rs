@@ -142,6 +142,37 @@ async fn a_snapshot_with_fewer_messages_takes_none_from_the_thread() {
 }
 
 #[tokio::test]
+async fn an_endpoint_does_not_get_again_what_it_has_withdrawn_but_on_another_branch() {
+    let snapshot = json!({ "type": "MESSAGES_SNAPSHOT", "messages": [
+        { "id": "m-r2", "role": "user", "content": "Again" }, { "id": "a2", "role": "assistant", "content": "Two" },
+    ] });
+    let endpoint = FakeEndpoint::new([
+        run_of(&[&text("a1", "One")]),
+        run_of(&[&text("a2", "Two"), &[snapshot]]),
+        run_of(&[&text("a3", "Three")]),
+        run_of(&[&text("a4", "Four")]),
+    ])
+    .await;
+    let server = endpoint.server().await;
+    let first = input("Hello");
+    run(&server, &first).await;
+    run(&server, &next(&first, "r2", "Again")).await;
+    run(&server, &next(&first, "r3", "More")).await;
+    let stored = thread(&server, &first).await["messages"].clone();
+    assert_eq!(ids(&stored), ["m", "a1", "m-r2", "a2", "m-r3", "a3"]);
+    let sent = |number: usize| endpoint.requests()[number].body["messages"].clone();
+    assert_eq!(ids(&sent(1)), ["m", "a1", "m-r2"]);
+    assert_eq!(ids(&sent(2)), ["m-r2", "a2", "m-r3"]);
+    // An edit is another conversation at the endpoint, which remembers nothing of it.
+    let mut edit = next(&first, "r4", "Other");
+    let shown = [&stored.as_array().unwrap()[..4], edit["messages"].as_array().unwrap()].concat();
+    edit["messages"] = shown.into();
+    run(&server, &edit).await;
+    assert_eq!(ids(&sent(3)), ["m", "a1", "m-r2", "a2", "m-r4"]);
+    assert_eq!(sent(3)[0].get("metadata"), None);
+}
+
+#[tokio::test]
 async fn raw_events_are_not_passed_on() {
     let [start, mut content, end] = text("a", "Hi");
     content["rawEvent"] = json!({ "long": "x" });

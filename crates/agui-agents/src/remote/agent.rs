@@ -14,6 +14,7 @@ use super::{
     reader::Reader,
     request::{Endpoint, broken_stream, incomplete, malformed_event},
     resume::RunStream,
+    withdrawn::mark_of,
 };
 use agui_agent::{Agent, AgentError, EventStream, RunContext, event_stream};
 use agui_base::{InvalidOption, RunErrorCode, text::short_name, upstream::events::ServerEvents};
@@ -71,6 +72,7 @@ impl Agent for Remote {
             let (url, passes_raw) = (endpoint.url.to_string(), endpoint.passes_raw);
             let mut questions = Vec::new();
             let mut frames = RunStream::open(endpoint, input, cx.clone()).await?;
+            mender.set_conversation(mark_of(&url, &frames.input().thread_id));
             let mut reader = Reader::default();
             let mut runs = StreamedRuns::default();
             let ending = loop {

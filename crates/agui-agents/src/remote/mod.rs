@@ -13,5 +13,6 @@ mod reader;
 mod request;
 mod resume;
 mod split_texts;
+mod withdrawn;
 
 pub use self::{agent::Remote, options::RemoteOptions};

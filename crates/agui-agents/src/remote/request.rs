@@ -16,6 +16,7 @@ use super::{
     mender::restore_ids,
     on_interrupt,
     options::{RemoteOptions, SEND_MESSAGE, header_name},
+    withdrawn,
 };
 use agui_agent::{AgentError, RunContext, ThreadIds};
 use agui_base::{
@@ -201,6 +202,7 @@ fn outgoing(mut input: RunAgentInput, left_out: LeftOut, url: &str) -> RunAgentI
     if input.messages.iter().any(is_activity) {
         input.messages.to_mut().retain(|message| !is_activity(message));
     }
+    withdrawn::leave_out(&mut input.messages, &withdrawn::mark_of(url, &input.thread_id));
     restore_ids(&mut input.messages);
     on_interrupt::answer(&mut input, url);
     left_out.apply(&mut input);

@@ -1,5 +1,5 @@
-//! The ids of messages and calls: an id that the thread has already is replaced by a new one, which is mapped back in
-//! what the endpoint gets.
+//! The ids of messages, calls and subagents: an id that the thread has already is replaced by a new one, which is mapped
+//! back in what the endpoint gets.
 
 use std::collections::{HashMap, HashSet};
 
@@ -19,11 +19,12 @@ pub(super) struct RunMessage {
     pub(super) is_implicit: bool,
 }
 
-/// The endpoint's ids of messages and calls that have new ones. Each id is free in the messages that the endpoint gets.
+/// The endpoint's ids of messages, calls and subagents that have new ones. Each id is free in the messages that the endpoint gets.
 #[derive(Default)]
 pub(super) struct ReplacedIds {
     messages: HashMap<MessageId, MessageId>,
     calls: HashMap<ToolCallId, ToolCallId>,
+    subagents: HashMap<SubagentRunId, SubagentRunId>,
 }
 
 impl ReplacedIds {
@@ -34,11 +35,12 @@ impl ReplacedIds {
         Self {
             messages: originals(sent().map(Message::id)),
             calls: originals(calls().map(|call| &call.id)),
+            subagents: originals(sent().filter_map(Message::subagent_run_id)),
         }
     }
 
     pub(super) fn is_empty(&self) -> bool {
-        self.messages.is_empty() && self.calls.is_empty()
+        self.messages.is_empty() && self.calls.is_empty() && self.subagents.is_empty()
     }
 
     /// Puts the endpoint's ids into its messages.
@@ -46,6 +48,11 @@ impl ReplacedIds {
         for message in messages {
             if let Some(original) = self.messages.get(message.id()) {
                 message.set_id(original.clone());
+            }
+            if let Some(id) = message.subagent_run_id_mut()
+                && let Some(original) = self.subagents.get(id)
+            {
+                *id = original.clone();
             }
             let ids = match message {
                 Message::Assistant(message) => {
@@ -98,16 +105,26 @@ pub(super) struct EndpointIds {
     replaced: ReplacedIds,
     pub(super) messages: HashMap<MessageId, RunMessage>,
     calls: HashSet<ToolCallId>,
+    /// The ids of this run's subagents, by the endpoint's ids.
+    subagents: HashMap<SubagentRunId, SubagentRunId>,
 }
 
 impl EndpointIds {
     pub(super) fn new(history: Messages, retracted: HashSet<String>) -> Self {
-        let ReplacedIds { messages, calls } = ReplacedIds::of(&history);
+        let ReplacedIds { messages, calls, .. } = ReplacedIds::of(&history);
         let replaced = ReplacedIds {
             messages: messages.into_iter().map(|(new, original)| (original, new)).collect(),
             calls: calls.into_iter().map(|(new, original)| (original, new)).collect(),
+            subagents: HashMap::new(),
         };
-        Self { history, retracted, replaced, messages: HashMap::new(), calls: HashSet::new() }
+        Self {
+            history,
+            retracted,
+            replaced,
+            messages: HashMap::new(),
+            calls: HashSet::new(),
+            subagents: HashMap::new(),
+        }
     }
 
     /// Returns the message of the thread from before the run that the endpoint means.
@@ -157,6 +174,32 @@ impl EndpointIds {
         id
     }
 
+    /// Returns the id that clients get for a subagent. One of an earlier run with this id is another subagent, unless the
+    /// run `continues` its work.
+    pub(super) fn subagent(&mut self, theirs: &SubagentRunId, continues: bool) -> SubagentRunId {
+        if let Some(known) = self.subagents.get(theirs) {
+            return known.clone();
+        }
+        let is_it = |id: &&SubagentRunId| *id == theirs || original_id(id) == Some(theirs);
+        let earlier = self.history.iter().rev().filter_map(Message::subagent_run_id).find(is_it);
+        let id = match earlier {
+            None => theirs.clone(),
+            Some(earlier) if continues => earlier.clone(),
+            Some(_) => self.unused(theirs).into(),
+        };
+        self.subagents.insert(theirs.clone(), id.clone());
+        id
+    }
+
+    /// Returns the id that clients have for the subagent of a message in a snapshot.
+    pub(super) fn subagent_of(&self, message: &Message) -> Option<SubagentRunId> {
+        let theirs = message.subagent_run_id()?;
+        let is_it = |id: &&SubagentRunId| *id == theirs || original_id(id) == Some(theirs);
+        let earlier = self.history.position(message.id()).map(|at| &self.history[at]);
+        let earlier = earlier.and_then(Message::subagent_run_id).filter(is_it);
+        Some(earlier.or_else(|| self.subagents.get(theirs)).unwrap_or(theirs).clone())
+    }
+
     /// Keeps the id of a call that clients get with a snapshot.
     pub(super) fn know_call(&mut self, id: ToolCallId) {
         self.calls.insert(id);
@@ -171,12 +214,19 @@ impl EndpointIds {
                 || self.history.position(&id).is_some()
                 || self.history.call_position(&id).is_some()
                 || self.messages.contains_key(id.as_str())
-                || self.calls.contains(id.as_str());
+                || self.calls.contains(id.as_str())
+                || self.has_subagent(&id);
             if !is_used {
                 return id;
             }
             number += 1;
         }
+    }
+
+    fn has_subagent(&self, id: &str) -> bool {
+        let mut earlier = self.history.iter().filter_map(Message::subagent_run_id);
+        let mut of_run = self.subagents.values();
+        earlier.any(|known| known.as_str() == id) || of_run.any(|known| known.as_str() == id)
     }
 }
 

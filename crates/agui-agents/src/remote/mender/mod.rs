@@ -34,6 +34,8 @@ pub(super) struct Mender {
     ids: EndpointIds,
     /// True if the run replies to an interrupt.
     is_reply: bool,
+    /// True if the run goes on with the work of the one before: it brings a reply or the result of a call.
+    continues: bool,
     /// The calls of the endpoint's own tools that the newest messages answer, such as an approval at Agno.
     decided: HashSet<ToolCallId>,
     texts: HashMap<MessageId, StreamedMessage>,
@@ -53,6 +55,8 @@ pub(super) struct Mender {
     subagents: HashMap<SubagentRunId, SubagentPhase>,
     /// The item of the last chunk of each type and owner, the newest last.
     last_chunks: Vec<(EventType, ItemOwner, Arc<str>)>,
+    /// The mark of messages that the endpoint withdraws from this conversation.
+    conversation: Option<String>,
     noted: HashSet<&'static str>,
 }
 
@@ -101,6 +105,8 @@ impl Mender {
         Self {
             ids: EndpointIds::new(input.messages.clone(), retracted),
             is_reply: !input.resume.is_empty(),
+            continues: !input.resume.is_empty()
+                || matches!(input.messages.last(), Some(Message::Tool(_))),
             decided: decided_calls(input),
             texts: HashMap::new(),
             reasoning: HashMap::new(),
@@ -114,12 +120,19 @@ impl Mender {
             steps: HashSet::new(),
             subagents: HashMap::new(),
             last_chunks: Vec::new(),
+            conversation: None,
             noted: HashSet::new(),
         }
     }
 
+    /// Sets the mark of messages that the endpoint withdraws.
+    pub(super) fn set_conversation(&mut self, mark: String) {
+        self.conversation = Some(mark);
+    }
+
     /// Mends an event that is not of the run's lifecycle. Returns the events in its place, in order.
     pub(super) fn mend(&mut self, event: Event) -> Vec<Event> {
+        let event = self.with_subagent(event);
         let mut out = Vec::with_capacity(1);
         match event {
             Event::TextMessageStart(ref start) => {
@@ -179,6 +192,9 @@ impl Mender {
             self.note(Repair::Order, "arguments of calls that never began were left out");
         }
         let Some(RunOutcome::Interrupt { interrupts }) = &mut finished.outcome else { return };
+        for id in interrupts.iter_mut().filter_map(|asked| asked.subagent_run_id.as_mut()) {
+            self.replace_subagent(id);
+        }
         for call in interrupts.iter_mut().filter_map(|interrupt| interrupt.tool_call_id.as_mut()) {
             if let Some(id) = self.call_id(call) {
                 *call = id;
@@ -266,6 +282,40 @@ impl Mender {
         let is_its = replaces || self.owner_of(&id) == Some(&owner);
         set_message_id(&mut event, id);
         if is_its { event } else { event.attributed_to(None) }
+    }
+
+    /// Gives an event the ids that clients have for its subagents.
+    fn with_subagent(&mut self, mut event: Event) -> Event {
+        match &mut event {
+            Event::SubagentStarted(started) => {
+                self.replace_subagent(&mut started.subagent_run_id);
+                if let Some(parent) = &mut started.parent_subagent_run_id {
+                    self.replace_subagent(parent);
+                }
+            }
+            Event::SubagentFinished(finished) => {
+                self.replace_subagent(&mut finished.subagent_run_id);
+            }
+            Event::SubagentError(error) => self.replace_subagent(&mut error.subagent_run_id),
+            _ => {
+                if let Some(mut id) = event.subagent_run_id().cloned() {
+                    self.replace_subagent(&mut id);
+                    return event.attributed_to(Some(id));
+                }
+            }
+        }
+        event
+    }
+
+    fn replace_subagent(&mut self, id: &mut SubagentRunId) {
+        let new = self.ids.subagent(id, self.continues);
+        if new != *id {
+            self.note(
+                Repair::Id,
+                "the id of an earlier subagent was used again; the subagent has a new one",
+            );
+            *id = new;
+        }
     }
 
     fn step_started(&mut self, step: StepStarted, out: &mut Vec<Event>) {

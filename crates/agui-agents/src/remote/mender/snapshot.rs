@@ -3,7 +3,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use super::{Mender, calls::digest, ids::RunMessage};
+use super::{super::withdrawn::withdraw, Mender, calls::digest, ids::RunMessage};
 use agui_base::repairs::{Partner, Repair, repaired};
 use agui_protocol::{
     Message, MessageContent, MessageId, Role, ToolCallId,
@@ -26,6 +26,7 @@ impl Mender {
             let id = self.snapshot_id(message, after, &used);
             used.insert(id.clone());
             message.set_id(id);
+            *message.subagent_run_id_mut() = self.ids.subagent_of(message);
             self.name_calls(message, &mut calls);
             self.know(message);
         }
@@ -156,9 +157,13 @@ impl Mender {
             .collect();
         let mut after = 0;
         let mut missing: Vec<(usize, Message)> = Vec::new();
+        // A snapshot without the newest message of the request does not show the conversation, so it withdraws nothing.
+        let mut shows_newest = false;
         for message in &self.ids.history {
+            let is_sent = !matches!(message, Message::Activity(_) | Message::Reasoning(_));
             if let Some(at) = position.get(message.id()) {
                 after = after.max(at + 1);
+                shows_newest |= is_sent;
                 continue;
             }
             let is_left_to_clients = match message {
@@ -175,9 +180,19 @@ impl Mender {
             if let Some(same) = same {
                 let at = position.get(unknown.remove(same).id());
                 after = at.map_or(after, |at| after.max(at + 1));
-            } else if !is_left_to_clients {
-                missing.push((after, message.clone()));
+                shows_newest |= is_sent;
+            } else {
+                shows_newest &= !is_sent;
+                if !is_left_to_clients {
+                    missing.push((after, message.clone()));
+                }
             }
+        }
+        if let Some(mark) = self.conversation.as_ref().filter(|_| shows_newest) {
+            let withdrawn = missing.iter_mut().map(|(_, message)| message);
+            let withdrawn =
+                withdrawn.filter(|message| can_be_withdrawn(message, &calls, &answered));
+            withdrawn.for_each(|message| withdraw(message, mark));
         }
         let count = missing.len();
         for (at, message) in missing.into_iter().rev() {
@@ -187,6 +202,23 @@ impl Mender {
             repaired(Partner::RemoteAgent, Repair::Order);
         }
         count
+    }
+}
+
+/// Returns whether a snapshot can withdraw a message by leaving it out: instructions are often not shown, and a call and its
+/// result only go together.
+fn can_be_withdrawn(
+    message: &Message,
+    calls: &HashSet<&ToolCallId>,
+    answered: &HashSet<&ToolCallId>,
+) -> bool {
+    match message {
+        Message::User(_) => true,
+        Message::Tool(result) => !calls.contains(&result.tool_call_id),
+        Message::Assistant(message) => {
+            !message.tool_calls().iter().any(|call| answered.contains(&call.id))
+        }
+        _ => false,
     }
 }
 

@@ -330,3 +330,74 @@ fn a_snapshot_has_the_ids_that_clients_have() {
     assert_eq!(event["messages"][1], assistant_with_call("a_agui2", "c_agui2", "f"));
     assert_eq!(event["messages"][2]["toolCallId"], "c_agui2");
 }
+
+#[test]
+fn a_snapshot_of_the_conversation_withdraws_the_messages_that_it_lacks() {
+    let said =
+        |id: &str, content: &str| json!({ "id": id, "role": "assistant", "content": content });
+    let with_call = assistant_with_call("c1", "c", "f");
+    let result = json!({ "id": "t", "role": "tool", "toolCallId": "c", "content": "5" });
+    let earlier = input(json!([
+        { "id": "s", "role": "system", "content": "Be kind" }, user("u", "Hi"), said("a", "Yo"), with_call, result, user("v", "Go"),
+    ]));
+    let withdrawn = |messages: Value| {
+        let mut mender = Mender::new(&earlier, HashSet::new());
+        mender.set_conversation("here".to_owned());
+        let snapshot = json!({ "type": "MESSAGES_SNAPSHOT", "messages": messages });
+        let [Event::MessagesSnapshot(snapshot)] =
+            &mender.mend(serde_json::from_value(snapshot).unwrap())[..]
+        else {
+            panic!()
+        };
+        let is_withdrawn = |message: &&Message| message.metadata().is_some();
+        assert_eq!(snapshot.messages.iter().count(), 7, "clients keep all messages");
+        let withdrawn = snapshot.messages.iter().filter(is_withdrawn);
+        withdrawn.map(|message| message.id().to_string()).collect::<Vec<_>>()
+    };
+    let answer = said("b", "Done");
+    assert_eq!(withdrawn(json!([user("v", "Go"), answer])), ["u", "a", "c1", "t"]);
+    assert_eq!(withdrawn(json!([user("own", "Go"), answer])), ["u", "a", "c1", "t"]);
+    // A call and its result go together.
+    assert_eq!(withdrawn(json!([with_call, user("v", "Go"), answer])), ["u", "a"]);
+    // It shows the answer of the run, not the conversation.
+    assert_eq!(withdrawn(json!([answer])), Vec::<String>::new());
+    assert_eq!(withdrawn(json!([user("u", "Hi"), answer])), Vec::<String>::new());
+}
+
+#[test]
+fn a_subagent_whose_id_an_earlier_run_used_has_a_new_one_unless_the_run_continues_it() {
+    let said = |id: &str, owner: &str| json!({ "id": id, "role": "assistant", "content": "Yo", "subagentRunId": owner });
+    let earlier =
+        || json!([user("u", "Hi"), said("a", "s"), said("b", "s_agui2"), user("v", "Go")]);
+    let [mut start, content, end] = text("c", "x");
+    start["subagentRunId"] = "s".into();
+    let events = json!([
+        { "type": "SUBAGENT_STARTED", "subagentRunId": "s", "name": "n" },
+        { "type": "SUBAGENT_STARTED", "subagentRunId": "inner", "name": "n", "parentSubagentRunId": "s" },
+        start, content, end,
+        { "type": "SUBAGENT_FINISHED", "subagentRunId": "inner" },
+        { "type": "SUBAGENT_FINISHED", "subagentRunId": "s" },
+        { "type": "MESSAGES_SNAPSHOT", "messages": [user("u", "Hi"), said("a", "s"), said("b", "s"), user("v", "Go"), said("c", "s")] },
+    ]);
+    let owners = |input: &RunAgentInput| {
+        let events = mended(input, events.clone());
+        let snapshot = events.last().unwrap()["messages"].as_array().unwrap().clone();
+        let mut owners: Vec<_> = events
+            .iter()
+            .map(|event| event["subagentRunId"].clone())
+            .filter(|id| *id != json!(null))
+            .collect();
+        owners.dedup();
+        assert_eq!(events[1]["parentSubagentRunId"], owners[0]);
+        let of_messages: Vec<_> =
+            snapshot.iter().filter_map(|message| message.get("subagentRunId").cloned()).collect();
+        (owners, of_messages)
+    };
+    let (new, again) = ("s_agui3", "s_agui2");
+    let (all, of_messages) = owners(&input(earlier()));
+    assert_eq!(all, [new, "inner", new, "inner", new]);
+    assert_eq!(of_messages, ["s", "s_agui2", new]);
+    // A reply continues the newest subagent with the id.
+    let (all, of_messages) = owners(&reply(earlier()));
+    assert_eq!((all[0].as_str(), of_messages.last().unwrap().as_str()), (Some(again), Some(again)));
+}
