@@ -116,10 +116,14 @@ async fn a_queued_run_is_found_by_its_id() {
 async fn a_queued_run_is_ended_by_its_cancel() {
     let (server, mut first, strings) = busy(Server::new()).await;
     let page = server.run(&detached("r2", "two")).await;
+    let again = server.run(&detached("r2", "two")).await;
+    let follower = server.get("/threads/t/runs/r2/events").await;
     let cancelled = server.post("/threads/t/runs/r2/cancel").send().await.unwrap();
     assert_eq!(cancelled.status(), 202);
-    let events = events(&page.text().await.unwrap());
-    assert_eq!(events.last().unwrap()["outcome"]["type"], "cancelled");
+    for response in [page, again, follower] {
+        let events = events(&response.text().await.unwrap());
+        assert_eq!(events.last().unwrap()["outcome"]["type"], "cancelled");
+    }
     assert_eq!(queued(&server).await, [""; 0]);
     strings.send("end".to_owned()).unwrap();
     read_until(&mut first, |text| text.contains("RUN_FINISHED")).await;

@@ -27,7 +27,10 @@ use agui_base::{
     RunErrorCode, complete_on_drop::CompleteOnDrop, permits::LimitReached,
     refusal::RefusalCodes as _,
 };
-use agui_protocol::{RunId, event::RunError};
+use agui_protocol::{
+    RunId,
+    event::{RunError, RunFinished, RunOutcome, RunStarted},
+};
 use agui_store::{
     Enqueued, Millis, NewQueuedRun, QueuedRun, RunQueue, StoreError, ThreadKey, ThreadNumber,
     host::now,
@@ -233,7 +236,7 @@ impl Runs {
             if threads.is_stopping() {
                 break;
             }
-            if !threads.queue.has(&queued.key, &queued.run_id) {
+            if threads.queue.find(&queued.key, &queued.run_id).is_none() {
                 self.take_queued(threads, queue, queued).await?;
             }
         }
@@ -329,15 +332,14 @@ impl Drop for SettledOnDrop {
 }
 
 impl ThreadCore {
-    /// Lets the same request wait for its queued run of this process.
-    pub(super) fn follow_queued(
+    /// Follows a queued run of this process from its begin.
+    pub(crate) fn follow_queued(
         &self,
         key: &ThreadKey,
         run: &Arc<LiveRun>,
         called: &RunId,
-    ) -> Result<StartedRun, StartError> {
-        let permit =
-            self.followers.try_take(&key.owner, 1).map_err(|_| StartError::TooManyFollowers)?;
+    ) -> Result<Follower, LimitReached> {
+        let permit = self.followers.try_take(&key.owner, 1)?;
         let (logs, key, run) = (self.followed_logs.clone(), key.clone(), run.clone());
         let id = run.run_id.clone();
         let begun = {
@@ -355,7 +357,7 @@ impl ThreadCore {
             }
         };
         let follower = Follower::from_queued_run(&logs, key, id, Some(permit), begun);
-        Ok(StartedRun::Detached { follower: follower.called(called) })
+        Ok(follower.called(called))
     }
 
     /// Follows a queued run from its begin, in any process.
@@ -381,11 +383,11 @@ impl ThreadCore {
                 && self.begun_of(&queued).await.is_ok_and(|begun| begun.is_none())
             {
                 let is_deleted = self.store.is_deleted(&queued.key, queued.thread).await?;
-                return Err(if is_deleted {
-                    FollowError::ThreadDeleted
-                } else {
-                    FollowError::Gone
-                });
+                // Most likely somebody cancelled it.
+                return match is_deleted {
+                    true => Err(FollowError::ThreadDeleted),
+                    false => Ok(QueueEnd::NotBegun(cancelled(&queued))),
+                };
             }
             sleep(POLL).await;
         }
@@ -430,4 +432,12 @@ impl ThreadCore {
 /// Returns the time that a queued run has left. `None` is unlimited.
 fn time_left(max: Option<Duration>, queued_at: Millis) -> Option<Duration> {
     Some(max?.saturating_sub(Duration::from_millis(now().abs_diff(queued_at))))
+}
+
+/// Returns the lines of a run that was cancelled before its turn.
+fn cancelled(queued: &QueuedRun) -> Vec<String> {
+    let (thread, run) = (&queued.key.id, &queued.run_id);
+    let started = RunStarted::new(thread.clone(), run.clone());
+    let finished = RunFinished::new(thread.clone(), run.clone(), RunOutcome::Cancelled);
+    vec![to_line(&started.into()), to_line(&finished.into())]
 }

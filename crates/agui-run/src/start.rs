@@ -183,7 +183,9 @@ impl ThreadCore {
         let client = RunClient::of(run);
         let acknowledged = timeout(self.options.queue_timeout, run.acknowledged()).await;
         if acknowledged.map_err(|_| StartError::QueueFull)? {
-            return self.follow_queued(key, run, &request.input.run_id).map(Some);
+            let follower = self.follow_queued(key, run, &request.input.run_id);
+            let follower = follower.map_err(|_| StartError::TooManyFollowers)?;
+            return Ok(Some(StartedRun::Detached { follower }));
         }
         if run.stage() == LiveStage::Running {
             let permit =

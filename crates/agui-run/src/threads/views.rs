@@ -175,8 +175,12 @@ impl Threads {
         let thread = self.thread(key).await?;
         let queued = self.core.queued_runs(&key.owner, thread.number).await?;
         let queued = queued.into_iter().find(|queued| queued.run_id == *run);
-        let follower = queued.map(|queued| self.core.follow_stored(queued)).transpose();
-        follower.map_err(|_| ThreadError::TooManyFollowers)
+        let here = self.core.queue.find(key, run).filter(|live| live.is_stored());
+        let follower = queued.map(|queued| match here {
+            Some(live) => self.core.follow_queued(key, &live, run),
+            None => self.core.follow_stored(queued),
+        });
+        follower.transpose().map_err(|_| ThreadError::TooManyFollowers)
     }
 
     pub fn follower(

@@ -182,10 +182,13 @@ impl LiveRun {
         self.changed.notify_waiters();
     }
 
+    pub(crate) fn is_stored(&self) -> bool {
+        self.is_stored.load(Ordering::Acquire)
+    }
+
     /// Waits until the run is running, or is stored as a queued one. Returns whether it is queued.
     pub(crate) async fn acknowledged(&self) -> bool {
-        let is_stored = || self.is_stored.load(Ordering::Acquire);
-        self.until(|| is_stored() || self.stage() >= LiveStage::Running).await;
+        self.until(|| self.is_stored() || self.stage() >= LiveStage::Running).await;
         self.stage() < LiveStage::Running
     }
 

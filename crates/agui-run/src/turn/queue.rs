@@ -153,17 +153,14 @@ impl ThreadQueue {
         run_id: &RunId,
         is_chosen: impl FnOnce(&LiveRun) -> bool,
     ) -> bool {
-        let threads = self.0.lock();
-        let newest =
-            threads.get(key).into_iter().flatten().rfind(|run| run.is_called(run_id)).cloned();
-        let chosen = newest.filter(|run| is_chosen(run));
+        let chosen = self.find(key, run_id).filter(|run| is_chosen(run));
         chosen.map(|run| run.control.stop(Stop::Cancel)).is_some()
     }
 
-    /// Returns whether a run of this id is here.
-    pub(crate) fn has(&self, key: &ThreadKey, run_id: &RunId) -> bool {
+    /// Returns the newest run of this id that is here.
+    pub(crate) fn find(&self, key: &ThreadKey, run_id: &RunId) -> Option<Arc<LiveRun>> {
         let threads = self.0.lock();
-        threads.get(key).into_iter().flatten().any(|run| run.is_called(run_id))
+        threads.get(key)?.iter().rfind(|run| run.is_called(run_id)).cloned()
     }
 
     /// Returns the run that has the turn.
