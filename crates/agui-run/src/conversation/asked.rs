@@ -4,12 +4,13 @@
 //! some answer questions under the id of the run that asked. So the digest has what the client asks for, and leaves out where honest
 //! repetitions differ: tools, context, state, forwarded properties, and the history before.
 
-use std::{fmt, io, ops::Range, sync::Arc};
+use std::{io, ops::Range, sync::Arc};
 
 use serde::Serialize;
 use sha2::{Digest as _, Sha256};
 
 use agui_agent::host::Forwarded;
+use agui_base::text::hex;
 use agui_protocol::{Message, RunAgentInput, ToolCallId};
 
 /// The bytes of the digest that are kept.
@@ -46,11 +47,8 @@ impl RequestDigest {
         replies.iter().for_each(|reply| digest.part(reply));
         let passed = headers.all().iter().filter(|(name, _)| name != AUTHORIZATION);
         passed.for_each(|header| digest.part(header));
-        let bytes = digest.0.finalize();
-        let text = fmt::from_fn(|f| {
-            bytes.iter().take(DIGEST_BYTES).try_for_each(|byte| write!(f, "{byte:02x}"))
-        });
-        Some(Self { digest: text.to_string().into(), has_ids })
+        let digest = hex(&digest.0.finalize()[..DIGEST_BYTES]).into();
+        Some(Self { digest, has_ids })
     }
 
     /// Returns a stored digest. A run that another server began is joined under its own id only.

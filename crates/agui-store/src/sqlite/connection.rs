@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use rusqlite::Connection;
+use rusqlite::{Connection, config::DbConfig};
 
 /// Settings of all connections. A statement waits up to 5 s for a lock of another process, such as a backup.
 const SETTINGS: &str = "
@@ -15,6 +15,9 @@ const SETTINGS: &str = "
 pub(super) fn connect(path: &Path) -> rusqlite::Result<Connection> {
     let conn = Connection::open(path)?;
     conn.set_prepared_statement_cache_capacity(64);
+    // Otherwise SQLite plans some statements again for the values that are bound: the one that stores a run took a third of a
+    // short request (200,000 of 650,000 instructions).
+    conn.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
     conn.execute_batch(SETTINGS)?;
     Ok(conn)
 }
