@@ -21,3 +21,22 @@ pub(super) fn connect(path: &Path) -> rusqlite::Result<Connection> {
     conn.execute_batch(SETTINGS)?;
     Ok(conn)
 }
+
+#[cfg(test)]
+mod tests {
+    use rusqlite::StatementStatus;
+
+    use super::*;
+
+    #[test]
+    fn a_statement_is_planned_once_whatever_is_bound() {
+        let conn = connect(Path::new(":memory:")).unwrap();
+        conn.execute_batch("CREATE TABLE t (a INTEGER PRIMARY KEY); INSERT INTO t VALUES (1), (2)")
+            .unwrap();
+        let mut select = conn.prepare("SELECT a FROM t ORDER BY a LIMIT ?").unwrap();
+        for limit in 1..4 {
+            select.query_map([limit], |row| row.get::<_, i64>(0)).unwrap().count();
+        }
+        assert_eq!(select.get_status(StatementStatus::RePrepare), 0);
+    }
+}
