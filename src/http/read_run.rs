@@ -105,15 +105,11 @@ impl ReadRun {
         let Self { principal, permit, .. } = self;
         app.require_allowed(&agent, principal.as_ref())?;
         Ok(RunRequest {
-            permit,
-            agent,
-            input,
             principal,
             forwarded,
             on_disconnect: wishes.on_disconnect,
-            default_on_disconnect: None,
             regenerates: wishes.regenerates,
-            is_reply: false,
+            ..RunRequest::new(permit, agent, input)
         })
     }
 }

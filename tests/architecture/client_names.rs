@@ -7,7 +7,9 @@ use std::fs;
 
 use super::workspace::{shown, sources};
 
-const NAMES: [&str; 8] = [
+const NAMES: [&str; 10] = [
+    "ag-ui/client",
+    "httpagent",
     "copilot",
     "tanstack",
     "assistant-ui",
@@ -28,12 +30,12 @@ const PLACES: [&str; 6] = [
     "src/server/cli/",
 ];
 
-/// Addresses of public reports about providers.
-const REPORTS: &str = "https://github.com/vercel/ai/issues/";
+/// Addresses of public reports about providers, and a key of metadata on the wire.
+const EXEMPT: [&str; 2] = ["https://github.com/vercel/ai/issues/", "\"@ag-ui/client\""];
 
 /// Returns the names in a text.
 fn named(text: &str) -> Vec<&'static str> {
-    let text = text.to_lowercase().replace(REPORTS, "");
+    let text = EXEMPT.iter().fold(text.to_lowercase(), |text, exempt| text.replace(exempt, ""));
     NAMES.into_iter().filter(|name| text.contains(name)).collect()
 }
 
@@ -54,5 +56,10 @@ fn only_the_folder_of_the_clients_options_and_commands_name_a_client() {
 #[test]
 fn names_are_found_in_identifiers_and_comments() {
     assert_eq!(named("fn is_TanStack() {} // as Assistant-UI does"), ["tanstack", "assistant-ui"]);
+    assert_eq!(
+        named("// `@ag-ui/client` keeps it, as HttpAgent does"),
+        ["ag-ui/client", "httpagent"]
+    );
     assert_eq!(named("/// <https://github.com/vercel/ai/issues/15664>, a vendor"), [""; 0]);
+    assert_eq!(named("const KEY: &str = \"@ag-ui/client\";"), [""; 0]);
 }

@@ -118,6 +118,20 @@ export function testStop({ used, open, send, shows, stop }) {
   });
 }
 
+export function testReload({ used, open, send, shows }) {
+  test("a reload during a run shows the conversation and the rest of the run", async () => {
+    const page = await open();
+    await send(page, "hello");
+    await shows(page, "Hello! How can I help you?");
+    await send(page, "count to 20");
+    await shows(page, "1 2 3");
+    await page.reload();
+    await shows(page, "18 19 20");
+    await shows(page, "Hello! How can I help you?");
+    assert.deepEqual(statuses(await endedRuns(used, page, 2)), ["finished", "finished"]);
+  });
+}
+
 export function testStopAfterReload({ used, open, send, shows, stop }) {
   test("a reloaded page can stop the run", async () => {
     const page = await open();

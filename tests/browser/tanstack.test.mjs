@@ -3,8 +3,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { answerDialogs, endedRuns, statuses, useBrowser } from "./browser.mjs";
-import { button, labelled, testApproval, testFailure, testForms, testPageTool, testStop } from "./chat.mjs";
+import { answerDialogs, endedRuns, useBrowser } from "./browser.mjs";
+import { button, labelled, testApproval, testFailure, testForms, testPageTool, testReload, testStop } from "./chat.mjs";
 
 const used = useBrowser();
 const open = () => used.open("tanstack");
@@ -19,6 +19,7 @@ test("a message is answered, with the calls of the server's tools", async () => 
 });
 
 testPageTool(chat);
+testReload(chat);
 testApproval(chat);
 testForms(chat);
 testFailure(chat);
@@ -48,16 +49,4 @@ test("Repeat makes a new answer", async () => {
   assert.deepEqual(messages.map(({ content }) => content), ["hello", "Hello! How can I help you?"]);
   assert.notEqual(messages[1].id, before.messages[1].id);
   await shows(page, "Hello! How can I help you?");
-});
-
-test("a reload during a run shows the conversation and the rest of the run", async () => {
-  const page = await open();
-  await send(page, "hello");
-  await shows(page, "Hello! How can I help you?");
-  await send(page, "count to 20");
-  await shows(page, "1 2 3");
-  await page.reload();
-  await shows(page, "18 19 20");
-  await shows(page, "Hello! How can I help you?");
-  assert.deepEqual(statuses(await endedRuns(used, page, 2)), ["finished", "finished"]);
 });

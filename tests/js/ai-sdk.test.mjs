@@ -11,7 +11,7 @@ import {
   lastAssistantMessageIsCompleteWithToolCalls, uiMessageChunkSchema,
 } from "ai";
 
-import { agentOn, configFile, startModel, startWeather, weatherTools } from "./models.mjs";
+import { startWeatherAgent } from "./models.mjs";
 import { restartableServer } from "./restart.mjs";
 import { startServer } from "./server.mjs";
 import { countTo, promise, readThread, request, useServer } from "./threads.mjs";
@@ -278,13 +278,7 @@ test("a page that is opened in the middle of an answer shows all of it", async (
 });
 
 test("a page that is opened while an approved call runs shows the whole message", async (t) => {
-  const [model, weather] = await Promise.all([startModel(), startWeather()]);
-  t.after(() => Promise.all([model.stop(), weather.stop()]));
-  const agent = agentOn("openai", model.url, { tools: ["order_weather"] });
-  const file = await configFile(`default_agent = "assistant"\n${agent}${weatherTools(weather.url)}`);
-  t.after(file.remove);
-  const service = await startServer({ config: file.config });
-  t.after(service.stop);
+  const { model, service } = await startWeatherAgent(t, ["order_weather"]);
   const called = (name, args) => ({ name, arguments: JSON.stringify(args) });
   const hasResult = ({ messages }) => messages.some(({ role }) => role === "tool");
   model.on({ predicate: (request) => !hasResult(request) }, { content: "One moment.", toolCalls: [called("order_weather", { city: "Paris" })] });
@@ -312,13 +306,7 @@ test("a page that is opened while an approved call runs shows the whole message"
 });
 
 test("a model that calls a tool of the server is asked twice, and the page sends nothing by itself", async (t) => {
-  const [model, weather] = await Promise.all([startModel(), startWeather()]);
-  t.after(() => Promise.all([model.stop(), weather.stop()]));
-  const agent = agentOn("openai", model.url, { tools: ["get_weather"] });
-  const file = await configFile(`default_agent = "assistant"\n${agent}${weatherTools(weather.url)}`);
-  t.after(file.remove);
-  const service = await startServer({ config: file.config });
-  t.after(service.stop);
+  const { model, service } = await startWeatherAgent(t, ["get_weather"]);
   const hasResult = ({ messages }) => messages.at(-1).role === "tool";
   const toolCalls = [{ name: "get_weather", arguments: '{"city":"Paris"}' }];
   model.on({ predicate: (request) => !hasResult(request) }, { toolCalls });

@@ -8,6 +8,7 @@ import { join } from "node:path";
 
 import { LLMock } from "@copilotkit/aimock";
 
+import { startServer } from "./server.mjs";
 import { refused } from "./strict-providers.mjs";
 
 /** The provider's key. It may appear in requests to the provider only. */
@@ -144,3 +145,15 @@ parameters = { type = "object", properties = { city = { type = "string" } }, req
 `,
     )
     .join("");
+
+/** Starts a server whose agent `assistant` has these weather tools, until the test ends. Returns it with its model. */
+export async function startWeatherAgent(t, tools) {
+  const [model, weather] = await Promise.all([startModel(), startWeather()]);
+  t.after(() => Promise.all([model.stop(), weather.stop()]));
+  const agent = agentOn("openai", model.url, { tools });
+  const file = await configFile(`default_agent = "assistant"\n${agent}${weatherTools(weather.url)}`);
+  t.after(file.remove);
+  const service = await startServer({ config: file.config });
+  t.after(service.stop);
+  return { model, service };
+}

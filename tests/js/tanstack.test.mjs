@@ -8,7 +8,7 @@ import { after, test } from "node:test";
 import { ChatClient, clientTools, fetchServerSentEvents } from "@tanstack/ai-client";
 
 import { cuttingProxy } from "./cut.mjs";
-import { agentOn, configFile, startModel, startWeather, weatherTools } from "./models.mjs";
+import { startWeatherAgent } from "./models.mjs";
 import { restartableServer } from "./restart.mjs";
 import { startServer } from "./server.mjs";
 import { CONTINUE, Page, countTo, follow, promise, readThread, request, typesOf, useServer } from "./threads.mjs";
@@ -208,13 +208,7 @@ test("only a request of TanStack AI's client gets its additions", async () => {
 });
 
 test("a tool of the page runs in a turn whose other call needs an approval", async (t) => {
-  const [model, weather] = await Promise.all([startModel(), startWeather()]);
-  t.after(() => Promise.all([model.stop(), weather.stop()]));
-  const agent = agentOn("openai", model.url, { tools: ["order_weather"] });
-  const file = await configFile(`default_agent = "assistant"\n${agent}${weatherTools(weather.url)}`);
-  t.after(file.remove);
-  const service = await startServer({ config: file.config });
-  t.after(service.stop);
+  const { model, service } = await startWeatherAgent(t, ["order_weather"]);
   const called = (name, args) => ({ name, arguments: JSON.stringify(args) });
   const toolCalls = [called("order_weather", { city: "Paris" }), called("search_local_files", { keyword: "report" })];
   const isContinued = ({ messages }) => messages.some(({ role }) => role === "tool");

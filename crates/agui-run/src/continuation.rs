@@ -16,10 +16,13 @@ use super::{
     control::RunControl,
     conversation::asked::RequestDigest,
     drive::{
-        clock::RunLimits, driver::RunSource, guard::RunClosing, progress::Drive as _,
-        transcript::Transcript,
+        clock::RunLimits,
+        driver::RunSource,
+        guard::RunClosing,
+        progress::Drive as _,
+        transcript::{Transcript, replaced_messages},
     },
-    earlier_attempt::{replaced_messages, run_continued},
+    earlier_attempt::run_continued,
     launch::unsafe_unless_in,
     limits::{memory::RequestSize, run_permit::RunPermit},
     log::{LiveLog, live::to_line, mark::LogMark, restored_run::RestoredRun},
@@ -288,17 +291,7 @@ impl ContinuableRun {
         let forwarded = request.forwarded();
         let mut input = request.into_input(key.id.clone(), record.id.clone(), kept.messages());
         input.state = Some(kept.state().clone());
-        let request = RunRequest {
-            permit,
-            agent,
-            input,
-            principal,
-            forwarded,
-            on_disconnect: None,
-            default_on_disconnect: None,
-            regenerates: false,
-            is_reply: false,
-        };
+        let request = RunRequest { principal, forwarded, ..RunRequest::new(permit, agent, input) };
         (record, request)
     }
 }

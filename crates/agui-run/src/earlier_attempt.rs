@@ -10,14 +10,15 @@ use super::{
         match_branch::{AppendedMessage, BranchCase, BranchMatch},
         plan::Plan,
     },
+    drive::transcript::replaced_messages,
     log::{mark::LogMark, restored_run::RestoredRun},
     persist::stored_request::StoredRequest,
     turn::thread_core::ThreadCore,
 };
 use agui_agent::Continuation;
 use agui_protocol::{
-    Event, Message, Messages, ResumeEntry, RunAgentInput,
-    event::{Custom, MessagesSnapshot, StateSnapshot},
+    Event, Message, ResumeEntry, RunAgentInput,
+    event::{Custom, StateSnapshot},
     own_names::RUN_CONTINUED,
 };
 use agui_store::{
@@ -137,13 +138,4 @@ impl EarlierAttempt {
 
 pub(crate) fn run_continued(attempt: u32, cause: &str) -> Event {
     Custom::new(RUN_CONTINUED, json!({ "attempt": attempt, "cause": cause })).into()
-}
-
-/// Returns a snapshot that also retracts the activities that it does not have.
-pub(crate) fn replaced_messages(messages: Messages) -> Event {
-    let mut snapshot = Event::from(MessagesSnapshot::new(messages));
-    let scope = json!({ "authoritativeActivityTypes": null });
-    let metadata = [("@ag-ui/client".to_owned(), scope)].into_iter().collect();
-    snapshot.base_mut().set_metadata(Some(metadata));
-    snapshot
 }

@@ -302,17 +302,7 @@ impl Runs {
             place.run.note_came_during(first);
         }
         place.run.stored();
-        let request = RunRequest {
-            permit,
-            agent,
-            input,
-            principal,
-            forwarded,
-            on_disconnect: None,
-            default_on_disconnect: None,
-            regenerates: false,
-            is_reply: false,
-        };
+        let request = RunRequest { principal, forwarded, ..RunRequest::new(permit, agent, input) };
         let mut admission = Box::new(Admission::new(self, threads, key.clone(), place, request));
         (admission.anonymous, admission.had_inline_media) = (anonymous, had_inline_media);
         admission.failure = failure.map(|problem| (RunErrorCode::ServerLost, problem.to_owned()));

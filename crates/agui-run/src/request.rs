@@ -57,9 +57,8 @@ pub enum StartedRun {
     },
 }
 
-#[cfg(test)]
 impl RunRequest {
-    /// Creates a request without a principal and headers.
+    /// Creates a request without a principal and headers, whose client has no wishes.
     pub fn new(permit: RunPermit, agent: AgentEntry, input: RunAgentInput) -> Self {
         let forwarded = Forwarded::new([]);
         Self {

@@ -23,8 +23,8 @@ pub(crate) fn snapshots(messages: &Messages, client_has_messages: bool) -> Vec<M
     snapshots
 }
 
-/// Removes the placeholders that a client has kept: `@ag-ui/client` up to 0.0.57 keeps all
-/// activities, and a response may end between the snapshots.
+/// Removes the placeholders that a client has kept: some keep all activities, and a response may
+/// end between the snapshots.
 pub(crate) fn remove_placeholders(messages: &mut Messages) {
     if messages.iter().any(is_placeholder) {
         messages.to_mut().retain(|message| !is_placeholder(message));

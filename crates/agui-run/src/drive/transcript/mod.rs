@@ -1,7 +1,7 @@
 //! Applies the events of a run to messages and state, as a client does.
 //!
-//! The reference is `@ag-ui/client` 1.0.0, also where the specification leaves a choice; a test
-//! plays the same streams to both. The events have passed the
+//! The reference is AG-UI's own client (`docs/protocol.md` names its version), also where the
+//! specification leaves a choice; a test plays the same streams to both. The events have passed the
 //! [`Guard`](crate::drive::guard::Guard), so there are no chunk events.
 //!
 //! The messages that the run starts from are shared, and its new messages are kept apart. So the
@@ -10,6 +10,8 @@
 mod messages;
 mod new_messages;
 mod snapshot;
+
+pub(crate) use snapshot::replaced_messages;
 
 use std::collections::BTreeSet;
 

@@ -2,17 +2,18 @@
 
 use std::collections::{HashMap, HashSet};
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::{Effect, Transcript, merge};
 use agui_protocol::{
-    ActivityMessage, JsonObject, Message, MessageId, Role,
+    ActivityMessage, Event, JsonObject, Message, MessageId, Messages, Role,
     event::{ActivityDelta, ActivitySnapshot, MessagesSnapshot},
     patch,
 };
 
-/// The metadata key with which a producer tells the reference client which activities a snapshot covers.
-const CLIENT_KEY: &str = "@ag-ui/client";
+/// The metadata key of the reference client with which a producer says which activities a snapshot covers.
+const SCOPE_KEY: &str = "@ag-ui/client";
+const COVERED_TYPES: &str = "authoritativeActivityTypes";
 
 /// The activities that are removed if a snapshot does not have them.
 enum ActivityScope<'a> {
@@ -135,11 +136,19 @@ impl Transcript {
     }
 }
 
+/// Returns a snapshot that also retracts the activities that it does not have.
+pub(crate) fn replaced_messages(messages: Messages) -> Event {
+    let mut snapshot = Event::from(MessagesSnapshot::new(messages));
+    let scope = (SCOPE_KEY.to_owned(), json!({ COVERED_TYPES: null }));
+    snapshot.base_mut().set_metadata(Some([scope].into_iter().collect()));
+    snapshot
+}
+
 fn activity_scope(event: &MessagesSnapshot) -> ActivityScope<'_> {
-    let declared = event.base.metadata().and_then(|metadata| metadata.get(CLIENT_KEY));
+    let declared = event.base.metadata().and_then(|metadata| metadata.get(SCOPE_KEY));
     let types = match declared {
         None => return ActivityScope::Inferred,
-        Some(Value::Object(declared)) => declared.get("authoritativeActivityTypes"),
+        Some(Value::Object(declared)) => declared.get(COVERED_TYPES),
         Some(_) => return ActivityScope::OfTypes(Vec::new()),
     };
     match types {
