@@ -278,7 +278,7 @@ test("a page that is opened in the middle of an answer shows all of it", async (
 });
 
 test("a page that is opened while an approved call runs shows the whole message", async (t) => {
-  const { model, service } = await startWeatherAgent(t, ["order_weather"]);
+  const { model, weather, service } = await startWeatherAgent(t, ["order_weather"]);
   const called = (name, args) => ({ name, arguments: JSON.stringify(args) });
   const hasResult = ({ messages }) => messages.some(({ role }) => role === "tool");
   model.on({ predicate: (request) => !hasResult(request) }, { content: "One moment.", toolCalls: [called("order_weather", { city: "Paris" })] });

@@ -146,7 +146,7 @@ parameters = { type = "object", properties = { city = { type = "string" } }, req
     )
     .join("");
 
-/** Starts a server whose agent `assistant` has these weather tools, until the test ends. Returns it with its model. */
+/** Starts a server whose agent `assistant` has these weather tools, until the test ends. Returns it with its model and the weather service. */
 export async function startWeatherAgent(t, tools) {
   const [model, weather] = await Promise.all([startModel(), startWeather()]);
   t.after(() => Promise.all([model.stop(), weather.stop()]));
@@ -155,5 +155,5 @@ export async function startWeatherAgent(t, tools) {
   t.after(file.remove);
   const service = await startServer({ config: file.config });
   t.after(service.stop);
-  return { model, service };
+  return { model, weather, service };
 }

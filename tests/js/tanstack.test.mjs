@@ -208,7 +208,7 @@ test("only a request of TanStack AI's client gets its additions", async () => {
 });
 
 test("a tool of the page runs in a turn whose other call needs an approval", async (t) => {
-  const { model, service } = await startWeatherAgent(t, ["order_weather"]);
+  const { model, weather, service } = await startWeatherAgent(t, ["order_weather"]);
   const called = (name, args) => ({ name, arguments: JSON.stringify(args) });
   const toolCalls = [called("order_weather", { city: "Paris" }), called("search_local_files", { keyword: "report" })];
   const isContinued = ({ messages }) => messages.some(({ role }) => role === "tool");
